@@ -1,0 +1,216 @@
+//! The words of a model exchange: request, response, usage, and the trait that turns one into the other.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The part a model call plays; sent as `x-perihelion-role` and used to pick per-role settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Supervisor,
+    Agent,
+    Reflector,
+    Qa,
+    Architect,
+    Extractor,
+    Summarizer,
+    Classifier,
+    Reranker,
+}
+
+impl Role {
+    /// Returns the role's name on the wire and in the settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Supervisor => "supervisor",
+            Role::Agent => "agent",
+            Role::Reflector => "reflector",
+            Role::Qa => "qa",
+            Role::Architect => "architect",
+            Role::Extractor => "extractor",
+            Role::Summarizer => "summarizer",
+            Role::Classifier => "classifier",
+            Role::Reranker => "reranker",
+        }
+    }
+}
+
+/// Who speaks in a [`ChatMessage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageRole {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// One message of a conversation with a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    pub role: MessageRole,
+    /// Text; empty where the message only carries tool calls.
+    pub content: String,
+    /// Calls the assistant asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a `tool` message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl ChatMessage {
+    /// Makes a system message.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::text(MessageRole::System, content)
+    }
+
+    /// Makes a user message.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::text(MessageRole::User, content)
+    }
+
+    /// Makes an assistant message without tool calls.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::text(MessageRole::Assistant, content)
+    }
+
+    /// Makes the answer to a tool call.
+    pub fn tool(call_id: impl Into<String>, content: impl Into<String>) -> Self {
+        let mut message = Self::text(MessageRole::Tool, content);
+        message.tool_call_id = Some(call_id.into());
+        message
+    }
+
+    fn text(role: MessageRole, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+    }
+}
+
+/// A call of a tool, asked for by the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's id of the call; made up (`call_<index>`) where the endpoint sent none.
+    pub id: String,
+    pub name: String,
+    /// Arguments as the model wrote them; `Err` text is kept when they are not a JSON object.
+    pub arguments: Value,
+}
+
+/// A tool as shown to the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+}
+
+/// The JSON form an answer must have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputFormat {
+    /// Schema name on the wire, such as `supervisor_decision`.
+    pub name: String,
+    /// Strict JSON Schema.
+    pub schema: Value,
+}
+
+/// One request to a model; plain data, so that it can be hashed and journalled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    pub role: Role,
+    /// Sent as `x-perihelion-thread`.
+    pub thread: String,
+    /// Sent as `x-perihelion-agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    pub messages: Vec<ChatMessage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<OutputFormat>,
+}
+
+/// Tokens of one call, as the endpoint counted them; zero where it did not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(default)]
+    pub input_tokens: u64,
+    #[serde(default)]
+    pub output_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+    }
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatResponse {
+    /// Text of the answer; empty when only tools are called.
+    pub content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Model that answered, as the endpoint named it.
+    #[serde(default)]
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// Receives the pieces of a streamed answer as they arrive.
+pub type TokenSink<'a> = &'a mut (dyn FnMut(&str) + Send);
+
+/// A language model behind any endpoint.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// Answers one request; with a sink the answer is streamed, and the whole of it returned as well.
+    ///
+    /// # Errors
+    /// [`Error`] after the adapter's own retries are used up; its text names the endpoint and the way out.
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        sink: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, Error>;
+}
+
+/// Why a model call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No endpoint is configured.
+    #[error(
+        "no model endpoint is configured: set OPENAI_BASE_URL (and OPENAI_API_KEY), or try `perihelion demo`"
+    )]
+    NotConfigured,
+    /// The endpoint could not be reached.
+    #[error(
+        "cannot reach the model endpoint {endpoint}: {reason}; check --model-url or OPENAI_BASE_URL"
+    )]
+    Unreachable { endpoint: String, reason: String },
+    /// The endpoint did not answer in time.
+    #[error(
+        "the model endpoint {endpoint} did not answer within {seconds} s; raise models.timeout_sec or check the endpoint"
+    )]
+    Timeout { endpoint: String, seconds: u64 },
+    /// The endpoint refused the request.
+    #[error("the model endpoint {endpoint} refused the request with status {status}: {message}")]
+    Refused { endpoint: String, status: u16, message: String },
+    /// The endpoint's answer could not be understood.
+    #[error("the model endpoint {endpoint} sent an answer that cannot be read: {reason}")]
+    Malformed { endpoint: String, reason: String },
+    /// A JSON answer broke its schema, also after the repairs.
+    #[error(
+        "the {role} model did not answer with valid `{schema}` JSON in {attempts} attempts: {problems}"
+    )]
+    Invalid { role: &'static str, schema: String, attempts: u32, problems: String },
+    /// The call was cut off by the caller's own machinery (journal, cancellation).
+    #[error("the model call was not made: {0}")]
+    Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

@@ -1,0 +1,129 @@
+//! The words of a tool exchange: servers, tools, calls, outcomes, and the trait that performs them.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolAnnotations {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+/// One tool of one server, as listed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    pub name: String,
+    #[serde(default)]
+    pub title: Option<String>,
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of the structured result, where the server promises one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    #[serde(default)]
+    pub annotations: ToolAnnotations,
+    /// The *operator* declared in the servers file that the call may be repeated (read-only or idempotent).
+    #[serde(default)]
+    pub repeatable: bool,
+    /// The operator wants a person to approve each call (`approval_mode = "prompt"`).
+    #[serde(default)]
+    pub needs_approval: bool,
+}
+
+/// A scanned server: what an agent can be made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Name of its table in the servers file.
+    pub name: String,
+    /// The operator's description, else the server's instructions or title; may be empty.
+    pub description: String,
+    /// Name and version that the server reported.
+    pub server_version: String,
+    /// Negotiated MCP protocol version.
+    pub protocol_version: String,
+    pub tools: Vec<ToolDefinition>,
+    /// Tools left out of the list, with the reason (malformed definition, disabled …).
+    #[serde(default)]
+    pub rejected_tools: Vec<(String, String)>,
+}
+
+/// The result of scanning one configured server.
+#[derive(Debug)]
+pub struct ServerStatus {
+    pub name: String,
+    pub outcome: Result<ServerInfo, Error>,
+}
+
+/// What travels with a call besides its arguments.
+#[derive(Clone, Debug, Default)]
+pub struct CallContext {
+    /// Stable over every attempt of the same call; sent in `_meta` under `dev.perihelion/idempotency-key`.
+    pub idempotency_key: String,
+    /// W3C `traceparent`, sent in `_meta` where present.
+    pub traceparent: Option<String>,
+}
+
+/// How a call that reached the server ended; a tool's own error is data, not an `Err`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutcome {
+    pub is_error: bool,
+    /// All text content, joined by newlines; non-text blocks are described in brackets.
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+}
+
+/// Performs tool calls on the configured servers.
+#[async_trait]
+pub trait ToolHost: Send + Sync {
+    /// Returns the servers that could be scanned and those that could not, in the file's order.
+    async fn scan(&self) -> Vec<ServerStatus>;
+
+    /// Calls a tool once; never retries a call that may have run.
+    ///
+    /// # Errors
+    /// [`Error::NotSent`] and the like when the call certainly did not run; [`Error::Unknown`] when it may have.
+    async fn call(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<ToolOutcome, Error>;
+
+    /// Closes every session and ends every child process, in parallel.
+    async fn close(&self);
+}
+
+/// Why a server or a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No such table in the servers file.
+    #[error("unknown MCP server: {0}")]
+    UnknownServer(String),
+    /// The server has no such (enabled) tool.
+    #[error("the MCP server {server} has no tool named: {tool}")]
+    UnknownTool { server: String, tool: String },
+    /// The server could not be started or connected; nothing was sent.
+    #[error("cannot start the MCP server {server}: {reason}")]
+    Start { server: String, reason: String },
+    /// The call was certainly not delivered.
+    #[error("the call of {tool} was not sent to the MCP server {server}: {reason}")]
+    NotSent { server: String, tool: String, reason: String },
+    /// The call was sent and its outcome is not known.
+    #[error("the outcome of {tool} on the MCP server {server} is unknown: {reason}")]
+    Unknown { server: String, tool: String, reason: String },
+    /// The server refused the call with a protocol error; the tool did not run.
+    #[error("the MCP server {server} refused the call of {tool}: {reason}")]
+    Refused { server: String, tool: String, reason: String },
+}
