@@ -1,1 +1,20 @@
-//! (to be written)
+//! Keeps threads: every committed step, every recorded effect, every open question.
+//!
+//! Enter at [`Store`], the trait that memory, SQLite and Postgres implement and one conformance suite
+//! holds them to. Invariant: what a method acknowledged survives a crash, and a writer whose fencing
+//! token is stale changes nothing. Deliberately absent: any typed state (a store moves bytes; see
+//! [`Encoded`]) and any decision about what to run next.
+
+mod encoded;
+mod error;
+mod rows;
+mod store;
+
+pub use encoded::{Codec, Encoded};
+pub use error::Error;
+pub use rows::{
+    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
+    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus,
+};
+pub use store::Store;

@@ -1,0 +1,72 @@
+//! Why a store refused or failed.
+
+use chrono::{DateTime, Utc};
+
+use crate::ids::{InterruptId, ThreadId};
+
+/// Why a store refused or failed; the text tells the reader what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
+    UnknownThread(ThreadId),
+    #[error("the thread exists already: {0}")]
+    ThreadExists(ThreadId),
+    #[error(
+        "the thread {thread} has no step {seq}; its newest is {head}, and `perihelion threads history` lists them"
+    )]
+    UnknownStep { thread: ThreadId, seq: u64, head: u64 },
+    /// Another process holds the thread's lease.
+    #[error(
+        "the thread {thread} is being run by {owner} until {until} at the earliest; wait for it, or stop that process"
+    )]
+    Busy { thread: ThreadId, owner: String, until: DateTime<Utc> },
+    /// The writer's fencing token is stale: another process took the thread over.
+    #[error(
+        "this process lost the thread {thread} to another one (its fencing token {held} was replaced by {current}); nothing was written"
+    )]
+    Fenced { thread: ThreadId, held: u64, current: u64 },
+    /// The step does not follow the head: somebody else committed first.
+    #[error(
+        "the thread {thread} is at step {head}, so step {seq} cannot be committed; nothing was written"
+    )]
+    Conflict { thread: ThreadId, seq: u64, head: u64 },
+    #[error("unknown interrupt: {0}; `perihelion threads show` lists the open ones")]
+    UnknownInterrupt(InterruptId),
+    #[error("the interrupt {0} was already answered; each is answered once")]
+    InterruptClosed(InterruptId),
+    /// The database was migrated by a newer version of this program.
+    #[error(
+        "the database {url} was written by a newer version of perihelion (migration {found}, this version knows {known}); upgrade this binary"
+    )]
+    Newer { url: String, found: i64, known: i64 },
+    /// The stored data has a newer schema version than this graph's state.
+    #[error(
+        "the thread {thread} was written with state schema {found}, this version knows {known}; upgrade this binary"
+    )]
+    NewerState { thread: ThreadId, found: u32, known: u32 },
+    /// The stored hash does not fit the stored bytes.
+    #[error(
+        "step {seq} of the thread {thread} is damaged: {reason}; restore it from a backup or fork an earlier step"
+    )]
+    Corrupt { thread: ThreadId, seq: u64, reason: String },
+    #[error("a stored value cannot be read: {0}")]
+    Damaged(String),
+    #[error("a value cannot be stored as JSON: {0}")]
+    Encode(#[source] serde_json::Error),
+    #[error("a value cannot be compressed: {0}")]
+    Compress(#[source] std::io::Error),
+    /// The database cannot be reached; `url` carries no password.
+    #[error("cannot open the database {url}: {reason}; check --database or DATABASE_URL")]
+    Unreachable { url: String, reason: String },
+    /// The disk or the database is full; nothing of the attempted write was kept.
+    #[error(
+        "the database {url} is full: {reason}; free space and resume the thread, nothing committed is lost"
+    )]
+    Full { url: String, reason: String },
+    /// The database answered with an error of its own.
+    #[error("the database failed: {0}")]
+    Database(#[from] sqlx::Error),
+    /// A dump file cannot be imported.
+    #[error("cannot import the thread: {0}")]
+    Import(String),
+}

@@ -1,0 +1,143 @@
+//! The store trait and its crash contract.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
+    ThreadStatus,
+};
+use crate::ids::{InterruptId, RunId, ThreadId};
+
+/// Keeps threads durably.
+///
+/// Crash contract: each writing method is one atomic write. A crash before its future resolves leaves
+/// either nothing or the whole write behind; after it resolved with `Ok`, the whole write is durable.
+/// Methods that take a `fence` write nothing and return [`Error::Fenced`] when the token is not the
+/// thread's newest; the check and the write are one statement.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Makes a thread at head 0, status idle, fence 0.
+    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error>;
+
+    /// Returns a thread's row.
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error>;
+
+    /// Takes the thread's lease for `ttl`, in the database's time, and raises its fencing token.
+    ///
+    /// Succeeds when no lease is held, it has run out, or `force` is set (the caller knows the holder
+    /// is dead). Sets the status to busy. Otherwise [`Error::Busy`].
+    async fn claim(
+        &self,
+        thread: ThreadId,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error>;
+
+    /// Extends the lease to `ttl` from now. Fenced.
+    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
+
+    /// Starts a run under the claim and returns its number. Fenced.
+    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error>;
+
+    /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
+    async fn end_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        run_status: RunStatus,
+        thread_status: ThreadStatus,
+        error: Option<&str>,
+    ) -> Result<(), Error>;
+
+    /// Commits one step: row, head move, status and fencing check in one statement, one round trip.
+    ///
+    /// After a lost reply (the connection broke) the store reads the head back and compares the hash,
+    /// so `Ok` means committed and an error other than a broken database means not committed.
+    async fn commit(&self, commit: &Commit) -> Result<(), Error>;
+
+    /// Keeps what a finished task wrote while others of its step still run. Fenced, idempotent per task.
+    async fn save_pending(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        row: &PendingRow,
+    ) -> Result<(), Error>;
+
+    /// Reads what is needed to stand the thread up at `at`, or at its head.
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error>;
+
+    /// Returns steps before `before` (or from the head), newest first, at most `limit`; shared history included.
+    async fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error>;
+
+    /// Keeps a snapshot; a second one for the same step is ignored. Not fenced: its content follows from the steps.
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error>;
+
+    /// Records an effect: a started tool call, an open interrupt, or a finished call of any kind. Fenced.
+    async fn record_effect(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        effect: &EffectRow,
+    ) -> Result<(), Error>;
+
+    /// Records the end or a further attempt of a started effect. Fenced.
+    async fn settle_effect(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        end: &EffectSettlement,
+    ) -> Result<(), Error>;
+
+    /// Returns the effects of one step, or of all, in order of step, task and number; own rows only.
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error>;
+
+    /// Returns the open interrupts of the thread and of its subgraphs' threads, oldest first.
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error>;
+
+    /// Answers an interrupt; not fenced, since a person answers while nobody holds the thread.
+    ///
+    /// [`Error::InterruptClosed`] on a second answer, [`Error::UnknownInterrupt`] when there is none.
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error>;
+
+    /// Returns the runs of a thread, oldest first.
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error>;
+
+    /// Makes a thread whose history up to `at` is shared with `source`, without copying a step.
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error>;
+
+    /// Lists threads, newest update first.
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error>;
+
+    /// Deletes a thread, its subgraphs' threads and everything of them; forks keep the history they share.
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error>;
+
+    /// Drops steps, effects and snapshots older than the snapshot at `seq`, which must exist; forks keep theirs.
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error>;
+
+    /// Reads a whole thread.
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error>;
+
+    /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.
+    async fn import(&self, dump: &ThreadDump) -> Result<(), Error>;
+
+    /// Says where the data lies, for messages; never with a password.
+    fn describe(&self) -> String;
+
+    /// Returns the number of bytes above which deltas should be compressed for this store.
+    fn compress_above(&self) -> usize {
+        2048
+    }
+
+    /// Closes connections after what is under way has finished.
+    async fn close(&self);
+}
