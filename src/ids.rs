@@ -83,8 +83,10 @@ impl Default for RunId {
 }
 
 impl InterruptId {
-    /// Derives the id from the place of the question: thread, step, task and number within the task.
-    pub fn derive(thread: ThreadId, step: u64, task: u32, number: u32) -> Self {
-        Self(Uuid::new_v5(&thread.0, format!("interrupt/{step}/{task}/{number}").as_bytes()))
+    /// Derives the id from the place of the question and what is asked, so that a re-run asks the same one.
+    pub fn derive(thread: ThreadId, step: u64, task: u32, what: &[u8]) -> Self {
+        let mut name = format!("interrupt/{step}/{task}/").into_bytes();
+        name.extend_from_slice(what);
+        Self(Uuid::new_v5(&thread.0, &name))
     }
 }

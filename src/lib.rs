@@ -4,6 +4,9 @@
 //! the graph and know nothing of it; `swarm` joins them; `runtime` assembles; `cli` is an edge.
 //! `ARCHITECTURE.md` is the map.
 
+#[expect(unused_extern_crates, reason = "the macros name the crate from inside and outside")]
+extern crate self as perihelion;
+
 pub mod checkpoint;
 pub mod cli;
 pub mod clock;
@@ -17,3 +20,19 @@ pub mod runner;
 pub mod runtime;
 pub mod servers;
 pub mod swarm;
+
+/// What the macros of this crate expand to; not an interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+    pub use serde_json::Value;
+
+    /// Reads a field that is there, so that `null` is a value and not an absence.
+    pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+        T: serde::Deserialize<'de>,
+    {
+        T::deserialize(deserializer).map(Some)
+    }
+}

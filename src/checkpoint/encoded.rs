@@ -44,7 +44,14 @@ impl Encoded {
     /// # Errors
     /// [`Error::Encode`] when the value has no JSON form (a map with keys that are not strings).
     pub fn json<T: Serialize + ?Sized>(value: &T, compress_above: usize) -> Result<Self, Error> {
-        let bytes = serde_json::to_vec(value).map_err(Error::Encode)?;
+        Self::json_text(serde_json::to_vec(value).map_err(Error::Encode)?, compress_above)
+    }
+
+    /// Takes JSON text, compressing when it is longer than `compress_above` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Compress`] when memory for the compressor is short.
+    pub fn json_text(bytes: Vec<u8>, compress_above: usize) -> Result<Self, Error> {
         if bytes.len() <= compress_above {
             return Ok(Self { codec: Codec::Json, bytes });
         }

@@ -5,11 +5,14 @@
 //! token is stale changes nothing. Deliberately absent: any typed state (a store moves bytes; see
 //! [`Encoded`]) and any decision about what to run next.
 
+mod chain;
 mod encoded;
 mod error;
 mod rows;
+mod stand;
 mod store;
 
+pub use chain::chain_hash;
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
 pub use rows::{
@@ -17,4 +20,5 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use stand::{Standing, stand_up};
 pub use store::Store;

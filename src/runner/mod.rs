@@ -1,1 +1,18 @@
-//! (to be written)
+//! Drives a graph: the only place where nodes are awaited, timed, cancelled and their steps committed.
+//!
+//! Enter at [`Runner`]. Invariant: a step is told to the listeners only after the store acknowledged
+//! it (in the `sync` mode), and whoever lost the thread's lease writes nothing more. Deliberately
+//! absent: decisions about what runs next, which are the engine's.
+
+mod drive;
+mod lease;
+mod outcome;
+mod run;
+mod snapshots;
+mod subgraph;
+mod writer;
+
+pub use lease::{holder_is_dead, owner_name};
+pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
+pub use run::{Runner, StateView};
+pub use subgraph::Subgraph;

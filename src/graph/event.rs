@@ -1,0 +1,66 @@
+//! What a run tells while it goes on: one stream of typed events, and the modes that filter it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Interrupt, State};
+
+/// A filter on the events of a run; the names are those of the field's leading platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamMode {
+    /// The whole state after each step.
+    Values,
+    /// What each node wrote.
+    Updates,
+    /// Pieces of a streamed answer.
+    Messages,
+    /// Starts and ends of tasks.
+    Tasks,
+    /// Commits.
+    Checkpoints,
+    /// What nodes publish themselves.
+    Custom,
+    /// Tasks and checkpoints.
+    Debug,
+}
+
+/// One event of a run.
+#[derive(Clone, Debug)]
+pub enum RunEvent<S: State> {
+    /// A task starts (or starts again, with a higher attempt).
+    TaskStarted { step: u64, task: u32, node: String, attempt: u32, input: Option<Value> },
+    /// A task ended; `error` when it failed for good, `retry` when another attempt follows.
+    TaskEnded { step: u64, task: u32, node: String, error: Option<String>, retry: bool },
+    /// A task's update, in frontier order, when its step is complete.
+    Update { step: u64, node: String, update: Value },
+    /// The state after a step.
+    Values { step: u64, state: Arc<S> },
+    /// A step is durable.
+    Checkpoint { step: u64, next: Vec<String> },
+    /// A node published something: `Messages` or `Custom`.
+    Published { mode: StreamMode, step: u64, task: u32, node: String, payload: Value },
+    /// The run waits for a person.
+    Interrupted { step: u64, interrupts: Vec<Interrupt> },
+    /// An event of a subgraph, with the place of the subgraph.
+    Nested { namespace: String, event: Value },
+}
+
+impl<S: State> RunEvent<S> {
+    /// Returns whether a mode shows this event.
+    pub fn is_in(&self, mode: StreamMode) -> bool {
+        match self {
+            Self::TaskStarted { .. } | Self::TaskEnded { .. } => {
+                matches!(mode, StreamMode::Tasks | StreamMode::Debug)
+            }
+            Self::Update { .. } => mode == StreamMode::Updates,
+            Self::Values { .. } => mode == StreamMode::Values,
+            Self::Checkpoint { .. } => matches!(mode, StreamMode::Checkpoints | StreamMode::Debug),
+            Self::Published { mode: own, .. } => mode == *own,
+            Self::Interrupted { .. } => matches!(mode, StreamMode::Updates | StreamMode::Values),
+            Self::Nested { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What runs next, and what a finished task wrote: the parts of a run that are stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::State;
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Target {
+    /// To a node, once per step however many routes lead there.
+    Node(String),
+    /// To a node with an input of its own: fan-out; each one is a task.
+    Send { node: String, input: Value },
+    /// This branch ends.
+    End,
+}
+
+impl Target {
+    /// Leads to a node.
+    pub fn node(name: impl Into<String>) -> Self {
+        Self::Node(name.into())
+    }
+
+    /// Leads to a node with an input of its own.
+    pub fn send(node: impl Into<String>, input: Value) -> Self {
+        Self::Send { node: node.into(), input }
+    }
+}
+
+/// One task of a frontier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    #[serde(rename = "n")]
+    pub node: String,
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+}
+
+/// The tasks of the next super-step, and the joins that still wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Frontier {
+    #[serde(rename = "t")]
+    pub tasks: Vec<Task>,
+    /// Join target → the nodes that have arrived.
+    #[serde(rename = "j", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub joins: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Frontier {
+    /// Makes a frontier of one plain task per name.
+    pub fn of<'a>(nodes: impl IntoIterator<Item = &'a str>) -> Self {
+        let tasks =
+            nodes.into_iter().map(|node| Task { node: node.to_owned(), input: None }).collect();
+        Self { tasks, joins: BTreeMap::new() }
+    }
+
+    /// Adds a target, keeping plain nodes single.
+    pub(super) fn push(&mut self, target: Target) {
+        match target {
+            Target::End => {}
+            Target::Send { node, input } => self.tasks.push(Task { node, input: Some(input) }),
+            Target::Node(node) => {
+                if !self.tasks.iter().any(|task| task.input.is_none() && task.node == node) {
+                    self.tasks.push(Task { node, input: None });
+                }
+            }
+        }
+    }
+}
+
+/// What one task wrote and where it wants to go.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Written<S: State> {
+    #[serde(rename = "n")]
+    pub node: String,
+    #[serde(rename = "u")]
+    pub update: S::Update,
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub goto: Option<Vec<Target>>,
+}

@@ -1,0 +1,301 @@
+//! Nodes, and what they can do while they run.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{State, StreamMode, Target};
+use crate::ids::{InterruptId, RunId, ThreadId};
+
+/// One unit of work of a graph.
+#[async_trait]
+pub trait Node<S: State>: Send + Sync {
+    /// Runs once; may run again after a crash, and then reads its recorded effects back through `ctx`.
+    ///
+    /// # Errors
+    /// [`NodeError`]; the other nodes of the step finish all the same.
+    async fn run(&self, ctx: Context<S>) -> Result<NodeOutput<S>, NodeError>;
+}
+
+/// Makes a node of an async function or closure.
+pub fn node_fn<S, F, Fut>(function: F) -> Arc<dyn Node<S>>
+where
+    S: State,
+    F: Fn(Context<S>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<NodeOutput<S>, NodeError>> + Send + 'static,
+{
+    struct FnNode<F>(F);
+
+    #[async_trait]
+    impl<S, F, Fut> Node<S> for FnNode<F>
+    where
+        S: State,
+        F: Fn(Context<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<NodeOutput<S>, NodeError>> + Send + 'static,
+    {
+        async fn run(&self, ctx: Context<S>) -> Result<NodeOutput<S>, NodeError> {
+            (self.0)(ctx).await
+        }
+    }
+
+    Arc::new(FnNode(function))
+}
+
+/// What a node hands back: a partial update and, where it decides itself, where to go.
+#[derive(Clone, Debug)]
+pub struct NodeOutput<S: State> {
+    pub update: S::Update,
+    /// Overrides the graph's edges; an empty list ends this branch.
+    pub goto: Option<Vec<Target>>,
+}
+
+impl<S: State> NodeOutput<S> {
+    /// Writes an update and follows the graph's edges.
+    pub fn update(update: S::Update) -> Self {
+        Self { update, goto: None }
+    }
+
+    /// Writes an update and goes where the node says.
+    pub fn goto(update: S::Update, targets: impl IntoIterator<Item = Target>) -> Self {
+        Self { update, goto: Some(targets.into_iter().collect()) }
+    }
+}
+
+/// Where in a thread a node runs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub thread: ThreadId,
+    pub run: RunId,
+    /// Number of the step under way.
+    pub step: u64,
+    /// Index of the task in the step's frontier.
+    pub task: u32,
+    pub node: Arc<str>,
+    /// 1 for the first attempt under the retry policy.
+    pub attempt: u32,
+    /// Place of a subgraph in its parent; empty at the top.
+    pub namespace: Arc<str>,
+}
+
+/// A question to a person that stops a node until it is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interrupt {
+    pub id: InterruptId,
+    /// `clarification`, `approval`, `outcome_unknown`, `elicitation`, or a graph's own kind.
+    pub kind: String,
+    pub payload: Value,
+}
+
+/// Why a node did not finish.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// It waits for answers; not a failure.
+    #[error("waits for {} answer(s)", .0.len())]
+    Interrupted(Vec<Interrupt>),
+    /// The run is being stopped.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// It failed; `retryable` failures are tried again under the node's retry policy.
+    #[error("{message}")]
+    Failed { kind: String, message: String, retryable: bool },
+    /// The recorder of effects failed, so nothing more may be done in this run.
+    #[error(transparent)]
+    Recorder(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl NodeError {
+    /// Makes a final failure.
+    pub fn failed(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Failed { kind: kind.into(), message: message.into(), retryable: false }
+    }
+
+    /// Makes a failure worth another attempt.
+    pub fn retryable(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Failed { kind: kind.into(), message: message.into(), retryable: true }
+    }
+}
+
+/// What an effect touches, which decides how it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectClass {
+    /// Answers and changes nothing; recorded when it is done.
+    Inquiry,
+    /// May change the world; its intent is recorded before it is sent. `repeatable` when the operator
+    /// declared that sending it again does no harm.
+    Action { repeatable: bool },
+}
+
+/// An outside effect that a node asks for.
+#[derive(Clone, Debug)]
+pub struct EffectRequest {
+    pub class: EffectClass,
+    /// Model role or `server.tool`.
+    pub name: String,
+    /// Everything that decides the outcome; hashed into the effect's key.
+    pub request: Value,
+}
+
+/// How performing an effect failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EffectFailure {
+    /// It certainly had no effect; may be tried again.
+    #[error("{0}")]
+    NoEffect(String),
+    /// It may have had its effect.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// Performs an effect; called with the effect's key, which is stable over all attempts.
+pub type Perform<'a> =
+    Box<dyn FnMut(String) -> BoxFuture<'a, Result<Value, EffectFailure>> + Send + 'a>;
+
+/// How an effect ended for the node that asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Value(Value),
+    /// It failed, certainly without effect, or a person decided to skip it.
+    Failed(String),
+}
+
+/// What a running node reaches through its [`Context`]: recorded effects, questions, live events.
+#[async_trait]
+pub trait Port: Send + Sync {
+    /// Performs an effect once, or reads its recorded outcome back.
+    async fn effect(
+        &self,
+        request: EffectRequest,
+        perform: Perform<'_>,
+    ) -> Result<Outcome, NodeError>;
+
+    /// Asks a person, or returns the recorded answer.
+    async fn interrupt(&self, kind: &str, payload: Value) -> Result<Value, NodeError>;
+
+    /// Returns the time, recorded, in microseconds since the Unix epoch.
+    async fn now_micros(&self) -> Result<i64, NodeError>;
+
+    /// Draws 64 random bits, recorded.
+    async fn random(&self) -> Result<u64, NodeError>;
+
+    /// Publishes a live event; never waits.
+    fn emit(&self, mode: StreamMode, payload: Value);
+
+    /// Returns whether the run is being stopped.
+    fn cancelled(&self) -> bool;
+
+    /// Resolves when the run is being stopped.
+    async fn until_cancelled(&self);
+}
+
+/// What a node sees while it runs: the state as it was at the start of the step, its input, its port.
+#[derive(Clone)]
+pub struct Context<S: State> {
+    state: Arc<S>,
+    input: Option<Value>,
+    place: Place,
+    port: Arc<dyn Port>,
+}
+
+impl<S: State> std::fmt::Debug for Context<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl<S: State> Context<S> {
+    /// Assembles a context; called by the runner.
+    pub fn new(state: Arc<S>, input: Option<Value>, place: Place, port: Arc<dyn Port>) -> Self {
+        Self { state, input, place, port }
+    }
+
+    /// Returns the state at the start of the step; parallel nodes see the same one.
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// Returns where the node runs.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Reads the input that a fan-out gave to this task.
+    ///
+    /// # Errors
+    /// [`NodeError::Failed`] of kind `input` when there is none or it does not fit `T`.
+    pub fn input<T: DeserializeOwned>(&self) -> Result<T, NodeError> {
+        let value = self.input.clone().ok_or_else(|| {
+            NodeError::failed("input", format!("the node got no input: {}", self.place.node))
+        })?;
+        serde_json::from_value(value).map_err(|error| {
+            NodeError::failed(
+                "input",
+                format!("the input of the node {} does not fit: {error}", self.place.node),
+            )
+        })
+    }
+
+    /// Returns whether this task was given an input of its own.
+    pub fn has_input(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Returns the port itself, for those who wrap it.
+    pub fn port(&self) -> &Arc<dyn Port> {
+        &self.port
+    }
+
+    /// Performs an effect once, or reads its recorded outcome back.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the recorder failed, the run is cancelled, or a person must decide.
+    pub async fn effect(
+        &self,
+        request: EffectRequest,
+        perform: Perform<'_>,
+    ) -> Result<Outcome, NodeError> {
+        self.port.effect(request, perform).await
+    }
+
+    /// Asks a person and returns the answer once there is one.
+    ///
+    /// # Errors
+    /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
+    pub async fn interrupt(
+        &self,
+        kind: &str,
+        payload: impl Serialize + Send,
+    ) -> Result<Value, NodeError> {
+        let payload = serde_json::to_value(payload).map_err(|error| {
+            NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
+        })?;
+        self.port.interrupt(kind, payload).await
+    }
+
+    /// Returns the time, recorded, so that a re-run sees the same one.
+    ///
+    /// # Errors
+    /// As [`Context::effect`].
+    pub async fn now(&self) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
+        let micros = self.port.now_micros().await?;
+        chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
+            NodeError::failed("clock", format!("a recorded time is out of range: {micros}"))
+        })
+    }
+
+    /// Draws 64 random bits, recorded, so that a re-run draws the same.
+    ///
+    /// # Errors
+    /// As [`Context::effect`].
+    pub async fn random(&self) -> Result<u64, NodeError> {
+        self.port.random().await
+    }
+
+    /// Publishes a live event of the `custom` stream mode.
+    pub fn emit(&self, payload: Value) {
+        self.port.emit(StreamMode::Custom, payload);
+    }
+}

@@ -1,0 +1,121 @@
+//! State, its partial updates, and the reducers that merge one into the other (S1.01).
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{Dict, Log};
+
+/// A graph's state: a struct with one reducer per field, declared by [`graph_state!`](crate::graph_state).
+///
+/// `Clone` should be cheap: the runner clones a state when somebody still reads an older one. [`Log`]
+/// and [`Dict`] clone in constant time.
+pub trait State:
+    std::fmt::Debug + Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// What a node returns and what is stored: every field optional.
+    type Update: Update;
+
+    /// Version of the stored form; raise it when a field is renamed, removed or changes its type.
+    const SCHEMA_VERSION: u32;
+
+    /// Merges an update, field by field, through the declared reducers.
+    fn apply(&mut self, update: Self::Update);
+
+    /// Rewrites a stored state or update of an older schema version into the present form.
+    ///
+    /// # Errors
+    /// A sentence that says what cannot be rewritten.
+    fn upcast(version: u32, stored: Value) -> Result<Value, String>;
+}
+
+/// A partial update of a [`State`].
+pub trait Update:
+    std::fmt::Debug + Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// Returns whether no field is set.
+    fn is_empty(&self) -> bool;
+}
+
+/// Merges an update into a field.
+#[diagnostic::on_unimplemented(
+    message = "the reducer `{Self}` cannot merge into a field of type `{T}`",
+    note = "`append` takes Vec and Log, `merge` takes maps and Dict, `overwrite` takes anything; use `with(path)` for your own function"
+)]
+pub trait Reducer<T> {
+    /// What a node writes for such a field.
+    type Update;
+
+    /// Merges `update` into `current`.
+    fn reduce(current: &mut T, update: Self::Update);
+}
+
+/// The newest value wins.
+#[derive(Debug)]
+pub struct Overwrite;
+
+impl<T> Reducer<T> for Overwrite {
+    type Update = T;
+    fn reduce(current: &mut T, update: T) {
+        *current = update;
+    }
+}
+
+/// Items are added at the end; nothing is ever lost.
+#[derive(Debug)]
+pub struct Append;
+
+impl<T> Reducer<Vec<T>> for Append {
+    type Update = Vec<T>;
+    fn reduce(current: &mut Vec<T>, update: Vec<T>) {
+        current.extend(update);
+    }
+}
+
+impl<T: Clone> Reducer<Log<T>> for Append {
+    type Update = Vec<T>;
+    fn reduce(current: &mut Log<T>, update: Vec<T>) {
+        for item in update {
+            current.push_back_mut(item);
+        }
+    }
+}
+
+/// Keys of the update replace or join those of the dictionary.
+#[derive(Debug)]
+pub struct Merge;
+
+impl<K: Ord, V> Reducer<BTreeMap<K, V>> for Merge {
+    type Update = BTreeMap<K, V>;
+    fn reduce(current: &mut BTreeMap<K, V>, update: BTreeMap<K, V>) {
+        current.extend(update);
+    }
+}
+
+impl<K: Eq + Hash, V> Reducer<HashMap<K, V>> for Merge {
+    type Update = HashMap<K, V>;
+    fn reduce(current: &mut HashMap<K, V>, update: HashMap<K, V>) {
+        current.extend(update);
+    }
+}
+
+impl Reducer<serde_json::Map<String, Value>> for Merge {
+    type Update = serde_json::Map<String, Value>;
+    fn reduce(
+        current: &mut serde_json::Map<String, Value>,
+        update: serde_json::Map<String, Value>,
+    ) {
+        current.extend(update);
+    }
+}
+
+impl<V: Clone> Reducer<Dict<V>> for Merge {
+    type Update = BTreeMap<String, V>;
+    fn reduce(current: &mut Dict<V>, update: BTreeMap<String, V>) {
+        for (key, value) in update {
+            current.insert_mut(key, value);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a run is given, and how it can end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint;
+use crate::graph::{EngineError, Interrupt, Limits, RunEvent, State, Wants};
+use crate::ids::{RunId, ThreadId};
+
+/// When a step counts as done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It is committed before the next step starts.
+    #[default]
+    Sync,
+    /// Its commit overlaps the next step; a crash loses at most that one step.
+    Async,
+    /// Steps are committed when the run ends; a crash loses the run, recorded effects excepted.
+    Exit,
+}
+
+/// How a run is to be driven.
+#[derive(Clone, Debug)]
+pub struct RunOptions<S: State> {
+    pub durability: Durability,
+    pub limits: Limits,
+    /// Wall-clock bound on the run.
+    pub deadline: Option<Duration>,
+    /// Which events are made.
+    pub wants: Wants,
+    /// Where events go; bounded, so that a slow listener slows the run instead of filling memory.
+    pub events: Option<mpsc::Sender<RunEvent<S>>>,
+    /// Stops the run at the next chance: running tool calls finish, nothing new starts.
+    pub cancel: CancellationToken,
+}
+
+impl<S: State> Default for RunOptions<S> {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            limits: Limits::default(),
+            deadline: None,
+            wants: Wants::default(),
+            events: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunResult {
+    /// It reached the end of the graph.
+    Done,
+    /// It waits for answers to these.
+    Interrupted(Vec<Interrupt>),
+    /// It was stopped as asked and can be resumed.
+    Cancelled,
+    /// It cannot go on; a resume tries the failed step again.
+    Failed(EngineError),
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct RunOutcome<S: State> {
+    pub thread: ThreadId,
+    pub run: RunId,
+    pub result: RunResult,
+    /// The state as of the newest completed step.
+    pub state: Arc<S>,
+    /// Number of the newest completed step of the thread.
+    pub head: u64,
+    /// Super-steps completed in this run.
+    pub steps: u64,
+}
+
+/// Why a run could not be started or was broken off.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] checkpoint::Error),
+    /// A new input for a thread whose last run has not ended.
+    #[error(
+        "the thread {thread} has an unfinished run ({status}); resume it first: perihelion resume {thread}"
+    )]
+    Unfinished { thread: ThreadId, status: &'static str },
+    /// Nothing to resume.
+    #[error(
+        "the thread {thread} is finished, there is nothing to resume; ask on with: perihelion run --thread {thread} QUESTION"
+    )]
+    Finished { thread: ThreadId },
+    /// The thread belongs to another graph.
+    #[error("the thread {thread} belongs to the graph {found}, not to {wanted}")]
+    WrongGraph { thread: ThreadId, found: String, wanted: String },
+    #[error("the update cannot be merged: {0}")]
+    Update(#[from] EngineError),
+}
