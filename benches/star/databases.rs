@@ -14,10 +14,14 @@ use crate::options::{Backend, Options};
 
 /// The database that the benchmark makes beside the one it is given.
 const DATABASE: &str = "perihelion_bench";
+const CREATE: &str = "CREATE DATABASE perihelion_bench";
+const DROP: &str = "DROP DATABASE IF EXISTS perihelion_bench WITH (FORCE)";
 
 /// Where a run's data lies.
 pub struct Place {
     backend: Backend,
+    /// The server's own address; empty where there is none.
+    server: String,
     address: String,
     file: Option<PathBuf>,
     /// Removed when dropped.
@@ -43,7 +47,8 @@ impl Place {
                 (format!("sqlite:{}", file.display()), Some(file))
             }
         };
-        Ok(Self { backend: options.backend, address, file, _folder: None, keep: true })
+        let server = options.dsn.clone().unwrap_or_default();
+        Ok(Self { backend: options.backend, server, address, file, _folder: None, keep: options.keep })
     }
 
     /// Makes an empty place.
@@ -54,9 +59,9 @@ impl Place {
             (Backend::Memory, _) => {}
             (Backend::Postgres, _) => {
                 let mut server = connect(options.server()?).await?;
-                server.execute(drop_database().as_str()).await?;
-                server.execute(format!("CREATE DATABASE {DATABASE}").as_str()).await?;
-                server.execute("CHECKPOINT").await?;
+                for statement in [DROP, CREATE, "CHECKPOINT"] {
+                    server.execute(statement).await?;
+                }
             }
             (Backend::Sqlite, Some(file)) => remove(file)?,
             (Backend::Sqlite, None) => {
@@ -65,8 +70,7 @@ impl Place {
                 folder = Some(made);
             }
         }
-        let keep = options.keep;
-        Ok(Self { _folder: folder, keep, ..Self::existing(&options)? })
+        Ok(Self { _folder: folder, ..Self::existing(&options)? })
     }
 
     pub async fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
@@ -132,8 +136,7 @@ impl Place {
         match (self.backend, &self.file, self.keep) {
             (_, _, true) | (Backend::Memory, ..) => {}
             (Backend::Postgres, ..) => {
-                let mut connection = connect(&in_database(&self.address, "postgres")?).await?;
-                connection.execute(drop_database().as_str()).await?;
+                connect(&self.server).await?.execute(DROP).await?;
             }
             (Backend::Sqlite, Some(file), _) => remove(file)?,
             (Backend::Sqlite, None, _) => {}
@@ -142,23 +145,15 @@ impl Place {
     }
 }
 
-fn drop_database() -> String {
-    format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-}
-
 async fn connect(address: &str) -> anyhow::Result<PgConnection> {
     let options: PgConnectOptions = address.parse()?;
     Ok(PgConnection::connect_with(&options.disable_statement_logging()).await?)
 }
 
+/// Names the benchmark's own database on a server.
 fn own_address(server: &str) -> anyhow::Result<String> {
-    in_database(server, DATABASE)
-}
-
-/// Names another database of the same server.
-fn in_database(server: &str, database: &str) -> anyhow::Result<String> {
     let options: PgConnectOptions = server.parse()?;
-    Ok(options.database(database).to_url_lossy().to_string())
+    Ok(options.database(DATABASE).to_url_lossy().to_string())
 }
 
 fn beside(file: &Path, ending: &str) -> PathBuf {

@@ -1,6 +1,5 @@
 //! Runs the workload and prints its figures.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -193,10 +192,4 @@ async fn populate(
     println!("{}", json!({ "populated": names, "stop_after": rounds, "wall_s": wall }));
     runner.store().close().await;
     Ok(())
-}
-
-/// Returns the store's threads that the workload measures, for modes that name their own.
-pub fn one_thread(name: &str) -> (ThreadId, HashMap<ThreadId, Mutex<Vec<Instant>>>) {
-    let (thread, _) = ThreadId::from_name(name);
-    (thread, HashMap::from([(thread, Mutex::default())]))
 }
