@@ -4,8 +4,10 @@
 //! request is plain data that can be hashed and stored. Deliberately absent: retry of *answers*
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
+pub mod openai;
 mod types;
 
+pub use openai::OpenAiModel;
 pub use types::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Error, MessageRole, OutputFormat, Role,
     TokenSink, ToolCall, ToolSpec, Usage,
