@@ -5,9 +5,15 @@
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
 pub mod openai;
+mod prompts;
+mod schema;
+pub mod structured;
 mod types;
 
 pub use openai::OpenAiModel;
+pub use prompts::{Prompts, escape};
+pub use schema::strict_schema;
+pub use structured::{Structured, ask};
 pub use types::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Error, MessageRole, OutputFormat, Role,
     TokenSink, ToolCall, ToolSpec, Usage,

@@ -226,6 +226,12 @@ pub enum Error {
         "the {role} model did not answer with valid `{schema}` JSON in {attempts} attempts: {problems}"
     )]
     Invalid { role: &'static str, schema: String, attempts: u32, problems: String },
+    /// A prompt template is missing, broken, or wants a variable that it was not given.
+    #[error("the prompt template {name} cannot be used: {reason}")]
+    Prompt { name: String, reason: String },
+    /// The scripted model could not be started or its script could not be read.
+    #[error("the scripted model cannot be used: {0}")]
+    Script(String),
     /// The call was cut off by the caller's own machinery (journal, cancellation).
     #[error("the model call was not made: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),

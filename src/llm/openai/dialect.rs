@@ -79,7 +79,11 @@ impl Dialect {
             return true;
         }
         let json_words = ["response_format", "json_schema", "json_object", "structured output"];
-        if asked_json && self.mode == JsonMode::Auto && used.json < JsonForm::Prompt && names(&json_words) {
+        if asked_json
+            && self.mode == JsonMode::Auto
+            && used.json < JsonForm::Prompt
+            && names(&json_words)
+        {
             self.json.fetch_max(used.json as u8 + 1, Ordering::Relaxed);
             return true;
         }

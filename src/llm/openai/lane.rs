@@ -53,8 +53,8 @@ impl Lane {
         dialect: Arc<Dialect>,
     ) -> Self {
         let credentials = Credentials::new(url, settings.api_key.clone());
-        let client = Client::build(http.clone(), credentials)
-            .with_http_service(Transport(http.clone()));
+        let client =
+            Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()));
         let endpoint = url.split('?').next().unwrap_or_default().to_owned();
         Self { client, settings, endpoint, dialect }
     }
@@ -89,7 +89,8 @@ impl Lane {
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
             let Some(wait) = wait else { return Err(failed.error) };
-            let wait = failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
+            let wait =
+                failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             tracing::warn!(error = %failed.error, ?wait, "asking the model again");
             clock::sleep(wait).await;
         }
@@ -175,13 +176,15 @@ impl Lane {
 
     fn failed(&self, error: OpenAIError) -> Failed {
         match error {
-            OpenAIError::Boxed(boxed) => match boxed.downcast::<Diverted>().map(|diverted| *diverted) {
-                Ok(Diverted::Refused { status, retry_after, body }) => {
-                    self.refused(status, &wire::refusal_message(&body), retry_after)
+            OpenAIError::Boxed(boxed) => {
+                match boxed.downcast::<Diverted>().map(|diverted| *diverted) {
+                    Ok(Diverted::Refused { status, retry_after, body }) => {
+                        self.refused(status, &wire::refusal_message(&body), retry_after)
+                    }
+                    Ok(Diverted::Whole(body)) => Failed::for_good(self.malformed(&body)),
+                    Err(other) => Failed::for_good(self.malformed(&other.to_string())),
                 }
-                Ok(Diverted::Whole(body)) => Failed::for_good(self.malformed(&body)),
-                Err(other) => Failed::for_good(self.malformed(&other.to_string())),
-            },
+            }
             OpenAIError::Reqwest(error) => {
                 let transient = !error.is_builder();
                 let reason = self.clean(&chain(&error.without_url()));
@@ -205,7 +208,8 @@ impl Lane {
     ) -> Failed {
         let message = self.clean(message);
         // A spent quota answers 429 as well, and no wait mends it.
-        let spent = message.contains("insufficient_quota") || message.contains("exceeded your current quota");
+        let spent = message.contains("insufficient_quota")
+            || message.contains("exceeded your current quota");
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
         Failed { error, transient: retry::is_transient(status) && !spent, retry_after }
     }

@@ -82,7 +82,10 @@ fn is(headers: &HeaderMap, name: reqwest::header::HeaderName, prefix: &str) -> b
     headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|v| v.starts_with(prefix))
 }
 
-async fn read_up_to(mut response: reqwest::Response, limit: usize) -> Result<String, reqwest::Error> {
+async fn read_up_to(
+    mut response: reqwest::Response,
+    limit: usize,
+) -> Result<String, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         let room = limit - body.len();
