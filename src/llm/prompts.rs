@@ -15,11 +15,12 @@ use crate::config::strict;
 const USER_PART: &str = "<!-- user -->";
 
 /// The embedded templates, by name.
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("supervisor", include_str!("../../prompts/supervisor.md")),
     ("agent", include_str!("../../prompts/agent.md")),
     ("reflector", include_str!("../../prompts/reflector.md")),
     ("qa", include_str!("../../prompts/qa.md")),
+    ("feedback", include_str!("../../prompts/feedback.md")),
     ("tool_result", include_str!("../../prompts/tool_result.md")),
 ];
 

@@ -232,6 +232,9 @@ pub enum Error {
     /// The scripted model could not be started or its script could not be read.
     #[error("the scripted model cannot be used: {0}")]
     Script(String),
+    /// The call failed when it was recorded.
+    #[error("{0}")]
+    Recorded(String),
     /// The call was cut off by the caller's own machinery (journal, cancellation).
     #[error("the model call was not made: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
