@@ -7,6 +7,7 @@
 pub mod openai;
 mod prompts;
 mod schema;
+pub mod scripted;
 pub mod structured;
 mod types;
 
