@@ -116,7 +116,11 @@ fn matches(rule: &Rule, request: &RecordedRequest) -> bool {
             .iter()
             .flat_map(|texts| texts.iter())
             .all(|text| request.last_text().contains(text))
-        && !rule.not_contains.iter().flat_map(|texts| texts.iter()).any(|text| request.contains(text))
+        && !rule
+            .not_contains
+            .iter()
+            .flat_map(|texts| texts.iter())
+            .any(|text| request.contains(text))
         && rule.after_tool_results.is_none_or(|count| request.tool_results() == count)
         && rule.response_format.as_deref().is_none_or(|kind| Some(kind) == format)
         && rule.nth.is_none_or(|nth| nth == request.nth)
@@ -138,7 +142,11 @@ mod tests {
         RecordedRequest::new(&headers, json!({ "messages": messages }))
     }
 
-    fn answer(counts: &mut Counts, script: &Script, mut request: RecordedRequest) -> Option<String> {
+    fn answer(
+        counts: &mut Counts,
+        script: &Script,
+        mut request: RecordedRequest,
+    ) -> Option<String> {
         counts.number(&mut request);
         let reply = counts.choose(script, &request)?;
         Some(reply.content?.as_str()?.to_owned())
@@ -155,9 +163,8 @@ mod tests {
             .rule(Rule::new(Reply::text("last")).last_contains("z"));
         let mut counts = Counts::default();
         let said = |text: &str| json!([{ "role": "user", "content": text }]);
-        let mut ask = |role, agent, messages| {
-            answer(&mut counts, &script, request(role, agent, messages))
-        };
+        let mut ask =
+            |role, agent, messages| answer(&mut counts, &script, request(role, agent, messages));
 
         assert_eq!(ask("agent", Some("files"), said("a b")).as_deref(), Some("files"));
         assert_eq!(ask("qa", None, said("")).as_deref(), Some("once"));

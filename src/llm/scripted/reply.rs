@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::choose::RecordedRequest;
@@ -48,16 +48,20 @@ pub(super) fn error(status: u16, message: &str) -> Value {
 
 /// Sends the parts one by one; where the connection is to break, only the first half of them.
 fn body(mut parts: Vec<String>, drop_connection: bool) -> Body {
-    if !drop_connection {
-        return match parts.len() {
-            1 => Body::from(parts.remove(0)),
-            _ => Body::from_stream(stream::iter(parts.into_iter().map(Ok::<_, std::io::Error>))),
-        };
+    if parts.len() == 1 && !drop_connection {
+        return Body::from(parts.remove(0));
     }
-    parts.truncate(parts.len() / 2);
+    if drop_connection {
+        parts.truncate(parts.len() / 2);
+    }
     let kept = parts.into_iter().map(|part| Ok(Bytes::from(part)));
-    let broken = Err(std::io::Error::other("the script breaks the connection"));
-    Body::from_stream(stream::iter(kept.chain([broken])))
+    let broken = || std::io::Error::other("the script breaks the connection");
+    let end = drop_connection.then(broken).map(Err);
+    // Yielding lets the server send each part by itself; otherwise a break would swallow those before it.
+    Body::from_stream(stream::iter(kept.chain(end)).then(async |part| {
+        tokio::task::yield_now().await;
+        part
+    }))
 }
 
 fn text(reply: &Reply) -> String {
@@ -71,7 +75,8 @@ fn text(reply: &Reply) -> String {
 fn usage(reply: &Reply, request: &RecordedRequest) -> Value {
     let estimate = || {
         let asked: usize = request.texts().iter().map(|text| text.chars().count()).sum();
-        let calls: usize = reply.tool_calls.iter().map(|call| call.arguments.to_string().len()).sum();
+        let calls: usize =
+            reply.tool_calls.iter().map(|call| call.arguments.to_string().len()).sum();
         let said = text(reply).chars().count() + calls;
         let tokens = |characters: usize| u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX);
         Usage { input_tokens: tokens(asked), output_tokens: tokens(said) }
@@ -180,7 +185,9 @@ mod tests {
 
     #[test]
     fn pieces_join_to_the_text() {
-        for text in ["", "a", "one two three four five six seven eight", &"ä".repeat(100), "  \n x "] {
+        for text in
+            ["", "a", "one two three four five six seven eight", &"ä".repeat(100), "  \n x "]
+        {
             assert_eq!(pieces(text).collect::<String>(), text);
         }
     }
