@@ -1,9 +1,9 @@
 //! Calls any OpenAI-compatible endpoint through async-openai.
 //!
 //! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, request, SSE.
-//! What it does not: its typed answers refuse what compatible endpoints really send, so [`wire`] reads
+//! What it does not: its typed answers refuse what compatible endpoints really send, so `wire` reads
 //! JSON leniently; its retries know neither timeouts nor error bodies that are not JSON, so
-//! [`transport`] replaces the layer that holds them and [`retry`] decides. Invariant: no error text
+//! `transport` replaces the layer that holds them and `retry` decides. Invariant: no error text
 //! carries the API key, and a streamed answer is never begun twice.
 
 mod dialect;
