@@ -10,7 +10,7 @@ pub(super) trait Setting: Sized {
     fn from_text(text: &str) -> Result<Self, String>;
 
     /// Adapts a value that stood in a settings file in `directory`: relative paths start there.
-    fn from_file_in(self, _directory: &Path) -> Self {
+    fn placed_in(self, _directory: &Path) -> Self {
         self
     }
 }
@@ -37,7 +37,7 @@ impl Setting for PathBuf {
         Ok(PathBuf::from(text))
     }
 
-    fn from_file_in(self, directory: &Path) -> Self {
+    fn placed_in(self, directory: &Path) -> Self {
         directory.join(self)
     }
 }
@@ -47,8 +47,8 @@ impl<T: Setting> Setting for Option<T> {
         T::from_text(text).map(Some)
     }
 
-    fn from_file_in(self, directory: &Path) -> Self {
-        self.map(|value| value.from_file_in(directory))
+    fn placed_in(self, directory: &Path) -> Self {
+        self.map(|value| value.placed_in(directory))
     }
 }
 
@@ -97,7 +97,7 @@ impl Sources<'_> {
             key: key.to_owned(),
             message,
         })?;
-        Ok(Some(value.from_file_in(path.parent().unwrap_or(Path::new("")))))
+        Ok(Some(value.placed_in(path.parent().unwrap_or(Path::new("")))))
     }
 }
 
@@ -200,6 +200,6 @@ pub(super) fn http_url(value: &Option<String>) -> Result<(), String> {
 }
 
 /// Refuses an empty text.
-pub(super) fn not_empty(value: &String) -> Result<(), String> {
-    if value.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
+pub(super) fn not_empty<T: AsRef<str>>(value: &T) -> Result<(), String> {
+    if value.as_ref().trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
 }

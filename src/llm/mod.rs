@@ -7,8 +7,12 @@
 pub mod openai;
 mod prompts;
 mod schema;
+pub mod scripted;
 pub mod structured;
 mod types;
+
+/// A directive for log filters: the client library logs whole answers where it cannot read them.
+pub const LOG_DIRECTIVE: &str = "async_openai=off";
 
 pub use openai::OpenAiModel;
 pub use prompts::{Prompts, escape};

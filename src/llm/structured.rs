@@ -164,7 +164,7 @@ mod tests {
             r#"<think>maybe {"a":2}?</think>{"a":1}"#,
             "\u{feff} {\"a\":1}",
         ] {
-            assert_eq!(objects_in(text), [object.clone()], "{text}");
+            assert_eq!(objects_in(text), std::slice::from_ref(&object), "{text}");
         }
         assert!(objects_in("no object, [1, 2], {broken").is_empty());
     }

@@ -217,7 +217,7 @@ impl Lane {
     fn not_json(&self, error: &serde_json::Error, body: &str) -> Failed {
         let reason = match body.trim() {
             "" => "it is empty".to_owned(),
-            body => format!("it is not JSON ({error}): {}", wire::excerpt(body)),
+            body => format!("it is not JSON ({error}): {body}"),
         };
         Failed::for_good(self.malformed(&reason))
     }
@@ -234,6 +234,8 @@ impl Lane {
     }
 
     /// Makes a text fit for an error: one line, bounded, and without the API key where it is echoed.
+    ///
+    /// The key goes first: a text that was cut before could end amid it.
     fn clean(&self, text: &str) -> String {
         let key = self.settings.api_key.as_ref().map_or("", |key| key.expose_secret());
         let text = if key.is_empty() { text.to_owned() } else { text.replace(key, "[API key]") };

@@ -1,9 +1,9 @@
 //! Calls any OpenAI-compatible endpoint through async-openai.
 //!
 //! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, request, SSE.
-//! What it does not: its typed answers refuse what compatible endpoints really send, so [`wire`] reads
+//! What it does not: its typed answers refuse what compatible endpoints really send, so `wire` reads
 //! JSON leniently; its retries know neither timeouts nor error bodies that are not JSON, so
-//! [`transport`] replaces the layer that holds them and [`retry`] decides. Invariant: no error text
+//! `transport` replaces the layer that holds them and `retry` decides. Invariant: no error text
 //! carries the API key, and a streamed answer is never begun twice.
 
 mod dialect;
@@ -38,7 +38,7 @@ impl OpenAiModel {
         let mut dialects = BTreeMap::new();
         let mut lanes = BTreeMap::new();
         let connect_timeout = models.for_role(Role::Agent.as_str()).connect_timeout;
-        let http = transport::client(connect_timeout)?;
+        let mut clients: BTreeMap<bool, reqwest::Client> = BTreeMap::new();
         for role in Role::ALL {
             let settings = models.for_role(role.as_str());
             let Some(url) = settings.url.clone() else { continue };
@@ -46,6 +46,12 @@ impl OpenAiModel {
                 .entry((url.clone(), settings.model.clone()))
                 .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode)))
                 .clone();
+            let direct = transport::is_loopback(&url);
+            let http = match clients.get(&direct) {
+                Some(http) => http.clone(),
+                None => transport::client(connect_timeout, direct)?,
+            };
+            clients.insert(direct, http.clone());
             lanes.insert(role, Lane::new(&http, &url, settings, dialect));
         }
         Ok(Self { lanes })

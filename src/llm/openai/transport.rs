@@ -19,9 +19,11 @@ const REFUSAL_BYTES: usize = 64 * 1024;
 /// Bytes of a whole answer, where a stream was asked for; more is refused.
 const WHOLE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Builds the HTTP client that all lanes share.
-pub(super) fn client(connect_timeout: Duration) -> Result<reqwest::Client, Error> {
-    reqwest::Client::builder()
+/// Builds an HTTP client; a `direct` one ignores the proxy of the environment.
+pub(super) fn client(connect_timeout: Duration, direct: bool) -> Result<reqwest::Client, Error> {
+    let builder = reqwest::Client::builder();
+    let builder = if direct { builder.no_proxy() } else { builder };
+    builder
         .connect_timeout(connect_timeout)
         // A redirect would carry prompts to a host that nobody configured.
         .redirect(reqwest::redirect::Policy::none())
@@ -31,6 +33,15 @@ pub(super) fn client(connect_timeout: Duration) -> Result<reqwest::Client, Error
             endpoint: "(any)".to_owned(),
             reason: format!("no HTTP client could be made: {error}"),
         })
+}
+
+/// Returns whether an address is on this machine, where no proxy can reach it.
+pub(super) fn is_loopback(url: &str) -> bool {
+    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    host.is_some_and(|host| {
+        let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    })
 }
 
 /// An answer that async-openai is not given to read.

@@ -107,14 +107,14 @@ fn put_schema_in_prompt(messages: &mut Vec<Value>, format: &OutputFormat) {
 /// Reads a whole answer.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// What is wrong with it, as the end of a sentence; of any length.
 pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, String> {
     let Some(choices) = value.get("choices").and_then(Value::as_array) else {
-        return Err(format!("it has no `choices`: {}", excerpt(&value.to_string())));
+        return Err(format!("it has no `choices`: {value}"));
     };
     let Some(choice) = choices.first() else { return Err("its `choices` are empty".to_owned()) };
     let Some(message) = choice.get("message").filter(|message| message.is_object()) else {
-        return Err(format!("its choice has no `message`: {}", excerpt(&choice.to_string())));
+        return Err(format!("its choice has no `message`: {choice}"));
     };
     Ok(ChatResponse {
         content: answer_text(message),
@@ -134,6 +134,12 @@ pub(super) fn error_in(value: &Value) -> Option<(String, Option<u16>)> {
         .find_map(|key| error.get(key).and_then(Value::as_str))
         .or_else(|| error.as_str())
         .map_or_else(|| error.to_string(), str::to_owned);
+    // The code often says more than the sentence: `insufficient_quota`, `model_not_found`.
+    let kind = error
+        .get("code")
+        .and_then(Value::as_str)
+        .filter(|kind| kind.parse::<u16>().is_err() && !message.contains(kind));
+    let message = kind.map_or_else(|| message.clone(), |kind| format!("{message} ({kind})"));
     let code = ["code", "status"].iter().find_map(|key| {
         let code = error.get(key)?;
         code.as_u64().or_else(|| code.as_str()?.parse().ok()).and_then(|n| u16::try_from(n).ok())
