@@ -3,3 +3,4 @@
 //! Enter at [`strict::parse`] for a file. Precedence everywhere: option, environment, file, default.
 
 pub mod strict;
+pub mod tls;
