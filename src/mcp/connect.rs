@@ -3,10 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use rmcp::{
+    RoleClient,
     model::ProtocolVersion,
     service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
     transport::async_rw::AsyncRwTransport,
-    RoleClient,
 };
 use tokio::time::timeout;
 

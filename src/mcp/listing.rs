@@ -87,7 +87,9 @@ async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Resu
         }
         Err(Failure::TimedOut(limit)) => {
             let seconds = limit.as_secs_f64();
-            return Err(format!("the tool list did not arrive within the start-up timeout: {seconds} s"));
+            return Err(format!(
+                "the tool list did not arrive within the start-up timeout: {seconds} s"
+            ));
         }
         Err(Failure::Service(error)) => {
             return Err(format!("it refused to list its tools: {}", super::http::chain(&error)));

@@ -72,7 +72,9 @@ fn complete(
     }
     let texts: Vec<String> = blocks.into_iter().flatten().map(text_of).collect();
     let mut text = texts.join("\n");
-    if texts.is_empty() && let Some(structured) = &structured {
+    if texts.is_empty()
+        && let Some(structured) = &structured
+    {
         text = structured.to_string();
     }
     ToolOutcome {

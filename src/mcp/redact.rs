@@ -63,6 +63,9 @@ mod tests {
             secrets.add(value);
         }
         assert_eq!(secrets.redact("abcdef-and-more on abcdef"), "[redacted] on [redacted]");
-        assert_eq!(secrets.redact_json(json!({"a": ["x abcdef", 1]})), json!({"a": ["x [redacted]", 1]}));
+        assert_eq!(
+            secrets.redact_json(json!({"a": ["x abcdef", 1]})),
+            json!({"a": ["x [redacted]", 1]})
+        );
     }
 }

@@ -128,7 +128,8 @@ impl ToolPolicy {
     pub fn refusal(&self, tool: &str) -> Option<&'static str> {
         if self.disabled.iter().any(|name| name == tool) {
             Some("disabled by disabled_tools")
-        } else if self.enabled.as_ref().is_some_and(|names| !names.iter().any(|name| name == tool)) {
+        } else if self.enabled.as_ref().is_some_and(|names| !names.iter().any(|name| name == tool))
+        {
             Some("not in enabled_tools")
         } else {
             None

@@ -207,10 +207,11 @@ fn http(
     }
     let bearer_token = match &table.bearer_token_env_var {
         Some(variable) => {
-            let token = env(variable).filter(|token| !token.trim().is_empty()).ok_or_else(|| {
-                let message = format!("this environment variable is not set: {variable}");
-                place.error("bearer_token_env_var", message)
-            })?;
+            let token =
+                env(variable).filter(|token| !token.trim().is_empty()).ok_or_else(|| {
+                    let message = format!("this environment variable is not set: {variable}");
+                    place.error("bearer_token_env_var", message)
+                })?;
             secrets.add(&token);
             Some(token.trim().to_owned())
         }
