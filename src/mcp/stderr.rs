@@ -81,15 +81,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_lines_are_kept_and_endless_ones_are_cut() {
+    async fn the_last_lines_are_kept_without_secrets_and_endless_ones_are_cut() {
         let mut text = "first\n".repeat(100).into_bytes();
         text.extend("é".repeat(10_000).as_bytes());
-        text.extend(b"\nlast");
-        let tail = Arc::new(Tail::new("x", Secrets::default()));
+        text.extend(b"\nlast with s3cret-token");
+        let mut secrets = Secrets::default();
+        secrets.add("s3cret-token");
+        let tail = Arc::new(Tail::new("x", secrets));
         tail.clone().drain(text.as_slice()).await;
         tail.ended().await;
         let kept = tail.text();
         assert_eq!(kept.lines().count(), LINES);
-        assert!(kept.ends_with("\nlast") && kept.len() < LINES * (LINE_BYTES + 4), "{kept}");
+        assert!(
+            kept.ends_with("\nlast with [redacted]") && kept.len() < LINES * (LINE_BYTES + 4),
+            "{kept}"
+        );
     }
 }

@@ -1,4 +1,9 @@
 //! The integration tests, all in one binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
 
 mod mcp_http;
 mod mcp_servers_file;

@@ -207,12 +207,16 @@ async fn a_server_that_never_answers_initialize_is_given_up_and_stops_no_other()
 
 #[tokio::test]
 async fn a_server_that_ignores_discover_is_greeted_the_old_way() {
-    let pool = pool("ignores-discover", "startup_timeout_sec = 3");
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let line = format!("startup_timeout_sec = 3\nenv = {{ START_LOG = {:?} }}", log.path());
+    let pool = pool("ignores-discover", &line);
+    let starts = || std::fs::read_to_string(log.path()).unwrap().lines().count();
     assert_eq!(scan(&pool).await.unwrap().protocol_version, "2025-11-25");
-    // The era is remembered: after a death the new process is not asked again.
+    assert_eq!(starts(), 2);
+    // The era is remembered: after a death the server is not asked to discover again.
     assert!(matches!(call(&pool, "die").await, Err(Error::Unknown { .. })));
-    let last_words = call(&pool, "die").await.unwrap_err().to_string();
-    assert!(last_words.ends_with("on stderr: I was not made for this"), "{last_words}");
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    assert_eq!(starts(), 3);
     pool.close().await;
 }
 
@@ -415,6 +419,22 @@ async fn a_start_that_is_abandoned_leaves_no_process() {
     }
     assert_none_left(&mark).await;
     pool.close().await;
+}
+
+#[tokio::test]
+async fn a_pool_can_be_closed_while_a_server_starts() {
+    let (mark, line) = new_mark();
+    let pool = pool("never-initializes", &line);
+    let close = async {
+        while marked(&mark).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        pool.close().await;
+    };
+    let (scanned, ()) = tokio::join!(scan(&pool), close);
+    let error = scanned.unwrap_err().to_string();
+    assert!(error.ends_with("the connections were closed"), "{error}");
+    assert_none_left(&mark).await;
 }
 
 /// X6: unchanged servers keep running over a reload.
