@@ -25,6 +25,8 @@ use crate::clock;
 const MAX_PAGES: usize = 100;
 /// No model can choose among more tools.
 const MAX_TOOLS: usize = 2000;
+/// A longer definition would crowd the model's context; as JSON.
+const MAX_TOOL_BYTES: usize = 64 * 1024;
 const MAX_NAME_CHARS: usize = 128;
 
 /// A server's tools, ready to be called.
@@ -53,7 +55,7 @@ pub(super) async fn list(session: &Session, config: &ServerConfig) -> Result<Lis
             listing.report_missing(&config.tools);
             return Ok(listing);
         };
-        if listing.info.tools.len() > MAX_TOOLS {
+        if listing.info.tools.len() + listing.info.rejected_tools.len() > MAX_TOOLS {
             return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
         }
         if !seen.insert(next.clone()) {
@@ -174,6 +176,11 @@ fn read(
     tool: Value,
     policy: &ToolPolicy,
 ) -> Result<(ToolDefinition, Option<Arc<Validator>>), String> {
+    if tool.to_string().len() > MAX_TOOL_BYTES {
+        return Err(format!(
+            "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
+        ));
+    }
     let tool: Tool =
         serde_json::from_value(tool).map_err(|error| format!("malformed definition: {error}"))?;
     let well_named = !tool.name.trim().is_empty()

@@ -69,6 +69,11 @@ impl Pool {
         self.servers().iter().map(|server| server.config.name.clone()).collect()
     }
 
+    /// Tells whether the program should not start without this server (`required = true`).
+    pub fn is_required(&self, server: &str) -> bool {
+        self.servers().iter().any(|known| known.config.name == server && known.config.required)
+    }
+
     fn prepare(&self, file: ServersFile, running: &[Arc<Server>]) -> Vec<Arc<Server>> {
         let enabled = file.servers.into_iter().filter(|config| config.enabled);
         enabled

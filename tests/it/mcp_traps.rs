@@ -166,10 +166,11 @@ async fn malformed_tools_are_reported_and_the_others_kept() {
     assert!(info.tools.iter().any(|tool| tool.name == "lie"));
     let rejected: Vec<_> =
         info.rejected_tools.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
-    assert_eq!(rejected.len(), 5, "{rejected:?}");
+    assert_eq!(rejected.len(), 6, "{rejected:?}");
     assert!(rejected[0].starts_with("shapeless: its inputSchema is not an object"), "{rejected:?}");
     assert!(rejected[2].starts_with("unschematic: its inputSchema is not a JSON Schema"));
     assert!(rejected[4].starts_with("echo: listed twice"), "{rejected:?}");
+    assert!(rejected[5].starts_with("long: its definition is longer"), "{rejected:?}");
     assert!(!call(&pool, "echo").await.unwrap().is_error);
     pool.close().await;
 }
@@ -418,6 +419,29 @@ async fn a_start_that_is_abandoned_leaves_no_process() {
         () = started => {}
     }
     assert_none_left(&mark).await;
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn servers_are_started_side_by_side() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let line = format!("env = {{ START_LOG = {:?} }}", log.path());
+    let pool =
+        pool_of(&["a", "b", "c"].map(|name| table(name, "waits-for-company", &line)).concat());
+    for status in pool.scan().await {
+        assert!(status.outcome.is_ok(), "{}: {:?}", status.name, status.outcome);
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn the_command_perihelion_means_this_program_wherever_it_is() {
+    let text = "[mcp_servers.x]\ncommand = \"perihelion\"\nargs = [\"plain\"]\nrequired = true";
+    let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
+    let options = PoolOptions { executable: Some(hostile()), ..PoolOptions::default() };
+    let pool = Pool::new(file, options);
+    assert_eq!(scan(&pool).await.unwrap().server_version, "hostile 1.2.3");
+    assert!(pool.is_required("x") && !pool.is_required("y"));
     pool.close().await;
 }
 
