@@ -67,6 +67,11 @@ pub(super) async fn judge(
     calls: &[CallRecord],
     output: &str,
 ) -> Result<(Judged, Usage), NodeError> {
+    let shown = |call: &CallRecord| {
+        let CallRecord { tool, arguments, output, is_error } = call;
+        json!({ "tool": tool, "arguments": arguments.to_string(), "output": output, "is_error": is_error })
+    };
+    let calls: Vec<_> = calls.iter().map(shown).collect();
     let prompt = json!({ "task": task, "tool_calls": calls, "output": output });
     let request = ChatRequest {
         role: Role::Reflector,

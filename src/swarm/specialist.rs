@@ -52,7 +52,8 @@ impl From<NodeError> for Halt {
 impl Node<GraphState> for Specialist {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let assignment: Assignment = ctx.input()?;
-        let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &assignment.id);
+        let task = assignment.id.clone();
+        let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task);
         let mut usage = Usage::default();
         let work = match self.work(&ctx, &assignment, &mut tools, &mut usage).await {
             Ok(work) => work,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::star::StarParts;
@@ -20,7 +19,7 @@ const APPROVAL: &str = "approval";
 const PREVIEW_CHARS: usize = 1_000;
 
 /// One call as shown to the reflector and kept with the result.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct CallRecord {
     pub tool: String,
     pub arguments: Value,
