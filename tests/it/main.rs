@@ -1,0 +1,11 @@
+//! The integration tests, all in one binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
+
+mod mcp_http;
+mod mcp_servers_file;
+mod mcp_traps;
+mod model;
