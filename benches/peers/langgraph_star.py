@@ -55,7 +55,7 @@ class Texts:
         text = ""
         for draw in splitmix64(list(LENGTHS).index(stream) << 32 | k):
             if len(text) >= length:
-                return text[:length]
+                return text[:-1][:length]  # spaces stand between words only
             text += "".join(self.words[draw >> 10 * place & 1023] + " " for place in range(6))
 
     def __call__(self, stream, k=0):

@@ -77,6 +77,11 @@ impl Place {
         Ok(checkpoint::open(&self.address).await?)
     }
 
+    /// Returns the database's address.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Opens a connection of the benchmark's own to the Postgres database.
     pub async fn connect(&self) -> anyhow::Result<PgConnection> {
         connect(&self.address).await

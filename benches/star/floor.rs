@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail, ensure};
 use futures::FutureExt;
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{PostgresStore, Store};
 use perihelion::clock;
 use perihelion::graph::NodeError;
 use perihelion::ids::ThreadId;
 use perihelion::runner::Runner;
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Executor, PgConnection};
+use sqlx::{ConnectOptions, Executor, PgConnection};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::databases::Place;
@@ -23,22 +23,30 @@ use crate::machine;
 use crate::options::{Backend, Options, When};
 use crate::star::{check, run_options, warm_up, workload};
 
-/// A connection that inserts rows into a table without any index.
+/// Where the bare rows go: a table without any index.
 enum Inserter {
-    Postgres(PgConnection),
-    Sqlite(SqliteConnection),
+    /// The connections of the store itself.
+    Postgres(Arc<PostgresStore>),
+    /// A connection of our own with the store's settings.
+    Sqlite(AsyncMutex<SqliteConnection>),
 }
 
 impl Inserter {
-    async fn open(options: &Options, place: &Place) -> anyhow::Result<Self> {
+    /// Opens the store and a way to insert beside it.
+    async fn open(options: &Options, place: &Place) -> anyhow::Result<(Arc<dyn Store>, Self)> {
         match options.backend {
             Backend::Memory => bail!("the memory store writes nothing: use sqlite or postgres"),
             Backend::Postgres => {
-                let mut connection = place.connect().await?;
-                connection.execute("CREATE TABLE floor_row (body bytea NOT NULL)").await?;
-                Ok(Self::Postgres(connection))
+                let store = Arc::new(PostgresStore::open(place.address()).await?);
+                store
+                    .with_connection(async |connection| {
+                        connection.execute("CREATE TABLE floor_row (body bytea NOT NULL)").await
+                    })
+                    .await?;
+                Ok((Arc::clone(&store) as Arc<dyn Store>, Self::Postgres(store)))
             }
             Backend::Sqlite => {
+                let store = place.open().await?;
                 let file = place.file().context("the SQLite file has no name")?;
                 let mut connection = SqliteConnectOptions::new()
                     .filename(file)
@@ -48,29 +56,26 @@ impl Inserter {
                     .connect()
                     .await?;
                 connection.execute("CREATE TABLE floor_row (body BLOB NOT NULL)").await?;
-                Ok(Self::Sqlite(connection))
+                Ok((store, Self::Sqlite(AsyncMutex::new(connection))))
             }
         }
     }
 
-    async fn insert(&mut self, body: &[u8]) -> Result<(), sqlx::Error> {
+    async fn insert(&self, body: &[u8]) -> anyhow::Result<()> {
+        const INSERT: &str = "INSERT INTO floor_row (body) VALUES ($1)";
         match self {
-            Self::Postgres(connection) => {
-                let insert = sqlx::query("INSERT INTO floor_row (body) VALUES ($1)").bind(body);
-                insert.execute(connection).await.map(drop)
+            Self::Postgres(store) => {
+                let insert = async |connection: &mut PgConnection| {
+                    sqlx::query(INSERT).bind(body).execute(connection).await
+                };
+                store.with_connection(insert).await?;
             }
             Self::Sqlite(connection) => {
-                let insert = sqlx::query("INSERT INTO floor_row (body) VALUES ($1)").bind(body);
-                insert.execute(connection).await.map(drop)
+                let mut connection = connection.lock().await;
+                sqlx::query(INSERT).bind(body).execute(&mut *connection).await?;
             }
         }
-    }
-
-    async fn close(self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres(connection) => connection.close().await,
-            Self::Sqlite(connection) => connection.close().await,
-        }
+        Ok(())
     }
 }
 
@@ -83,7 +88,7 @@ async fn bodies(store: &dyn Store, thread: ThreadId) -> anyhow::Result<Vec<Vec<u
 
 /// Inserts, and their times in µs.
 struct Floor {
-    inserter: AsyncMutex<Option<Inserter>>,
+    inserter: Inserter,
     bodies: Vec<Vec<u8>>,
     times: Mutex<Vec<f64>>,
 }
@@ -91,12 +96,10 @@ struct Floor {
 impl Floor {
     /// Inserts the rows of so many steps after step `first`.
     async fn block(&self, first: usize, count: usize) -> anyhow::Result<()> {
-        let mut inserter = self.inserter.lock().await;
-        let inserter = inserter.as_mut().context("the inserts are over")?;
         let mut times = Vec::with_capacity(count);
         for body in self.bodies.iter().skip(first).take(count) {
             let begin = clock::monotonic();
-            inserter.insert(body).await?;
+            self.inserter.insert(body).await?;
             times.push(micros(begin.elapsed()));
         }
         self.times.lock().unwrap_or_else(PoisonError::into_inner).extend(times);
@@ -109,7 +112,7 @@ pub async fn measure(options: &Options) -> anyhow::Result<()> {
     ensure!(options.durability == When::Sync, "only --durability sync waits for the disk");
     let fsync_probe_us = machine::fsync_probe()?;
     let place = Place::fresh(options).await?;
-    let store = place.open().await?;
+    let (store, inserter) = Inserter::open(options, &place).await?;
     warm_up(options, &store).await?;
 
     // A first run gives the bytes that the second one will write again.
@@ -124,7 +127,7 @@ pub async fn measure(options: &Options) -> anyhow::Result<()> {
     let mean_bytes = bodies.iter().map(Vec::len).sum::<usize>() as f64 / bodies.len() as f64;
 
     let floor = Arc::new(Floor {
-        inserter: AsyncMutex::new(Some(Inserter::open(options, &place).await?)),
+        inserter,
         bodies,
         times: Mutex::default(),
     });
@@ -170,10 +173,6 @@ pub async fn measure(options: &Options) -> anyhow::Result<()> {
         "fsync_probe_us": fsync_probe_us, "load1": machine::load(), "machine": machine::name(),
     });
     println!("{line}");
-    let inserter = floor.inserter.lock().await.take();
-    if let Some(inserter) = inserter {
-        inserter.close().await?;
-    }
     store.close().await;
     place.remove().await
 }

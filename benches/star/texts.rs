@@ -102,6 +102,8 @@ impl Texts {
                 draw >>= 10;
             }
         }
+        // Spaces stand between words only: a text that ends with its last word is one byte short.
+        text.pop();
         text.truncate(length);
         text.shrink_to_fit();
         text
