@@ -15,6 +15,7 @@ mod memory;
 
 mod postgres;
 mod rows;
+mod sqlite;
 mod store;
 
 pub use address::{open, redact_url};
@@ -29,4 +30,5 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use sqlite::SqliteStore;
 pub use store::Store;
