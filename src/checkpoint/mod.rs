@@ -14,6 +14,7 @@ mod limits;
 mod memory;
 mod postgres;
 mod rows;
+mod sqlite;
 mod stand;
 mod store;
 
@@ -29,5 +30,6 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use sqlite::SqliteStore;
 pub use stand::{Standing, stand_up};
 pub use store::Store;
