@@ -87,11 +87,6 @@ impl Place {
         connect(&self.address).await
     }
 
-    /// Returns the SQLite file.
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
-    }
-
     /// Returns how many bytes of write-ahead log the Postgres server has written since it was made.
     pub async fn wal(&self) -> anyhow::Result<Option<i64>> {
         if self.backend != Backend::Postgres {

@@ -4,17 +4,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use futures::FutureExt;
-use perihelion::checkpoint::{PostgresStore, Store};
+use perihelion::checkpoint::{PostgresStore, SqliteStore, Store};
 use perihelion::clock;
 use perihelion::graph::NodeError;
 use perihelion::ids::ThreadId;
 use perihelion::runner::Runner;
 use serde_json::json;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Executor, PgConnection};
-use tokio::sync::Mutex as AsyncMutex;
+use sqlx::{Executor, PgConnection, SqliteConnection};
 
 use crate::databases::Place;
 use crate::figures::{median, micros, percentile, rounded, steps};
@@ -23,40 +21,28 @@ use crate::machine;
 use crate::options::{Backend, Options, When};
 use crate::star::{check, run_options, warm_up, workload};
 
-/// Where the bare rows go: a table without any index.
+/// Inserts rows into a table without any index, over the connection that the store commits with.
 enum Inserter {
-    /// The connections of the store itself.
     Postgres(Arc<PostgresStore>),
-    /// A connection of our own with the store's settings.
-    Sqlite(AsyncMutex<SqliteConnection>),
+    Sqlite(Arc<SqliteStore>),
 }
 
 impl Inserter {
-    /// Opens the store and a way to insert beside it.
+    /// Opens a store and a way to insert beside it.
     async fn open(options: &Options, place: &Place) -> anyhow::Result<(Arc<dyn Store>, Self)> {
         match options.backend {
             Backend::Memory => bail!("the memory store writes nothing: use sqlite or postgres"),
             Backend::Postgres => {
                 let store = Arc::new(PostgresStore::open(place.address()).await?);
-                store
-                    .with_connection(async |connection| {
-                        connection.execute("CREATE TABLE floor_row (body bytea NOT NULL)").await
-                    })
-                    .await?;
+                let create = "CREATE TABLE floor_row (body bytea NOT NULL)";
+                store.with_connection(async |it| it.execute(create).await).await?;
                 Ok((Arc::clone(&store) as Arc<dyn Store>, Self::Postgres(store)))
             }
             Backend::Sqlite => {
-                let store = place.open().await?;
-                let file = place.file().context("the SQLite file has no name")?;
-                let mut connection = SqliteConnectOptions::new()
-                    .filename(file)
-                    .journal_mode(SqliteJournalMode::Wal)
-                    .synchronous(SqliteSynchronous::Full)
-                    .disable_statement_logging()
-                    .connect()
-                    .await?;
-                connection.execute("CREATE TABLE floor_row (body BLOB NOT NULL)").await?;
-                Ok((store, Self::Sqlite(AsyncMutex::new(connection))))
+                let store = Arc::new(SqliteStore::open(place.address()).await?);
+                let create = "CREATE TABLE floor_row (body BLOB NOT NULL)";
+                store.with_connection(async |it| it.execute(create).await).await?;
+                Ok((Arc::clone(&store) as Arc<dyn Store>, Self::Sqlite(store)))
             }
         }
     }
@@ -65,14 +51,16 @@ impl Inserter {
         const INSERT: &str = "INSERT INTO floor_row (body) VALUES ($1)";
         match self {
             Self::Postgres(store) => {
-                let insert = async |connection: &mut PgConnection| {
-                    sqlx::query(INSERT).bind(body).execute(connection).await
+                let insert = async |it: &mut PgConnection| {
+                    sqlx::query(INSERT).bind(body).execute(it).await
                 };
                 store.with_connection(insert).await?;
             }
-            Self::Sqlite(connection) => {
-                let mut connection = connection.lock().await;
-                sqlx::query(INSERT).bind(body).execute(&mut *connection).await?;
+            Self::Sqlite(store) => {
+                let insert = async |it: &mut SqliteConnection| {
+                    sqlx::query(INSERT).bind(body).execute(it).await
+                };
+                store.with_connection(insert).await?;
             }
         }
         Ok(())
@@ -108,7 +96,8 @@ impl Floor {
 }
 
 /// Measures both and prints one line.
-pub async fn measure(options: &Options) -> anyhow::Result<()> {
+pub async fn measure(options: Options) -> anyhow::Result<()> {
+    let options = &options;
     ensure!(options.durability == When::Sync, "only --durability sync waits for the disk");
     let fsync_probe_us = machine::fsync_probe()?;
     let place = Place::fresh(options).await?;

@@ -25,9 +25,10 @@ fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match options.mode()? {
-        Mode::Star => runtime.block_on(star::measure(&options)),
-        Mode::Floor => runtime.block_on(floor::measure(&options)),
-        Mode::Resume if options.child => runtime.block_on(resume::child(&options)),
+        // On the runtime's own threads: there a task is woken by the thread that reads the socket.
+        Mode::Star => runtime.block_on(runtime.spawn(star::measure(options)))?,
+        Mode::Floor => runtime.block_on(runtime.spawn(floor::measure(options)))?,
+        Mode::Resume if options.child => runtime.block_on(runtime.spawn(resume::child(options)))?,
         Mode::Resume => resume::measure(&options),
         Mode::Matrix => cases::run(&options),
         Mode::Table => table::print(options.file()?),

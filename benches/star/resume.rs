@@ -36,7 +36,8 @@ async fn one_step(runner: &Runner<Star>, options: &Options, thread: ThreadId) ->
 }
 
 /// Measures inside a fresh process and prints its figures in ms since the parent started it.
-pub async fn child(options: &Options) -> anyhow::Result<()> {
+pub async fn child(options: Options) -> anyhow::Result<()> {
+    let options = &options;
     let started: i64 = std::env::var(STARTED).context("this is the parent's to call")?.parse()?;
     let since = || -> anyhow::Result<f64> { Ok((epoch_ns()? - started) as f64 / 1e6) };
     let main = since()?;

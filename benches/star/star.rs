@@ -113,7 +113,8 @@ async fn run_all(
 }
 
 /// Measures one case and prints its line.
-pub async fn measure(options: &Options) -> anyhow::Result<()> {
+pub async fn measure(options: Options) -> anyhow::Result<()> {
+    let options = &options;
     let fsync_probe_us = machine::fsync_probe()?;
     let names: Vec<String> = (0..options.threads).map(|number| format!("t{number}")).collect();
     let threads: Vec<ThreadId> = names.iter().map(|name| ThreadId::from_name(name).0).collect();
