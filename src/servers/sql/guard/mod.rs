@@ -47,7 +47,9 @@ impl Guarded {
 /// Why a statement was refused; the text is meant for the model, which repairs and tries again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("the statement is too long; at most {MAX_BYTES} bytes and {MAX_TOKENS} tokens are read")]
+    #[error(
+        "the statement is too long; at most {MAX_BYTES} bytes and {MAX_TOKENS} tokens are read"
+    )]
     TooLong,
     #[error("the statement nests too deeply; at most {MAX_DEPTH} levels are read")]
     TooDeep,

@@ -76,7 +76,19 @@ impl Policy {
 impl TableName {
     /// Returns the name as a statement would write it: with its schema only where that is needed.
     pub fn shown(&self) -> String {
-        if self.unqualified { self.name.clone() } else { format!("{}.{}", self.schema, self.name) }
+        let name = ident(&self.name);
+        if self.unqualified { name } else { format!("{}.{name}", ident(&self.schema)) }
+    }
+}
+
+/// Quotes a name that would not be read as itself without quotes.
+fn ident(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let starts_plainly = !name.starts_with(|c: char| c.is_ascii_digit());
+    if starts_plainly && !name.is_empty() && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 
