@@ -16,6 +16,7 @@ mod memory;
 mod postgres;
 mod rows;
 mod stand;
+mod sqlite;
 mod store;
 
 pub use address::{open, redact_url};
@@ -31,4 +32,5 @@ pub use rows::{
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
 pub use stand::{Standing, stand_up};
+pub use sqlite::SqliteStore;
 pub use store::Store;
