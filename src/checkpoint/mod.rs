@@ -15,8 +15,8 @@ mod memory;
 
 mod postgres;
 mod rows;
-mod stand;
 mod sqlite;
+mod stand;
 mod store;
 
 pub use address::{open, redact_url};
@@ -31,6 +31,6 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
-pub use stand::{Standing, stand_up};
 pub use sqlite::SqliteStore;
+pub use stand::{Standing, stand_up};
 pub use store::Store;

@@ -61,7 +61,7 @@ fn sql_agent(request: &RecordedRequest) -> Reply {
     let query = |columns: &str| {
         Reply::call("query", json!({ "sql": format!("SELECT {columns} {jumped}") }))
     };
-    let corrected = request.contains("<reflection_feedback>");
+    let corrected = request.contains("</reflection_feedback>");
     match (request.tool_results(), corrected) {
         (0, _) => Reply::call("list_tables", json!({})),
         (1, _) => query("zone_name"),
@@ -126,10 +126,8 @@ fn sql_reflector(request: &RecordedRequest) -> Reply {
 
 fn files_reflector(request: &RecordedRequest) -> Reply {
     let quoted = law(&unescape(request.last_text()));
-    let refined = format!(
-        "{} changed Samoa's time: \"{}\" ({}, lines {}).",
-        quoted.title, quoted.words, quoted.path, quoted.lines
-    );
+    let refined =
+        format!("{}: “{}” ({}, lines {})", quoted.title, quoted.words, quoted.path, quoted.lines);
     verdict("FIXED", Some(&refined), None)
 }
 
