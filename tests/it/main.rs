@@ -1,0 +1,5 @@
+//! The one integration binary; each module is a subject.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bundled_servers;
+mod support;
