@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn two_servers_on_one_file_take_a_repeated_note_once() {
         let (_home, book) = book(true);
+        let other = Book { options: book.options.clone() };
         let lines: Vec<usize> = std::thread::scope(|scope| {
-            let other = Book { options: book.options.clone() };
             let hands: Vec<_> = [&book, &other, &book, &other]
                 .map(|book| scope.spawn(|| book.append(note("k", "once")).unwrap().line))
                 .into_iter()
