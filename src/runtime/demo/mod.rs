@@ -4,6 +4,7 @@
 //! HTTP endpoint on loopback, and what it writes is put together from what the tools returned.
 //! Deliberately absent: any key, any network beyond loopback.
 
+mod reading;
 mod script;
 
 use std::path::Path;
