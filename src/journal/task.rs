@@ -273,7 +273,8 @@ impl TaskJournal {
                 self.record(&row).await?;
             }
         }
-        Err(NodeError::Interrupted(vec![Interrupt { id, kind: kind.to_owned(), payload }]))
+        let node = self.place.node.to_string();
+        Err(NodeError::Interrupted(vec![Interrupt { id, kind: kind.to_owned(), node, payload }]))
     }
 
     /// Takes a drawn value, or the one recorded for the same draw.

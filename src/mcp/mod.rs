@@ -8,6 +8,7 @@ mod connect;
 mod failure;
 mod http;
 mod listing;
+mod mark;
 mod menu;
 mod outcome;
 mod pool;

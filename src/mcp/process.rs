@@ -1,6 +1,6 @@
-//! Owns a server's child process: its group, its stderr, its end.
+//! Owns a server's child process: its group, its strays, its stderr, its end.
 //!
-//! Invariant: whoever drops a [`Process`] kills its whole group, at once and without a runtime.
+//! Invariant: whoever drops a [`Process`] kills all that descends from it, at once and without a runtime.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::stderr::Tail;
+use super::{
+    mark::{self, Mark},
+    stderr::Tail,
+};
 
 /// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
 const REAP: Duration = Duration::from_secs(1);
@@ -42,13 +45,15 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program in a new process group, with exactly the environment given.
+    /// Starts a program in a new process group, with the environment given and a mark, nothing else.
     pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
+        let mark = Mark::new();
         let mut command = Command::new(program.program);
         command
             .args(program.args)
             .env_clear()
             .envs(program.env)
+            .env(mark::VARIABLE, mark.value())
             .process_group(0)
             .kill_on_drop(true)
             .stdin(Stdio::piped())
@@ -60,7 +65,7 @@ impl Process {
         let mut child = command.spawn()?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let group = Group::of(child)?;
+        let group = Group::of(child, mark)?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(std::io::Error::other("the child has no pipes"));
         };
@@ -116,13 +121,15 @@ struct Group {
     child: Child,
     /// `None` once the group was killed: its number may belong to others by then.
     id: Option<Pid>,
+    /// Tells those members that left for a group of their own.
+    mark: Mark,
 }
 
 impl Group {
-    fn of(child: Child) -> std::io::Result<Self> {
+    fn of(child: Child, mark: Mark) -> std::io::Result<Self> {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.ok_or_else(|| std::io::Error::other("the child ended while starting"))?;
-        Ok(Self { child, id: Some(Pid::from_raw(id)) })
+        Ok(Self { child, id: Some(Pid::from_raw(id)), mark })
     }
 
     /// Signals every member; an empty group answers ESRCH, which is what we want to hear.
@@ -132,10 +139,13 @@ impl Group {
         }
     }
 
-    /// Kills every member. Done after the child's own end as well: a grandchild outlives it in the group.
+    /// Kills every member and every stray. Done after the child's own end as well, which they may outlive.
     fn kill(&mut self) {
-        self.signal(Signal::SIGKILL);
-        self.id = None;
+        if self.id.is_some() {
+            self.signal(Signal::SIGKILL);
+            self.mark.kill_carriers();
+            self.id = None;
+        }
     }
 }
 

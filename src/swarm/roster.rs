@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use super::node;
 use super::specialist::Specialist;
 use super::star::StarParts;
 use super::state::GraphState;
-use super::{AGENT_PREFIX, node};
 use crate::graph::{NodeEntry, Resolver};
 use crate::mcp::{self, ServerInfo};
 
@@ -26,8 +26,12 @@ impl Roster {
     /// Makes one agent per server, in place of those there were.
     pub fn set(&self, servers: impl IntoIterator<Item = ServerInfo>) {
         let card = |server: ServerInfo| {
+            let name = mcp::agent_name(&server.name);
             let line = mcp::menu_line(&server);
-            (format!("{AGENT_PREFIX}{}", server.name), Card { line, server: Arc::new(server) })
+            // The menu shows the name beside the line.
+            let line =
+                line.strip_prefix(&format!("{name}:")).map_or(line.as_str(), str::trim).to_owned();
+            (name, Card { line, server: Arc::new(server) })
         };
         *self.agents.write().unwrap_or_else(PoisonError::into_inner) =
             servers.into_iter().map(card).collect();

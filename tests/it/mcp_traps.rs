@@ -371,13 +371,14 @@ async fn a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
 }
 
 #[tokio::test]
-async fn after_close_no_process_is_left_not_even_a_grandchild() {
+async fn after_close_no_process_is_left_not_even_a_grandchild_that_left_the_group() {
     let (mark, line) = new_mark();
     let file = table("x", "plain", &line) + &table("y", "ignores-the-end", &line);
     let pool = pool_of(&file);
     pool.scan().await;
     call(&pool, "leave-a-child").await.unwrap();
-    assert_eq!(marked(&mark).len(), 3);
+    call(&pool, "leave-a-stray").await.unwrap();
+    assert_eq!(marked(&mark).len(), 4);
     pool.close().await;
     assert_none_left(&mark).await;
     let error = call(&pool, "echo").await.unwrap_err();
@@ -390,7 +391,8 @@ async fn a_pool_that_is_only_dropped_leaves_no_process_either() {
     let (mark, line) = new_mark();
     let pool = pool("ignores-the-end", &line);
     call(&pool, "leave-a-child").await.unwrap();
-    assert_eq!(marked(&mark).len(), 2);
+    call(&pool, "leave-a-stray").await.unwrap();
+    assert_eq!(marked(&mark).len(), 3);
     drop(pool);
     assert_none_left(&mark).await;
 }
