@@ -106,8 +106,8 @@ pub struct Options {
     /// The thread that `resume` goes on with.
     #[arg(long, default_value = "t0")]
     pub thread: String,
-    /// Steps (and inserts) in one block of `floor`.
-    #[arg(long, default_value_t = 50)]
+    /// Rounds in one block of `floor`, two steps and two inserts each.
+    #[arg(long, default_value_t = 10)]
     pub block: usize,
     /// The file of `matrix` and `table`.
     #[arg(long)]
