@@ -10,4 +10,5 @@ mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
+mod store_suite;
 mod support;
