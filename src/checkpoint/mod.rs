@@ -12,9 +12,9 @@ mod encoded;
 mod error;
 mod limits;
 mod memory;
-
 mod postgres;
 mod rows;
+mod sqlite;
 mod stand;
 mod store;
 
@@ -22,7 +22,6 @@ pub use address::{open, redact_url};
 pub use chain::chain_hash;
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
-
 pub use memory::MemoryStore;
 pub use postgres::PostgresStore;
 pub use rows::{
@@ -30,5 +29,6 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use sqlite::SqliteStore;
 pub use stand::{Standing, stand_up};
 pub use store::Store;

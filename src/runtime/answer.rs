@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, Encoded, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
+use crate::journal::{OUTCOME_UNKNOWN, Verdict};
 
 /// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,20 +130,22 @@ impl Runtime {
 fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
     let (key, wanted, choices): (_, _, &[&str]) = match kind {
         "approval" => ("decision", "approve or deny", &["approve", "deny"]),
-        "outcome_unknown" => ("outcome", "done, retry or skip", &["done", "retry", "skip"]),
+        OUTCOME_UNKNOWN => ("outcome", "done, retry or skip", &[]),
         _ => return Ok(value),
     };
     let value = match value {
         Value::String(word) => json!({ key: word.trim().to_lowercase() }),
         other => other,
     };
-    match value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)) {
-        true => Ok(value),
-        false => {
-            let given = value.get(key).unwrap_or(&value).to_string();
-            Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
-        }
+    let fits = match kind {
+        OUTCOME_UNKNOWN => serde_json::from_value::<Verdict>(value.clone()).is_ok(),
+        _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
+    };
+    if fits {
+        return Ok(value);
     }
+    let given = value.get(key).unwrap_or(&value).to_string();
+    Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
 }
 
 fn only<'a>(
