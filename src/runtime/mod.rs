@@ -6,6 +6,7 @@
 
 mod answer;
 mod assemble;
+pub mod checkup;
 mod report;
 mod survey;
 mod threads;
