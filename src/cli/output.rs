@@ -78,10 +78,10 @@ pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> 
     let mut table = comfy_table::Table::new();
     match std::io::stdout().is_terminal() {
         true => table
-            .load_preset(presets::UTF8_HORIZONTAL_ONLY)
+            .load_style(presets::UTF8_HORIZONTAL_ONLY)
             .set_content_arrangement(ContentArrangement::Dynamic),
         false => table
-            .load_preset(presets::NOTHING)
+            .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled),
     };
     table.set_header(head);
