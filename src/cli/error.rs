@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::ids::ThreadId;
 use crate::{checkpoint, runtime, servers};
 
 /// How the program ends.
@@ -55,6 +56,8 @@ pub enum Error {
     UnknownAgent { name: String, hint: String },
     #[error("the MCP server {server} gives no agent: {problem}")]
     NoAgent { server: String, problem: String },
+    #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
+    UnknownThread(String),
     #[error("nobody is there to confirm; say --yes to {what}: {name}")]
     Unconfirmed { what: &'static str, name: String },
     #[error("--result only goes with --outcome done")]
@@ -74,6 +77,20 @@ impl Error {
             | Self::Threads(_)
             | Self::NoAgent { .. } => Exit::Failed,
             _ => Exit::Usage,
+        }
+    }
+}
+
+impl Error {
+    /// Speaks of a thread by the name it was called, where that is not its id.
+    pub(super) fn about(self, name: &str) -> Self {
+        match self {
+            Self::Runtime(runtime::Error::Store(checkpoint::Error::UnknownThread(id)))
+                if ThreadId::from_name(name) == (id, Some(name)) =>
+            {
+                Self::UnknownThread(name.to_owned())
+            }
+            other => other,
         }
     }
 }

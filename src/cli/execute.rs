@@ -81,16 +81,33 @@ pub struct Show {
 /// # Errors
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
 pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
-    Runtime::check_model(&settings)?;
     let signals = Signals::listen()?;
+    let opening = async {
+        match &job {
+            Job::Ask { .. } => Runtime::open(settings, &environment).await,
+            other => Runtime::open_for(settings, &environment, other.thread()).await,
+        }
+    };
     let opened = tokio::select! {
         biased;
         () = signals.stopped() => None,
-        opened = Runtime::open(settings, &environment) => Some(opened),
+        opened = opening => Some(opened),
     };
     // Nothing has run yet; dropping what was being opened ends the servers' processes.
     let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
     let ended = drive(&runtime, job, show, &signals).await;
+    finish(runtime, ended, &signals).await
+}
+
+/// Closes the runtime after [`drive`], unless somebody does not want to wait for that.
+///
+/// # Errors
+/// The error of `ended`.
+pub async fn finish(
+    runtime: Runtime,
+    ended: Result<Exit, Error>,
+    signals: &Signals,
+) -> Result<Exit, Error> {
     if !matches!(ended, Ok(Exit::Aborted)) {
         tokio::select! {
             biased;

@@ -94,7 +94,7 @@ impl Progress {
             RunStatusView::Interrupted => "waiting",
             RunStatusView::Failed => "ended early",
         };
-        self.line(&format!("{status}: {} steps, {tokens} tokens", report.steps));
+        self.line(&format!("{status}; steps: {}, tokens: {tokens}", report.steps));
     }
 
     fn show(&mut self, event: RunEvent<GraphState>) {

@@ -19,7 +19,8 @@ Examples:
   perihelion resume weekly-report --outcome done --result '{\"id\": 7}'
   perihelion resume weekly-report --outcome retry
 
-`perihelion threads show THREAD` lists the open questions. Where several are open, --interrupt names one.")]
+`perihelion threads show THREAD` lists the open questions; where there are several, --interrupt
+names one.")]
 #[command(group = clap::ArgGroup::new("given"))]
 #[command(group = clap::ArgGroup::new("decision").args(["approve", "deny"]))]
 pub struct Args {
@@ -71,7 +72,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         invocation: globals.invocation(),
         observer: None,
     };
-    execute::execute(settings, job(args)?, &show).await
+    let name = args.thread.clone();
+    execute::execute(settings, job(args)?, &show).await.map_err(|error| error.about(&name))
 }
 
 fn job(args: Args) -> Result<Job, Error> {

@@ -20,8 +20,8 @@ Examples:
   perihelion run - --context region=EU --context year=2024 --json < question.txt
   perihelion run \"Summarise the notes\" --prefer files --disable sql
 
-Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status (done,
-interrupted, failed), answer, results, citations, interrupts, usage, steps.")]
+Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
+(done, interrupted, failed), answer, results, citations, interrupts, usage, steps.")]
 pub struct Args {
     /// The question, in quotes; - reads it from standard input
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]

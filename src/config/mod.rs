@@ -13,6 +13,6 @@ pub mod strict;
 pub mod tls;
 
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
-pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store};
+pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

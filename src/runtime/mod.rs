@@ -7,6 +7,7 @@
 mod answer;
 mod assemble;
 pub mod checkup;
+pub mod demo;
 mod report;
 mod survey;
 mod threads;

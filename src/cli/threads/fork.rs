@@ -10,7 +10,7 @@ use crate::runtime;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The thread to fork
-    thread: String,
+    pub(super) thread: String,
     /// The last step that both share
     #[arg(long, value_name = "STEP")]
     at: u64,

@@ -8,7 +8,7 @@ use crate::runtime::history;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The thread
-    thread: String,
+    pub(super) thread: String,
     /// Only steps before this one
     #[arg(long, value_name = "STEP")]
     before: Option<u64>,

@@ -55,9 +55,30 @@ enum Command {
     Prune(remove::PruneArgs),
 }
 
+impl Command {
+    /// Returns the thread as it was named, where the command is about one.
+    fn thread(&self) -> Option<&str> {
+        match self {
+            Self::List(_) | Self::Import(_) => None,
+            Self::Show(args) => Some(&args.thread),
+            Self::History(args) => Some(&args.thread),
+            Self::State(args) => Some(&args.thread),
+            Self::Fork(args) => Some(&args.thread),
+            Self::Export(args) => Some(&args.thread),
+            Self::Delete(args) => Some(&args.thread),
+            Self::Prune(args) => args.thread.as_deref(),
+        }
+    }
+}
+
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     let store = open_store(&settings).await?;
+    let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
     let done = perform(globals, &store, args).await;
+    let done = done.map_err(|error| match &name {
+        Some(name) => error.about(name),
+        None => error,
+    });
     store.close().await;
     done.map(|()| Exit::Done)
 }

@@ -15,7 +15,7 @@ use crate::runtime::{compact, is_abandoned};
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
     /// The thread
-    thread: String,
+    pub(super) thread: String,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -37,7 +37,7 @@ pub struct PruneArgs {
     #[arg(long, value_name = "N", group = "what", requires = "thread", value_parser = clap::value_parser!(u64).range(1..))]
     keep_steps: Option<u64>,
     /// The thread to shorten
-    thread: Option<String>,
+    pub(super) thread: Option<String>,
     /// Only say what would be deleted
     #[arg(long, conflicts_with = "keep_steps")]
     dry_run: bool,

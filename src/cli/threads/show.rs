@@ -11,7 +11,7 @@ use crate::runtime::ThreadView;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The thread
-    thread: String,
+    pub(super) thread: String,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -11,7 +11,7 @@ use crate::swarm::{GraphState, ResultStatus};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The thread
-    thread: String,
+    pub(super) thread: String,
     /// The step; by default the newest
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,

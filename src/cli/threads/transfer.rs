@@ -11,7 +11,7 @@ use crate::cli::output;
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
     /// The thread
-    thread: String,
+    pub(super) thread: String,
     /// The file to write, readable by its owner alone; by default standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
