@@ -74,7 +74,8 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         Ok(found) => {
             let file = settings.servers.file.display();
             if found.agents.is_empty() && found.failed.is_empty() {
-                findings.odd(&format!("servers: none is configured in {file}, so there is no agent"));
+                findings
+                    .odd(&format!("servers: none is configured in {file}, so there is no agent"));
             }
             for agent in &found.agents {
                 let (server, tools) = (&agent.server.name, agent.server.tools.len());

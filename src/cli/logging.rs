@@ -13,8 +13,7 @@ use crate::llm;
 pub(super) fn start(log: &Log) -> Result<(), Error> {
     let refused = |reason: String| Error::Log { filter: log.filter.clone(), reason };
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.to_string()))?;
-    let directive =
-        llm::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
+    let directive = llm::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter.add_directive(directive))
         .with_ansi(false)

@@ -80,9 +80,9 @@ pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> 
         true => table
             .load_style(presets::UTF8_HORIZONTAL_ONLY)
             .set_content_arrangement(ContentArrangement::Dynamic),
-        false => table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled),
+        false => {
+            table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled)
+        }
     };
     table.set_header(head);
     for row in rows {

@@ -41,7 +41,9 @@ impl Progress {
         let live = !quiet && std::io::stderr().is_terminal();
         let bar = live.then(|| {
             let bar = BARS.add(ProgressBar::new_spinner());
-            if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:>4} {wide_msg}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{spinner:.cyan} {elapsed:>4} {wide_msg}")
+            {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(Duration::from_millis(120));
@@ -155,7 +157,12 @@ impl Progress {
                 format!("{agent}: {} {how}: {}", word("tool"), brief(word("preview"), SHOWN))
             }
             "reflection" => {
-                format!("{agent}: judged {} ({} of {})", word("status"), told["attempt"], told["of"])
+                format!(
+                    "{agent}: judged {} ({} of {})",
+                    word("status"),
+                    told["attempt"],
+                    told["of"]
+                )
             }
             "agent_result" => {
                 self.count(&told["usage"]);
@@ -189,6 +196,10 @@ impl Progress {
             Some((at, _)) => &self.writing[at..],
             None => &self.writing,
         };
-        bar.set_message(format!("{} · {tokens} tokens {}", nodes.join(", "), brief(tail, TAIL + 1)));
+        bar.set_message(format!(
+            "{} · {tokens} tokens {}",
+            nodes.join(", "),
+            brief(tail, TAIL + 1)
+        ));
     }
 }

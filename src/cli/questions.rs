@@ -64,11 +64,9 @@ fn answers(kind: &str) -> &'static [&'static str] {
     match kind {
         "clarification" => &["--message 'TEXT'"],
         "approval" => &["--approve", "--deny --reason 'WHY'"],
-        "outcome_unknown" => &[
-            "--outcome done --result 'WHAT IT GAVE'",
-            "--outcome retry",
-            "--outcome skip",
-        ],
+        "outcome_unknown" => {
+            &["--outcome done --result 'WHAT IT GAVE'", "--outcome retry", "--outcome skip"]
+        }
         _ => &["--answer 'TEXT OR JSON'"],
     }
 }
@@ -80,21 +78,32 @@ mod tests {
     use super::*;
 
     fn asked(kind: &str, payload: Value) -> InterruptView {
-        InterruptView { id: format!("id-of-{kind}"), kind: kind.into(), agent: "mcp_agent_mail".into(), payload }
+        InterruptView {
+            id: format!("id-of-{kind}"),
+            kind: kind.into(),
+            agent: "mcp_agent_mail".into(),
+            payload,
+        }
     }
 
     #[test]
     fn every_kind_of_question_comes_with_the_commands_that_answer_it() {
         let open = [
             asked("clarification", json!({ "question": "Which year?\u{1b}[2J" })),
-            asked("approval", json!({
-                "agent": "mcp_agent_mail", "server": "mail", "tool": "send",
-                "arguments": { "to": "a@example.org" }, "description": "Sends a mail",
-            })),
-            asked("outcome_unknown", json!({
-                "tool": "mail.send", "request": { "arguments": { "to": "a@example.org" } },
-                "reason": "the server went away",
-            })),
+            asked(
+                "approval",
+                json!({
+                    "agent": "mcp_agent_mail", "server": "mail", "tool": "send",
+                    "arguments": { "to": "a@example.org" }, "description": "Sends a mail",
+                }),
+            ),
+            asked(
+                "outcome_unknown",
+                json!({
+                    "tool": "mail.send", "request": { "arguments": { "to": "a@example.org" } },
+                    "reason": "the server went away",
+                }),
+            ),
             asked("vote", json!({ "choices": ["a", "b"] })),
         ];
         insta::assert_snapshot!(explain(&open, "THREAD", "perihelion --database sqlite:p.db"));

@@ -286,7 +286,10 @@ impl Runtime {
 }
 
 /// Loads the servers file; the default one may be missing, one that was named may not.
-pub(super) fn servers_file(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<ServersFile, Error> {
+pub(super) fn servers_file(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServersFile, Error> {
     if !path.exists() {
         return match path == Path::new("mcp-servers.toml") {
             true => Ok(ServersFile::default()),

@@ -35,7 +35,9 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     output::text(&fork.id.to_string())?;
     let next = runtime::read_state(store, fork.id, None).await?.next;
     match next.is_empty() {
-        true => output::note(&format!("ask on with: {invocation} run --thread {} QUESTION", fork.id)),
+        true => {
+            output::note(&format!("ask on with: {invocation} run --thread {} QUESTION", fork.id))
+        }
         false => output::note(&format!("go on from there with: {invocation} resume {}", fork.id)),
     }
     Ok(())

@@ -28,9 +28,13 @@ Examples:
   perihelion threads fork weekly-report --at 3 --thread what-if
   perihelion threads export weekly-report --output report.jsonl
   perihelion threads prune --older-than 30d")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Without a command it lists.
+    #[command(flatten)]
+    list: list::Args,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -85,7 +89,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
 
 async fn perform(globals: &Globals, store: &Arc<dyn Store>, args: Args) -> Result<(), Error> {
     let store = store.as_ref();
-    match args.command.unwrap_or_else(|| Command::List(list::Args::default())) {
+    match args.command.unwrap_or(Command::List(args.list)) {
         Command::List(args) => list::run(store, &args).await,
         Command::Show(args) => show::run(store, &args, &globals.invocation()).await,
         Command::History(args) => history::run(store, &args).await,

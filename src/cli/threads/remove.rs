@@ -49,7 +49,8 @@ pub struct PruneArgs {
 fn age(text: &str) -> Result<TimeDelta, String> {
     let expected = || "expected a number and a unit, such as 12h, 30d or 8w".to_owned();
     let text = text.trim();
-    let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
+    let (number, unit) =
+        text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
     let seconds = match unit {
         "s" => 1,
         "m" => 60,

@@ -37,7 +37,12 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
         [] => "the end".to_owned(),
         next => next.join(", "),
     };
-    output::text(&format!("step {} of {}, next: {next}\n{}", view.seq, view.info.head, summary(&view.state)))
+    output::text(&format!(
+        "step {} of {}, next: {next}\n{}",
+        view.seq,
+        view.info.head,
+        summary(&view.state)
+    ))
 }
 
 fn summary(state: &GraphState) -> String {
@@ -64,7 +69,10 @@ fn summary(state: &GraphState) -> String {
         ));
     }
     for (key, artifact) in state.global_state.iter() {
-        text.push_str(&format!("artifact {key}: {} bytes from {}\n", artifact.bytes, artifact.source));
+        text.push_str(&format!(
+            "artifact {key}: {} bytes from {}\n",
+            artifact.bytes, artifact.source
+        ));
     }
     if let Some(reason) = &state.finish_reason {
         text.push_str(&format!("ended    {}\n", output::one_line(reason)));
