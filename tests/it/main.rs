@@ -6,6 +6,7 @@
 )]
 
 mod bundled_servers;
+mod cli;
 mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;

@@ -176,7 +176,7 @@ async fn an_answer_to_an_unknown_interrupt_is_refused(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let call = writer.tool_call(0);
     on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
-    let id = InterruptId::derive(writer.thread, 9, 0, 0);
+    let id = InterruptId::derive(writer.thread, 9, 0, b"never asked");
     let refused = on.store.answer(id, &encoded(&json!("?"))).await;
     assert!(matches!(refused, Err(Error::UnknownInterrupt(unknown)) if unknown == id));
 }
