@@ -8,6 +8,7 @@
 mod address;
 mod chain;
 mod decode;
+mod dump;
 mod encoded;
 mod error;
 mod limits;
@@ -20,9 +21,9 @@ mod store;
 
 pub use address::{open, redact_url};
 pub use chain::chain_hash;
+pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
-
 pub use memory::MemoryStore;
 pub use postgres::PostgresStore;
 pub use rows::{
