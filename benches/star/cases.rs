@@ -30,8 +30,7 @@ impl Case {
     fn star(backend: Backend, rounds: usize, threads: usize, runs: usize) -> Self {
         let name = format!("{}-{rounds}x{threads}", backend.name());
         let (rounds, threads) = (rounds.to_string(), threads.to_string());
-        let arguments =
-            ["--backend", backend.name(), "--rounds", &rounds, "--threads", &threads];
+        let arguments = ["--backend", backend.name(), "--rounds", &rounds, "--threads", &threads];
         Self { name, arguments: arguments.map(str::to_owned).into(), peer: None, runs }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use perihelion::checkpoint::{self, Store};
 use serde_json::{Map, Value, json};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -48,7 +48,14 @@ impl Place {
             }
         };
         let server = options.dsn.clone().unwrap_or_default();
-        Ok(Self { backend: options.backend, server, address, file, _folder: None, keep: options.keep })
+        Ok(Self {
+            backend: options.backend,
+            server,
+            address,
+            file,
+            _folder: None,
+            keep: options.keep,
+        })
     }
 
     /// Makes an empty place.
@@ -59,6 +66,7 @@ impl Place {
             (Backend::Memory, _) => {}
             (Backend::Postgres, _) => {
                 let mut server = connect(options.server()?).await?;
+                require_flushing(&mut server).await?;
                 for statement in [DROP, CREATE, "CHECKPOINT"] {
                     server.execute(statement).await?;
                 }
@@ -148,6 +156,18 @@ impl Place {
 async fn connect(address: &str) -> anyhow::Result<PgConnection> {
     let options: PgConnectOptions = address.parse()?;
     Ok(PgConnection::connect_with(&options.disable_statement_logging()).await?)
+}
+
+/// Refuses a server that acknowledges commits before they are on disk: its figures would be false.
+async fn require_flushing(server: &mut PgConnection) -> anyhow::Result<()> {
+    for setting in ["fsync", "synchronous_commit"] {
+        let value: String = sqlx::query_scalar("SELECT current_setting($1)")
+            .bind(setting)
+            .fetch_one(&mut *server)
+            .await?;
+        ensure!(value == "on", "the server does not wait for the disk: {setting} = {value}");
+    }
+    Ok(())
 }
 
 /// Names the benchmark's own database on a server.

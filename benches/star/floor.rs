@@ -51,9 +51,8 @@ impl Inserter {
         const INSERT: &str = "INSERT INTO floor_row (body) VALUES ($1)";
         match self {
             Self::Postgres(store) => {
-                let insert = async |it: &mut PgConnection| {
-                    sqlx::query(INSERT).bind(body).execute(it).await
-                };
+                let insert =
+                    async |it: &mut PgConnection| sqlx::query(INSERT).bind(body).execute(it).await;
                 store.with_connection(insert).await?;
             }
             Self::Sqlite(store) => {
@@ -115,11 +114,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let bodies = bodies(store.as_ref(), sample).await?;
     let mean_bytes = bodies.iter().map(Vec::len).sum::<usize>() as f64 / bodies.len() as f64;
 
-    let floor = Arc::new(Floor {
-        inserter,
-        bodies,
-        times: Mutex::default(),
-    });
+    let floor = Arc::new(Floor { inserter, bodies, times: Mutex::default() });
     let (block, shared) = (options.block.max(1), Arc::clone(&floor));
     // Before supervisor k stand the input's step, preprocess, and two steps of each round.
     let aside: Aside = Arc::new(move |k| {

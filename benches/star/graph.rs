@@ -112,8 +112,7 @@ impl Workload {
             true => format!("agent_{}", k % self.agents),
             false => "qa".into(),
         };
-        let said =
-            message(format!("s-{k}"), "supervisor", self.texts.text(Stream::Supervisor, k));
+        let said = message(format!("s-{k}"), "supervisor", self.texts.text(Stream::Supervisor, k));
         StarUpdate::new()
             .messages(vec![said])
             .plan(self.texts.text(Stream::Plan, k))

@@ -41,8 +41,7 @@ pub fn peak_memory() -> Option<f64> {
 pub fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let (user, system): (f64, f64) =
-        (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     // Linux counts in hundredths of a second for programs, whatever its own tick.
     Some((user + system) / 100.0)
 }

@@ -28,7 +28,11 @@ fn epoch_ns() -> anyhow::Result<i64> {
 }
 
 /// Runs one super-step and checks that it was one.
-async fn one_step(runner: &Runner<Star>, options: &Options, thread: ThreadId) -> anyhow::Result<()> {
+async fn one_step(
+    runner: &Runner<Star>,
+    options: &Options,
+    thread: ThreadId,
+) -> anyhow::Result<()> {
     let outcome = runner.resume(thread, run_options(options, 1)).await?;
     let stopped = RunResult::Failed(EngineError::StepLimit(1));
     ensure!(outcome.result == stopped && outcome.steps == 1, "not one step: {:?}", outcome.result);
@@ -92,7 +96,8 @@ pub fn measure(options: &Options) -> anyhow::Result<()> {
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
         runs.push(serde_json::from_slice(&output.stdout)?);
     }
-    let of = |name: &str| -> Vec<f64> { runs.iter().filter_map(|run| run[name].as_f64()).collect() };
+    let of =
+        |name: &str| -> Vec<f64> { runs.iter().filter_map(|run| run[name].as_f64()).collect() };
     let from = |later: &str, earlier: &str| -> Vec<f64> {
         of(later).iter().zip(of(earlier)).map(|(later, earlier)| later - earlier).collect()
     };

@@ -65,7 +65,8 @@ pub async fn warm_up(options: &Options, store: &Arc<dyn Store>) -> anyhow::Resul
     let runner = Runner::new(build(&work)?, Arc::clone(store));
     let thread = ThreadId::new();
     runner.create(thread, None).await?;
-    let outcome = runner.start(thread, work.input("warmup"), run_options(options, u64::MAX)).await?;
+    let outcome =
+        runner.start(thread, work.input("warmup"), run_options(options, u64::MAX)).await?;
     check(options, options.warmup, &outcome)?;
     Ok(store.delete(thread).await?)
 }

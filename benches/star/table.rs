@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// Prints every table that the file has lines for.
 pub fn print(file: &Path) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let lines: Vec<Value> = text
         .lines()
         .map(serde_json::from_str)
@@ -68,7 +68,7 @@ fn star(lines: &[(&Value, usize)]) {
             text(&line["rss_bound_mb"]),
             text(&line["cpu_s"]),
             text(&line["fsync_probe_us"]),
-            text(&line["load1"]),
+            load(line),
         );
     }
     println!();
@@ -93,7 +93,7 @@ fn floor(lines: &[(&Value, usize)]) {
             text(&line["insert_p99_us"]),
             text(&line["step_per_insert"]),
             text(&line["fsync_probe_us"]),
-            text(&line["load1"]),
+            load(line),
         );
     }
     println!();
@@ -143,11 +143,12 @@ fn ratios(lines: &[Value]) {
         }) else {
             continue;
         };
-        let ratio = |figure: &str, upper: &Value, lower: &Value| {
-            match (upper[figure].as_f64(), lower[figure].as_f64()) {
-                (Some(upper), Some(lower)) if lower > 0.0 => format!("{:.1}", upper / lower),
-                _ => "–".to_owned(),
-            }
+        let ratio = |figure: &str, upper: &Value, lower: &Value| match (
+            upper[figure].as_f64(),
+            lower[figure].as_f64(),
+        ) {
+            (Some(upper), Some(lower)) if lower > 0.0 => format!("{:.1}", upper / lower),
+            _ => "–".to_owned(),
         };
         println!(
             "| {} | {} | {} | {} | {} | {} | {} | {} |",
@@ -170,6 +171,10 @@ fn engine(line: &Value) -> String {
         Some(form) => format!("{name} {} {form}", text(&line["engine_version"])),
         None => name,
     }
+}
+
+fn load(line: &Value) -> String {
+    line["load1"].as_f64().map_or("–".to_owned(), |load| format!("{load:.0}"))
 }
 
 fn number(value: &Value) -> f64 {
