@@ -1,11 +1,71 @@
-//! The hash chain over a thread's steps, which shows loss and tampering.
+//! The hash chain over a thread's steps.
 
-/// Hashes a step onto its predecessor; the predecessor of step 1 is 32 zero bytes.
-pub fn chain_hash(previous: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8]) -> [u8; 32] {
+use super::{Error, SnapshotRow, StepRow, ThreadDump};
+use crate::ids::ThreadId;
+
+/// Computes a step's hash from the hash before it (32 zero bytes before step 1), its decoded delta and its frontier.
+///
+/// A step that was lost, reordered or altered changes every hash after it.
+pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(previous);
+    hasher.update(prev);
     hasher.update(&seq.to_le_bytes());
     hasher.update(delta_json);
     hasher.update(frontier);
     *hasher.finalize().as_bytes()
+}
+
+/// Checks that a dump's steps are complete, in order and unaltered, its children's included.
+///
+/// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
+/// then taken as given.
+pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
+    let thread = dump.info.id;
+    let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let mut prev = (base == 0).then_some([0; 32]);
+    let mut expected = base;
+    for step in &dump.steps {
+        expected += 1;
+        let corrupt =
+            |reason: &str| Error::Corrupt { thread, seq: step.seq, reason: reason.to_owned() };
+        if step.seq != expected {
+            return Err(corrupt(&format!("step {expected} was expected in its place")));
+        }
+        if let Some(prev) = prev {
+            let delta = step.delta.to_json_bytes()?;
+            if chain_hash(&prev, step.seq, &delta, &step.frontier) != step.hash {
+                return Err(corrupt("its hash does not fit its content"));
+            }
+        }
+        prev = Some(step.hash);
+    }
+    if expected != dump.info.head {
+        return Err(Error::Corrupt {
+            thread,
+            seq: expected + 1,
+            reason: format!("it is missing, though the thread has {} steps", dump.info.head),
+        });
+    }
+    dump.children.iter().try_for_each(verify)
+}
+
+/// Returns the last step that a snapshot and the steps after it reach; an error when one is missing before `wanted`.
+pub(super) fn reached(
+    thread: ThreadId,
+    snapshot: Option<&SnapshotRow>,
+    steps: &[StepRow],
+    wanted: u64,
+) -> Result<u64, Error> {
+    let mut reached = snapshot.map_or(0, |snapshot| snapshot.seq);
+    for step in steps {
+        if step.seq != reached + 1 {
+            break;
+        }
+        reached = step.seq;
+    }
+    if reached < wanted {
+        let reason = "it is missing in the database".to_owned();
+        return Err(Error::Corrupt { thread, seq: reached + 1, reason });
+    }
+    Ok(reached)
 }

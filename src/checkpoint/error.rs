@@ -34,6 +34,11 @@ pub enum Error {
     UnknownInterrupt(InterruptId),
     #[error("the interrupt {0} was already answered; each is answered once")]
     InterruptClosed(InterruptId),
+    /// There is no started effect to settle at that place, or it has ended with another outcome.
+    #[error(
+        "the thread {thread} has no started effect with that key at step {step}, task {task}; nothing was written"
+    )]
+    UnknownEffect { thread: ThreadId, step: u64, task: u32 },
     /// The database was migrated by a newer version of this program.
     #[error(
         "the database {url} was written by a newer version of perihelion (migration {found}, this version knows {known}); upgrade this binary"

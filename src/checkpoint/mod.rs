@@ -5,16 +5,24 @@
 //! token is stale changes nothing. Deliberately absent: any typed state (a store moves bytes; see
 //! [`Encoded`]) and any decision about what to run next.
 
+mod address;
 mod chain;
+mod decode;
 mod encoded;
 mod error;
+mod limits;
+mod memory;
+mod postgres;
 mod rows;
 mod stand;
 mod store;
 
+pub use address::{open, redact_url};
 pub use chain::chain_hash;
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
+pub use memory::MemoryStore;
+pub use postgres::PostgresStore;
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,

@@ -124,6 +124,8 @@ pub struct ThreadInfo {
     pub owner: Option<String>,
     pub lease_until: Option<DateTime<Utc>>,
     /// The thread and step this one was forked from; steps up to that one are shared, not copied.
+    ///
+    /// When that thread is deleted or truncated this becomes its own origin, or `None`.
     pub forked_from: Option<(ThreadId, u64)>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -267,7 +269,9 @@ pub struct ThreadFilter {
 #[derive(Clone, Debug)]
 pub struct ThreadDump {
     pub info: ThreadInfo,
-    /// All steps from 1 to head, shared history included.
+    /// The oldest step that is kept, when those before it were dropped by a truncation.
+    pub snapshot: Option<SnapshotRow>,
+    /// All steps to head, from 1 or from the one after `snapshot`, shared history included.
     pub steps: Vec<StepRow>,
     pub pending: Vec<PendingRow>,
     pub effects: Vec<EffectRow>,

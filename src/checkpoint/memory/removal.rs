@@ -1,0 +1,80 @@
+//! Deleting and shortening threads without taking history from their forks.
+
+use std::collections::HashSet;
+
+use super::{super::Error, state::State};
+use crate::ids::ThreadId;
+
+impl State {
+    pub(super) fn delete(&mut self, thread: ThreadId) -> Result<(), Error> {
+        self.get(thread)?;
+        let doomed: HashSet<ThreadId> = self
+            .threads
+            .values()
+            .filter(|kept| kept.info.id == thread || kept.info.root == Some(thread))
+            .map(|kept| kept.info.id)
+            .collect();
+        self.hand_over(&doomed);
+        self.threads.retain(|id, _| !doomed.contains(id));
+        self.interrupts.retain(|_, (owner, _)| !doomed.contains(owner));
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        let head = self.get(thread)?.info.head;
+        let snapshot = self.snapshot(thread, seq).filter(|snapshot| snapshot.seq == seq);
+        let Some(snapshot) = snapshot.filter(|_| seq <= head) else {
+            return Err(Error::UnknownStep { thread, seq, head });
+        };
+        self.hand_over(&HashSet::from([thread]));
+        let line = self.line(thread, head);
+        let steps =
+            line.iter().rev().flat_map(|(kept, upto)| kept.own(seq, *upto)).cloned().collect();
+        let kept = self.get_mut(thread)?;
+        kept.steps = steps;
+        kept.base = seq;
+        kept.info.forked_from = None;
+        kept.snapshots = kept.snapshots.split_off(&seq);
+        kept.snapshots.insert(seq, snapshot);
+        kept.effects = kept.effects.split_off(&(seq + 1, 0, Vec::new()));
+        self.interrupts.retain(|_, (owner, (step, ..))| *owner != thread || *step > seq);
+        Ok(())
+    }
+
+    /// Hands every fork of the doomed threads the rows it shares with them, and makes it a fork of what
+    /// lies before them, if anything does.
+    fn hand_over(&mut self, doomed: &HashSet<ThreadId>) {
+        let forks: Vec<(ThreadId, u64)> = self
+            .threads
+            .values()
+            .filter(|kept| !doomed.contains(&kept.info.id))
+            .filter_map(|kept| {
+                let (parent, seq) = kept.info.forked_from?;
+                doomed.contains(&parent).then_some((kept.info.id, seq))
+            })
+            .collect();
+        for (fork, upto) in forks {
+            let line = self.line(fork, upto);
+            let gone = line.iter().skip(1).take_while(|(kept, _)| doomed.contains(&kept.info.id));
+            let origin = line
+                .iter()
+                .skip(1)
+                .find(|(kept, _)| !doomed.contains(&kept.info.id))
+                .map(|(kept, upto)| (kept.info.id, *upto));
+            let mut steps = Vec::new();
+            let mut snapshots = Vec::new();
+            for (kept, upto) in gone.collect::<Vec<_>>().into_iter().rev() {
+                steps.extend_from_slice(kept.own(0, *upto));
+                snapshots
+                    .extend(kept.snapshots.range(..=*upto).map(|(seq, it)| (*seq, it.clone())));
+            }
+            let Some(kept) = self.threads.get_mut(&fork) else { continue };
+            steps.append(&mut kept.steps);
+            kept.steps = steps;
+            for (seq, snapshot) in snapshots {
+                kept.snapshots.entry(seq).or_insert(snapshot);
+            }
+            kept.info.forked_from = origin;
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What is kept, and how a fork finds the steps it shares.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::super::{
+    EffectRow, Error, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    limits::{moment, text},
+};
+use crate::{
+    clock,
+    ids::{InterruptId, RunId, ThreadId},
+};
+
+/// Place of an effect: step, task, key.
+pub(super) type EffectPlace = (u64, u32, Vec<u8>);
+
+pub(super) struct Kept {
+    pub(super) info: ThreadInfo,
+    /// Steps up to this one were dropped.
+    pub(super) base: u64,
+    /// Own steps; the first one has the number `start() + 1`.
+    pub(super) steps: Vec<Arc<StepRow>>,
+    pub(super) snapshots: BTreeMap<u64, Arc<SnapshotRow>>,
+    pub(super) pending: BTreeMap<(u64, u32), PendingRow>,
+    pub(super) effects: BTreeMap<EffectPlace, EffectRow>,
+    pub(super) runs: Vec<RunRow>,
+    /// Places in `runs`.
+    pub(super) run_index: HashMap<RunId, usize>,
+}
+
+impl Kept {
+    pub(super) fn new(info: ThreadInfo, base: u64) -> Self {
+        Self {
+            info,
+            base,
+            steps: Vec::new(),
+            snapshots: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            runs: Vec::new(),
+            run_index: HashMap::new(),
+        }
+    }
+
+    /// Returns the number of the last step that is not its own.
+    pub(super) fn start(&self) -> u64 {
+        self.info.forked_from.map_or(self.base, |(_, seq)| seq)
+    }
+
+    /// Returns own steps after `after` up to `upto`.
+    pub(super) fn own(&self, after: u64, upto: u64) -> &[Arc<StepRow>] {
+        let start = self.start();
+        let index = |seq: u64| (seq.saturating_sub(start) as usize).min(self.steps.len());
+        let (from, to) = (index(after), index(upto));
+        &self.steps[from.min(to)..to]
+    }
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) threads: HashMap<ThreadId, Kept>,
+    pub(super) interrupts: HashMap<Vec<u8>, (ThreadId, EffectPlace)>,
+}
+
+impl State {
+    pub(super) fn get(&self, thread: ThreadId) -> Result<&Kept, Error> {
+        self.threads.get(&thread).ok_or(Error::UnknownThread(thread))
+    }
+
+    pub(super) fn get_mut(&mut self, thread: ThreadId) -> Result<&mut Kept, Error> {
+        self.threads.get_mut(&thread).ok_or(Error::UnknownThread(thread))
+    }
+
+    /// Returns the thread for a writer that holds the newest fencing token.
+    pub(super) fn fenced(&mut self, thread: ThreadId, fence: u64) -> Result<&mut Kept, Error> {
+        let kept = self.get_mut(thread)?;
+        match kept.info.fence {
+            current if current == fence => Ok(kept),
+            current => Err(Error::Fenced { thread, held: fence, current }),
+        }
+    }
+
+    /// Returns the thread and those it was forked from, each with the last step that counts in it.
+    pub(super) fn line(&self, thread: ThreadId, upto: u64) -> Vec<(&Kept, u64)> {
+        let mut line = Vec::new();
+        let mut next = Some((thread, upto));
+        while let Some((id, upto)) = next {
+            let Some(kept) = self.threads.get(&id) else { break };
+            line.push((kept, upto));
+            next = kept.info.forked_from.map(|(parent, seq)| (parent, seq.min(upto)));
+        }
+        line
+    }
+
+    /// Returns steps after `after` up to `upto`, oldest first, shared ones included.
+    pub(super) fn steps(&self, thread: ThreadId, after: u64, upto: u64) -> Vec<StepRow> {
+        let line = self.line(thread, upto);
+        line.iter()
+            .rev()
+            .flat_map(|(kept, upto)| kept.own(after, *upto))
+            .map(|step| StepRow::clone(step))
+            .collect()
+    }
+
+    pub(super) fn snapshot(&self, thread: ThreadId, upto: u64) -> Option<Arc<SnapshotRow>> {
+        self.line(thread, upto)
+            .into_iter()
+            .filter_map(|(kept, upto)| kept.snapshots.range(..=upto).next_back())
+            .max_by_key(|(seq, _)| **seq)
+            .map(|(_, snapshot)| Arc::clone(snapshot))
+    }
+
+    pub(super) fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+        let kept = self.get(thread)?;
+        let head = kept.info.head;
+        let at = at.unwrap_or(head);
+        if at > head || at < kept.base {
+            return Err(Error::UnknownStep { thread, seq: at, head });
+        }
+        let snapshot = self.snapshot(thread, at).map(|snapshot| SnapshotRow::clone(&snapshot));
+        let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        Ok(Loaded {
+            info: kept.info.clone(),
+            snapshot,
+            steps: self.steps(thread, after, at),
+            pending: if at == head { kept.pending_of(head + 1) } else { Vec::new() },
+        })
+    }
+
+    pub(super) fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error> {
+        let head = self.get(thread)?.info.head;
+        let upto = before.map_or(head, |before| before.saturating_sub(1).min(head));
+        let mut steps = self.steps(thread, upto.saturating_sub(u64::from(limit)), upto);
+        steps.reverse();
+        Ok(steps)
+    }
+
+    pub(super) fn list(&self, filter: &ThreadFilter) -> Vec<ThreadInfo> {
+        let mut found: Vec<&ThreadInfo> = self
+            .threads
+            .values()
+            .map(|kept| &kept.info)
+            .filter(|info| filter.status.is_none_or(|status| info.status == status))
+            .filter(|info| filter.with_children || info.root.is_none())
+            .filter(|info| filter.updated_before.is_none_or(|before| info.updated_at < before))
+            .collect();
+        found.sort_unstable_by_key(|info| std::cmp::Reverse((info.updated_at, info.id)));
+        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+        found.into_iter().take(limit).cloned().collect()
+    }
+
+    pub(super) fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        self.get(thread)?;
+        let mut open: Vec<(u32, OpenInterrupt)> = self
+            .interrupts
+            .iter()
+            .filter_map(|(key, (owner, place))| {
+                let kept = self.threads.get(owner)?;
+                let effect = kept.effects.get(place)?;
+                let concerned = *owner == thread || kept.info.root == Some(thread);
+                let open = effect.status == super::super::EffectStatus::Started;
+                let id = uuid::Uuid::from_slice(key).ok().filter(|_| concerned && open)?;
+                let question = OpenInterrupt {
+                    id: InterruptId(id),
+                    thread: *owner,
+                    step: effect.step,
+                    task: effect.task,
+                    kind: effect.name.clone(),
+                    payload: effect.request.clone(),
+                    asked_at: effect.started_at,
+                };
+                Some((effect.number, question))
+            })
+            .collect();
+        open.sort_unstable_by_key(|(number, it)| {
+            (it.asked_at, it.thread, it.step, it.task, *number)
+        });
+        Ok(open.into_iter().map(|(_, question)| question).collect())
+    }
+
+    pub(super) fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let mut dump = self.export_one(thread)?;
+        let mut children: Vec<&ThreadInfo> = self
+            .threads
+            .values()
+            .map(|kept| &kept.info)
+            .filter(|info| info.root == Some(thread))
+            .collect();
+        children.sort_unstable_by(|a, b| (&a.namespace, a.id).cmp(&(&b.namespace, b.id)));
+        for child in children {
+            dump.children.push(self.export_one(child.id)?);
+        }
+        Ok(dump)
+    }
+
+    fn export_one(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let kept = self.get(thread)?;
+        let base = (kept.base > 0).then(|| self.snapshot(thread, kept.base)).flatten();
+        Ok(ThreadDump {
+            info: kept.info.clone(),
+            snapshot: base.map(|snapshot| SnapshotRow::clone(&snapshot)),
+            steps: self.steps(thread, kept.base, kept.info.head),
+            pending: kept.pending_of(kept.info.head + 1),
+            effects: kept.effects_of(None),
+            runs: kept.runs.clone(),
+            children: Vec::new(),
+        })
+    }
+}
+
+impl Kept {
+    pub(super) fn pending_of(&self, step: u64) -> Vec<PendingRow> {
+        self.pending.range((step, 0)..=(step, u32::MAX)).map(|(_, row)| row.clone()).collect()
+    }
+
+    /// Returns effects in order of step, task and number.
+    pub(super) fn effects_of(&self, step: Option<u64>) -> Vec<EffectRow> {
+        let from = (step.unwrap_or(0), 0, Vec::new());
+        let mut found: Vec<EffectRow> = self
+            .effects
+            .range(from..)
+            .take_while(|((at, ..), _)| step.is_none_or(|step| *at == step))
+            .map(|(_, effect)| effect.clone())
+            .collect();
+        found.sort_by_key(|effect| (effect.step, effect.task, effect.number));
+        found
+    }
+}
+
+/// Makes the row of a new thread.
+pub(super) fn fresh(new: NewThread, origin: Option<(ThreadId, u64)>) -> ThreadInfo {
+    let now = moment(clock::now());
+    ThreadInfo {
+        id: new.id,
+        graph: text(&new.graph).into_owned(),
+        title: new.title.as_deref().map(|title| text(title).into_owned()),
+        root: new.root,
+        namespace: text(&new.namespace).into_owned(),
+        tenant: text(&new.tenant).into_owned(),
+        head: origin.map_or(0, |(_, seq)| seq),
+        status: ThreadStatus::Idle,
+        error: None,
+        fence: 0,
+        owner: None,
+        lease_until: None,
+        forked_from: origin,
+        created_at: now,
+        updated_at: now,
+    }
+}

@@ -1,0 +1,264 @@
+//! Writing, under the same rules as a database: checks first, then everything or nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    super::{
+        Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, NewThread,
+        PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadInfo, ThreadStatus,
+        chain,
+        limits::{lease, moment, text},
+    },
+    state::{Kept, State, fresh},
+};
+use crate::{
+    clock,
+    ids::{InterruptId, RunId, ThreadId},
+};
+
+impl State {
+    pub(super) fn create(
+        &mut self,
+        new: NewThread,
+        origin: Option<(ThreadId, u64)>,
+    ) -> Result<ThreadInfo, Error> {
+        let mut base = 0;
+        if let Some((source, at)) = origin {
+            let source_thread = self.get(source)?;
+            let head = source_thread.info.head;
+            base = source_thread.base;
+            if at > head || at < base {
+                return Err(Error::UnknownStep { thread: source, seq: at, head });
+            }
+        }
+        if let Some(root) = new.root {
+            self.get(root)?;
+        }
+        if self.threads.contains_key(&new.id) {
+            return Err(Error::ThreadExists(new.id));
+        }
+        let info = fresh(new, origin);
+        self.threads.insert(info.id, Kept::new(info.clone(), base));
+        Ok(info)
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        thread: ThreadId,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        let now = moment(clock::now());
+        let info = &mut self.get_mut(thread)?.info;
+        if let Some(until) = info.lease_until.filter(|until| !force && *until > now) {
+            return Err(Error::Busy {
+                thread,
+                owner: info.owner.clone().unwrap_or_default(),
+                until,
+            });
+        }
+        info.fence += 1;
+        info.owner = Some(text(owner).into_owned());
+        info.lease_until = Some(moment(now + lease(ttl)));
+        info.status = ThreadStatus::Busy;
+        info.error = None;
+        info.updated_at = now;
+        Ok(info.clone())
+    }
+
+    pub(super) fn renew(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<(), Error> {
+        let info = &mut self.fenced(thread, fence)?.info;
+        info.lease_until = Some(moment(clock::now() + lease(ttl)));
+        Ok(())
+    }
+
+    pub(super) fn begin_run(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+    ) -> Result<u32, Error> {
+        let now = moment(clock::now());
+        let kept = self.fenced(thread, fence)?;
+        kept.info.status = ThreadStatus::Busy;
+        kept.info.updated_at = now;
+        let place = *kept.run_index.entry(run).or_insert(kept.runs.len());
+        if let Some(known) = kept.runs.get_mut(place) {
+            known.status = RunStatus::Running;
+            known.ended_at = None;
+            return Ok(known.number);
+        }
+        let number = kept.runs.last().map_or(0, |last| last.number) + 1;
+        let row =
+            RunRow { id: run, number, status: RunStatus::Running, started_at: now, ended_at: None };
+        kept.runs.push(row);
+        Ok(number)
+    }
+
+    pub(super) fn end_run(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        statuses: (RunStatus, ThreadStatus),
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        let now = moment(clock::now());
+        let kept = self.fenced(thread, fence)?;
+        if let Some(row) = kept.run_index.get(&run).and_then(|place| kept.runs.get_mut(*place)) {
+            row.status = statuses.0;
+            row.ended_at = Some(now);
+        }
+        kept.info.status = statuses.1;
+        kept.info.error = error.map(|error| text(error).into_owned());
+        kept.info.owner = None;
+        kept.info.lease_until = None;
+        kept.info.updated_at = now;
+        Ok(())
+    }
+
+    pub(super) fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
+        let seq = commit.step.seq;
+        let kept = self.fenced(commit.thread, commit.fence)?;
+        if seq != kept.info.head + 1 {
+            return Err(Error::Conflict { thread: commit.thread, seq, head: kept.info.head });
+        }
+        let now = moment(clock::now());
+        kept.steps.push(Arc::new(StepRow { at: now, ..commit.step.clone() }));
+        kept.info.head = seq;
+        kept.info.status = commit.status;
+        kept.info.updated_at = now;
+        if commit.clears_pending {
+            kept.pending = kept.pending.split_off(&(seq + 1, 0));
+        }
+        Ok(())
+    }
+
+    pub(super) fn save_pending(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        row: &PendingRow,
+    ) -> Result<(), Error> {
+        let kept = self.fenced(thread, fence)?;
+        if row.step != kept.info.head + 1 {
+            return Err(Error::Conflict { thread, seq: row.step, head: kept.info.head });
+        }
+        kept.pending.entry((row.step, row.task)).or_insert_with(|| row.clone());
+        Ok(())
+    }
+
+    pub(super) fn put_snapshot(
+        &mut self,
+        thread: ThreadId,
+        snapshot: &SnapshotRow,
+    ) -> Result<(), Error> {
+        let kept = self.get_mut(thread)?;
+        if snapshot.seq > kept.info.head {
+            let head = kept.info.head;
+            return Err(Error::UnknownStep { thread, seq: snapshot.seq, head });
+        }
+        if snapshot.seq >= kept.base {
+            kept.snapshots.entry(snapshot.seq).or_insert_with(|| Arc::new(snapshot.clone()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn record(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        effect: &EffectRow,
+    ) -> Result<(), Error> {
+        self.fenced(thread, fence)?;
+        self.keep_effect(thread, effect)
+    }
+
+    /// Keeps the first record under a key; a repetition is ignored.
+    fn keep_effect(&mut self, thread: ThreadId, effect: &EffectRow) -> Result<(), Error> {
+        let place = (effect.step, effect.task, effect.key.clone());
+        let row = EffectRow {
+            name: text(&effect.name).into_owned(),
+            started_at: moment(effect.started_at),
+            ended_at: effect.ended_at.map(moment),
+            ..effect.clone()
+        };
+        self.get_mut(thread)?.effects.entry(place.clone()).or_insert(row);
+        if effect.kind == EffectKind::Interrupt {
+            self.interrupts.entry(effect.key.clone()).or_insert((thread, place));
+        }
+        Ok(())
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        end: &EffectSettlement,
+    ) -> Result<(), Error> {
+        let unknown = Error::UnknownEffect { thread, step: end.step, task: end.task };
+        let kept = self.fenced(thread, fence)?;
+        let Some(effect) = kept.effects.get_mut(&(end.step, end.task, end.key.clone())) else {
+            return Err(unknown);
+        };
+        if effect.status != EffectStatus::Started {
+            let repeated = effect.status == end.status && effect.outcome == end.outcome;
+            return if repeated { Ok(()) } else { Err(unknown) };
+        }
+        effect.status = end.status;
+        effect.outcome = end.outcome.clone();
+        effect.attempt = end.attempt;
+        effect.ended_at = (end.status != EffectStatus::Started).then(|| moment(clock::now()));
+        Ok(())
+    }
+
+    pub(super) fn answer(&mut self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+        let place = self.interrupts.get(interrupt.0.as_bytes().as_slice());
+        let effect = place
+            .and_then(|(thread, place)| self.threads.get_mut(thread)?.effects.get_mut(place))
+            .ok_or(Error::UnknownInterrupt(interrupt))?;
+        if effect.status != EffectStatus::Started {
+            return Err(Error::InterruptClosed(interrupt));
+        }
+        effect.status = EffectStatus::Done;
+        effect.outcome = Some(answer.clone());
+        effect.ended_at = Some(moment(clock::now()));
+        Ok(())
+    }
+
+    pub(super) fn import(&mut self, dump: &ThreadDump) -> Result<(), Error> {
+        chain::verify(dump)?;
+        for one in std::iter::once(dump).chain(&dump.children) {
+            if self.threads.contains_key(&one.info.id) {
+                return Err(Error::ThreadExists(one.info.id));
+            }
+        }
+        for one in std::iter::once(dump).chain(&dump.children) {
+            let info = ThreadInfo {
+                owner: None,
+                lease_until: None,
+                forked_from: None,
+                ..one.info.clone()
+            };
+            let thread = info.id;
+            let mut kept = Kept::new(info, one.snapshot.as_ref().map_or(0, |it| it.seq));
+            kept.steps = one.steps.iter().cloned().map(Arc::new).collect();
+            kept.snapshots = one.snapshot.iter().map(|it| (it.seq, Arc::new(it.clone()))).collect();
+            kept.pending =
+                one.pending.iter().map(|row| ((row.step, row.task), row.clone())).collect();
+            kept.runs = one.runs.clone();
+            kept.run_index = one.runs.iter().enumerate().map(|(at, run)| (run.id, at)).collect();
+            self.threads.insert(thread, kept);
+            for effect in &one.effects {
+                self.keep_effect(thread, effect)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! One step, one statement, one round trip.
+
+use sqlx::{PgConnection, Row};
+
+use super::{
+    super::{Commit, Error, limits::big},
+    connections::{Connections, is_broken},
+    refusal::{Place, read_place},
+};
+
+macro_rules! commit_sql {
+    ($more:literal) => {
+        concat!(
+            "WITH moved AS (
+                UPDATE thread SET head = $2, status = $3, updated_at = now()
+                WHERE id = $1 AND head = $2 - 1 AND fence = $4
+                RETURNING id
+             )",
+            $more,
+            "INSERT INTO step
+                (thread_id, run, seq, schema_version, codec, kind, hash, frontier, delta)
+             SELECT id, $5, $2, $6, $7, $8, $9, $10, $11 FROM moved"
+        )
+    };
+}
+
+const COMMIT: &str = commit_sql!("");
+const COMMIT_AND_CLEAR: &str = commit_sql!(
+    ", cleared AS (
+        DELETE FROM pending USING moved WHERE pending.thread_id = moved.id AND pending.step <= $2
+     )"
+);
+
+/// Commits a step. After a lost reply it finds out what became of the statement before it sends it again.
+pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result<(), Error> {
+    let mut connection = connections.take().await?;
+    match send(&mut connection, commit).await {
+        Ok(true) => {
+            connection.give_back();
+            Ok(())
+        }
+        Ok(false) => {
+            let place = read_place(&mut connection, commit.thread).await;
+            Err(place_error(connection.settle(place)?, commit))
+        }
+        Err(error) if is_broken(&error) => {
+            drop(connection);
+            recover(connections, commit, error).await
+        }
+        Err(error) => connection.settle(Err(error)),
+    }
+}
+
+async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sqlx::Error> {
+    let step = &commit.step;
+    let done = sqlx::query(if commit.clears_pending { COMMIT_AND_CLEAR } else { COMMIT })
+        .bind(commit.thread.0)
+        .bind(big(step.seq))
+        .bind(commit.status.as_str())
+        .bind(big(commit.fence))
+        .bind(step.run.0)
+        .bind(step.schema_version as i32)
+        .bind(step.delta.codec as i16)
+        .bind(step.kind.as_str())
+        .bind(&step.hash[..])
+        .bind(&step.frontier[..])
+        .bind(&step.delta.bytes[..])
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Attempts after a lost reply; a server that breaks this many connections in a row is down.
+const ATTEMPTS: usize = 3;
+
+async fn recover(
+    connections: &Connections,
+    commit: &Commit,
+    mut error: sqlx::Error,
+) -> Result<(), Error> {
+    for _ in 0..ATTEMPTS {
+        let mut connection = connections.fresh().await?;
+        match settle_lost(&mut connection, commit).await {
+            Ok(outcome) => {
+                connection.give_back();
+                return outcome;
+            }
+            Err(again) if is_broken(&again) => error = again,
+            Err(other) => return connection.settle(Err(other)),
+        }
+    }
+    Err(connections.refine(error))
+}
+
+/// Decides over a commit whose reply was lost: done, refused, or to be sent again.
+///
+/// The lost statement may still be waiting in the server: then the second one waits for its row lock
+/// and changes nothing, which the last look tells apart from a stranger's step.
+async fn settle_lost(
+    connection: &mut PgConnection,
+    commit: &Commit,
+) -> Result<Result<(), Error>, sqlx::Error> {
+    if is_committed(connection, commit).await? || send(connection, commit).await? {
+        return Ok(Ok(()));
+    }
+    if is_committed(connection, commit).await? {
+        return Ok(Ok(()));
+    }
+    let place = read_place(connection, commit.thread).await?;
+    Ok(Err(place_error(place, commit)))
+}
+
+async fn is_committed(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sqlx::Error> {
+    let row = sqlx::query("SELECT hash, run FROM step WHERE thread_id = $1 AND seq = $2")
+        .bind(commit.thread.0)
+        .bind(big(commit.step.seq))
+        .fetch_optional(connection)
+        .await?;
+    let Some(row) = row else { return Ok(false) };
+    let hash: &[u8] = row.try_get("hash")?;
+    let run: uuid::Uuid = row.try_get("run")?;
+    Ok(hash == commit.step.hash && run == commit.step.run.0)
+}
+
+fn place_error(place: Option<Place>, commit: &Commit) -> Error {
+    match place {
+        None => Error::UnknownThread(commit.thread),
+        Some(place) if place.fence != commit.fence => place.fenced(commit.thread, commit.fence),
+        Some(place) => {
+            Error::Conflict { thread: commit.thread, seq: commit.step.seq, head: place.head }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The journal's rows, open questions, and what unfinished steps already have.
+
+use super::{
+    super::{
+        EffectRow, EffectSettlement, Encoded, Error, OpenInterrupt, PendingRow,
+        decode::{self, effect_columns},
+        limits::{big, text},
+    },
+    connections::{Connections, idempotent},
+    refusal::explain,
+    threads,
+};
+use crate::ids::{InterruptId, ThreadId};
+
+// Each of the fenced statements locks the thread's row in share mode first: a claim waits for it, and
+// after a claim the fence no longer matches. Tasks of one step do not wait for each other.
+
+const SAVE_PENDING: &str = "WITH held AS (
+        SELECT id FROM thread WHERE id = $1 AND fence = $2 AND head = $3 - 1 FOR SHARE
+     ), saved AS (
+        INSERT INTO pending (thread_id, step, task, codec, body)
+        SELECT id, $3, $4, $5, $6 FROM held
+        ON CONFLICT (thread_id, step, task) DO NOTHING
+     )
+     SELECT count(*) FROM held";
+
+pub(super) async fn save_pending(
+    connections: &Connections,
+    thread: ThreadId,
+    fence: u64,
+    row: &PendingRow,
+) -> Result<(), Error> {
+    let held: i64 = idempotent!(connections, |c| sqlx::query_scalar(SAVE_PENDING)
+        .bind(thread.0)
+        .bind(big(fence))
+        .bind(big(row.step))
+        .bind(row.task as i32)
+        .bind(row.body.codec as i16)
+        .bind(&row.body.bytes[..])
+        .fetch_one(&mut *c))?;
+    match held {
+        0 => {
+            explain(connections, thread, fence, |place| {
+                Err(Error::Conflict { thread, seq: row.step, head: place.head })
+            })
+            .await
+        }
+        _ => Ok(()),
+    }
+}
+
+const RECORD: &str = "WITH held AS (
+        SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE
+     ), recorded AS (
+        INSERT INTO effect (thread_id, step, started_at, ended_at, task, number, attempt,
+            request_codec, outcome_codec, kind, status, name, key, request, outcome)
+        SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16 FROM held
+        ON CONFLICT DO NOTHING
+     )
+     SELECT count(*) FROM held";
+
+pub(super) async fn record(
+    connections: &Connections,
+    thread: ThreadId,
+    fence: u64,
+    effect: &EffectRow,
+) -> Result<(), Error> {
+    let held: i64 = idempotent!(connections, |c| bind_effect(
+        sqlx::query_scalar(RECORD).bind(thread.0).bind(big(fence)),
+        effect
+    )
+    .fetch_one(&mut *c))?;
+    match held {
+        0 => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
+        _ => Ok(()),
+    }
+}
+
+type Scalar<'q> = sqlx::query::QueryScalar<'q, sqlx::Postgres, i64, sqlx::postgres::PgArguments>;
+
+/// Binds an effect's columns after those the statement has already.
+pub(super) fn bind_effect<'q>(query: Scalar<'q>, effect: &'q EffectRow) -> Scalar<'q> {
+    query
+        .bind(big(effect.step))
+        .bind(effect.started_at)
+        .bind(effect.ended_at)
+        .bind(effect.task as i32)
+        .bind(effect.number as i32)
+        .bind(effect.attempt as i32)
+        .bind(effect.request.codec as i16)
+        .bind(effect.outcome.as_ref().map(|outcome| outcome.codec as i16))
+        .bind(effect.kind.as_str())
+        .bind(effect.status.as_str())
+        .bind(text(&effect.name))
+        .bind(&effect.key[..])
+        .bind(&effect.request.bytes[..])
+        .bind(effect.outcome.as_ref().map(|outcome| &outcome.bytes[..]))
+}
+
+/// Counts the effects that are, or already were, settled this way, so that a repetition succeeds.
+const SETTLE: &str = "WITH held AS (
+        SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE
+     ), settled AS (
+        UPDATE effect SET status = $6, outcome_codec = $7, outcome = $8, attempt = $9,
+            ended_at = CASE WHEN $6 = 'started' THEN NULL ELSE now() END
+        FROM held
+        WHERE thread_id = held.id AND step = $3 AND task = $4 AND key = $5
+            AND effect.status = 'started'
+        RETURNING 1
+     )
+     SELECT (SELECT count(*) FROM settled) + (
+        SELECT count(*) FROM effect, held
+        WHERE thread_id = held.id AND step = $3 AND task = $4 AND key = $5
+            AND effect.status <> 'started' AND effect.status = $6
+            AND outcome_codec IS NOT DISTINCT FROM $7 AND outcome IS NOT DISTINCT FROM $8
+     )";
+
+pub(super) async fn settle(
+    connections: &Connections,
+    thread: ThreadId,
+    fence: u64,
+    end: &EffectSettlement,
+) -> Result<(), Error> {
+    let settled: i64 = idempotent!(connections, |c| sqlx::query_scalar(SETTLE)
+        .bind(thread.0)
+        .bind(big(fence))
+        .bind(big(end.step))
+        .bind(end.task as i32)
+        .bind(&end.key[..])
+        .bind(end.status.as_str())
+        .bind(end.outcome.as_ref().map(|outcome| outcome.codec as i16))
+        .bind(end.outcome.as_ref().map(|outcome| &outcome.bytes[..]))
+        .bind(end.attempt as i32)
+        .fetch_one(&mut *c))?;
+    match settled {
+        0 => {
+            explain(connections, thread, fence, |_| {
+                Err(Error::UnknownEffect { thread, step: end.step, task: end.task })
+            })
+            .await
+        }
+        _ => Ok(()),
+    }
+}
+
+const EFFECTS: &str = concat!(
+    "SELECT ",
+    effect_columns!(),
+    " FROM effect WHERE thread_id = $1 AND ($2::bigint IS NULL OR step = $2)
+     ORDER BY step, task, number"
+);
+
+pub(super) async fn effects(
+    connections: &Connections,
+    thread: ThreadId,
+    step: Option<u64>,
+) -> Result<Vec<EffectRow>, Error> {
+    let rows = idempotent!(connections, |c| sqlx::query(EFFECTS)
+        .bind(thread.0)
+        .bind(step.map(big))
+        .fetch_all(&mut *c))?;
+    if rows.is_empty() {
+        threads::info(connections, thread).await?;
+    }
+    rows.iter().map(decode::effect).collect()
+}
+
+const OPEN: &str = "SELECT e.thread_id, e.step, e.task, e.key, e.name, e.request_codec, e.request,
+        e.started_at
+     FROM effect e JOIN thread t ON t.id = e.thread_id
+     WHERE (t.id = $1 OR t.root_id = $1) AND e.kind = 'interrupt' AND e.status = 'started'
+     ORDER BY e.started_at, e.thread_id, e.step, e.task, e.number";
+
+pub(super) async fn open_interrupts(
+    connections: &Connections,
+    thread: ThreadId,
+) -> Result<Vec<OpenInterrupt>, Error> {
+    let rows = idempotent!(connections, |c| sqlx::query(OPEN).bind(thread.0).fetch_all(&mut *c))?;
+    if rows.is_empty() {
+        threads::info(connections, thread).await?;
+    }
+    rows.iter().map(decode::open_interrupt).collect()
+}
+
+const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3,
+        ended_at = now()
+     WHERE kind = 'interrupt' AND key = $1 AND status = 'started'";
+
+/// Answers an interrupt. Not repeated after a broken connection: a second answer would look like somebody else's.
+pub(super) async fn answer(
+    connections: &Connections,
+    interrupt: InterruptId,
+    answer: &Encoded,
+) -> Result<(), Error> {
+    let mut connection = connections.take().await?;
+    let done = sqlx::query(ANSWER)
+        .bind(interrupt.0.as_bytes().as_slice())
+        .bind(answer.codec as i16)
+        .bind(&answer.bytes[..])
+        .execute(&mut *connection)
+        .await;
+    if connection.settle(done)?.rows_affected() == 1 {
+        return Ok(());
+    }
+    let known: bool = idempotent!(connections, |c| sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM effect WHERE kind = 'interrupt' AND key = $1)"
+    )
+    .bind(interrupt.0.as_bytes().as_slice())
+    .fetch_one(&mut *c))?;
+    match known {
+        true => Err(Error::InterruptClosed(interrupt)),
+        false => Err(Error::UnknownInterrupt(interrupt)),
+    }
+}

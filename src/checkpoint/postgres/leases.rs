@@ -1,0 +1,156 @@
+//! Who may write: claims, leases and the runs under them.
+
+use std::time::Duration;
+
+use super::{
+    super::{
+        Error, RunRow, RunStatus, ThreadInfo, ThreadStatus,
+        decode::{self, thread_columns},
+        limits::{big, micros, text},
+    },
+    connections::{Connections, idempotent},
+    refusal::explain,
+    threads,
+};
+use crate::ids::{RunId, ThreadId};
+
+const CLAIM: &str = concat!(
+    "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
+        lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
+     WHERE id = $1 AND ($4 OR lease_until IS NULL OR lease_until <= now())
+     RETURNING ",
+    thread_columns!()
+);
+
+/// Looks at a lease that vanished between the attempt and the look are given this many times.
+const ATTEMPTS: usize = 3;
+
+/// Takes the lease. Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
+pub(super) async fn claim(
+    connections: &Connections,
+    thread: ThreadId,
+    owner: &str,
+    ttl: Duration,
+    force: bool,
+) -> Result<ThreadInfo, Error> {
+    for attempt in 1.. {
+        let mut connection = connections.take().await?;
+        let row = sqlx::query(CLAIM)
+            .bind(thread.0)
+            .bind(text(owner))
+            .bind(micros(ttl) as f64)
+            .bind(force)
+            .fetch_optional(&mut *connection)
+            .await;
+        if let Some(row) = connection.settle(row)? {
+            return Ok(decode::thread(&row)?.info);
+        }
+        let info = threads::info(connections, thread).await?.info;
+        if info.lease_until.is_some() || attempt == ATTEMPTS {
+            return Err(Error::Busy {
+                thread,
+                owner: info.owner.unwrap_or_default(),
+                until: info.lease_until.unwrap_or(info.updated_at),
+            });
+        }
+    }
+    Err(Error::UnknownThread(thread))
+}
+
+pub(super) async fn renew(
+    connections: &Connections,
+    thread: ThreadId,
+    fence: u64,
+    ttl: Duration,
+) -> Result<(), Error> {
+    let done = idempotent!(connections, |c| sqlx::query(
+        "UPDATE thread SET lease_until = now() + $3 * interval '1 microsecond'
+         WHERE id = $1 AND fence = $2"
+    )
+    .bind(thread.0)
+    .bind(big(fence))
+    .bind(micros(ttl) as f64)
+    .execute(&mut *c))?;
+    match done.rows_affected() {
+        0 => explain(connections, thread, fence, |_| Ok(())).await,
+        _ => Ok(()),
+    }
+}
+
+const BEGIN_RUN: &str = "WITH held AS (
+        UPDATE thread SET status = 'busy', updated_at = now(), runs = runs +
+            (NOT EXISTS (SELECT FROM run WHERE thread_id = $1 AND run.id = $3))::integer
+        WHERE id = $1 AND fence = $2
+        RETURNING id, runs
+     )
+     INSERT INTO run (thread_id, id, number, status)
+     SELECT id, $3, runs, 'running' FROM held
+     ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL
+     RETURNING number";
+
+pub(super) async fn begin_run(
+    connections: &Connections,
+    thread: ThreadId,
+    fence: u64,
+    run: RunId,
+) -> Result<u32, Error> {
+    let number: Option<i32> = idempotent!(connections, |c| sqlx::query_scalar(BEGIN_RUN)
+        .bind(thread.0)
+        .bind(big(fence))
+        .bind(run.0)
+        .fetch_optional(&mut *c))?;
+    match number {
+        Some(number) => Ok(number as u32),
+        // The token was stale and is not now: it can only have been made by a later claim.
+        None => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
+    }
+}
+
+const END_RUN: &str = "WITH held AS (
+        UPDATE thread SET status = $4, error = $5, owner = NULL, lease_until = NULL,
+            updated_at = now()
+        WHERE id = $1 AND fence = $2
+        RETURNING id
+     ), ended AS (
+        UPDATE run SET status = $6, ended_at = now() FROM held
+        WHERE run.thread_id = held.id AND run.id = $3
+     )
+     SELECT count(*) FROM held";
+
+pub(super) async fn end_run(
+    connections: &Connections,
+    thread: ThreadId,
+    fence: u64,
+    run: RunId,
+    statuses: (RunStatus, ThreadStatus),
+    error: Option<&str>,
+) -> Result<(), Error> {
+    let held: i64 = idempotent!(connections, |c| sqlx::query_scalar(END_RUN)
+        .bind(thread.0)
+        .bind(big(fence))
+        .bind(run.0)
+        .bind(statuses.1.as_str())
+        .bind(error.map(text))
+        .bind(statuses.0.as_str())
+        .fetch_one(&mut *c))?;
+    match held {
+        0 => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn runs(
+    connections: &Connections,
+    thread: ThreadId,
+) -> Result<Vec<RunRow>, Error> {
+    let rows = idempotent!(connections, |c| sqlx::query(
+        "SELECT id, number, status, started_at, ended_at FROM run
+         WHERE thread_id = $1 ORDER BY number"
+    )
+    .bind(thread.0)
+    .fetch_all(&mut *c))?;
+    if rows.is_empty() {
+        threads::info(connections, thread).await?;
+    }
+    rows.iter().map(decode::run).collect()
+}

@@ -1,0 +1,62 @@
+//! Brings a database to the shape this binary knows.
+
+use std::borrow::Cow;
+
+use sqlx::{
+    PgConnection, SqlSafeStr,
+    migrate::{MigrateError, Migration, MigrationType, Migrator},
+};
+
+use super::{
+    super::Error,
+    connections::{Connections, code},
+};
+
+/// Number of the newest migration this binary knows.
+const KNOWN: i64 = 1;
+
+fn migrator() -> Migrator {
+    Migrator::with_migrations(vec![Migration::new(
+        1,
+        Cow::Borrowed("threads"),
+        MigrationType::Simple,
+        include_str!("../../../migrations/postgres/0001_threads.sql").into_sql_str(),
+        false,
+    )])
+}
+
+/// Migrates the database when needed: one query when it is up to date already.
+///
+/// Several processes may do this at once; the migrator holds an advisory lock meanwhile.
+pub(super) async fn run(connections: &Connections) -> Result<(), Error> {
+    let mut connection = connections.take().await?;
+    match newest(&mut connection).await {
+        Ok(Some(found)) if found > KNOWN => return Err(newer(connections, found)),
+        Ok(Some(KNOWN)) => {
+            connection.give_back();
+            return Ok(());
+        }
+        Ok(_) => {}
+        // undefined_table: nothing was ever migrated here.
+        Err(error) if code(&error) == Some("42P01") => {}
+        Err(error) => return connection.settle(Err(error)),
+    }
+    match migrator().run_direct(None, &mut *connection, false).await {
+        Ok(()) => {
+            connection.give_back();
+            Ok(())
+        }
+        Err(MigrateError::VersionMissing(found)) => Err(newer(connections, found)),
+        Err(error) => Err(connections.refine(error.into())),
+    }
+}
+
+async fn newest(connection: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
+    sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+        .fetch_one(connection)
+        .await
+}
+
+fn newer(connections: &Connections, found: i64) -> Error {
+    Error::Newer { url: connections.shown().to_owned(), found, known: KNOWN }
+}

@@ -1,0 +1,185 @@
+//! Threads in Postgres, for one machine or many.
+//!
+//! Enter at [`PostgresStore`]; each file is one concern behind it. Invariant: a write that needs the
+//! fencing token checks it in the statement that writes, under a lock on the thread's row, and a commit
+//! is one statement and one round trip. Deliberately absent: `synchronous_commit` is never touched, so
+//! the server's own setting decides (its default loses nothing).
+
+mod commit;
+mod connections;
+mod effects;
+mod history;
+mod leases;
+mod migrations;
+mod refusal;
+mod removal;
+mod threads;
+mod transfer;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use self::connections::Connections;
+use super::{
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
+    ThreadInfo, ThreadStatus,
+};
+use crate::ids::{InterruptId, RunId, ThreadId};
+
+/// A store in a Postgres database, shared by any number of processes.
+pub struct PostgresStore {
+    connections: Connections,
+}
+
+impl PostgresStore {
+    /// Connects and migrates; one query when the database is up to date.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when the address or the server is no good, [`Error::Newer`] when a newer
+    /// version migrated the database.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        let connections = Connections::new(url)?;
+        migrations::run(&connections).await?;
+        Ok(Self { connections })
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
+        threads::create(&self.connections, &new).await
+    }
+
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        Ok(threads::info(&self.connections, thread).await?.info)
+    }
+
+    async fn claim(
+        &self,
+        thread: ThreadId,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        leases::claim(&self.connections, thread, owner, ttl, force).await
+    }
+
+    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
+        leases::renew(&self.connections, thread, fence, ttl).await
+    }
+
+    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
+        leases::begin_run(&self.connections, thread, fence, run).await
+    }
+
+    async fn end_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        run_status: RunStatus,
+        thread_status: ThreadStatus,
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        let statuses = (run_status, thread_status);
+        leases::end_run(&self.connections, thread, fence, run, statuses, error).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+        commit::commit(&self.connections, commit).await
+    }
+
+    async fn save_pending(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        row: &PendingRow,
+    ) -> Result<(), Error> {
+        effects::save_pending(&self.connections, thread, fence, row).await
+    }
+
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+        history::load(&self.connections, thread, at).await
+    }
+
+    async fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error> {
+        history::history(&self.connections, thread, before, limit).await
+    }
+
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
+        history::put_snapshot(&self.connections, thread, snapshot).await
+    }
+
+    async fn record_effect(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        effect: &EffectRow,
+    ) -> Result<(), Error> {
+        effects::record(&self.connections, thread, fence, effect).await
+    }
+
+    async fn settle_effect(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        end: &EffectSettlement,
+    ) -> Result<(), Error> {
+        effects::settle(&self.connections, thread, fence, end).await
+    }
+
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+        effects::effects(&self.connections, thread, step).await
+    }
+
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        effects::open_interrupts(&self.connections, thread).await
+    }
+
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+        effects::answer(&self.connections, interrupt, answer).await
+    }
+
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        leases::runs(&self.connections, thread).await
+    }
+
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        threads::fork(&self.connections, source, at, &new).await
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        threads::list(&self.connections, filter).await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        removal::delete(&self.connections, thread).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        removal::truncate(&self.connections, thread, seq).await
+    }
+
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        transfer::export(&self.connections, thread).await
+    }
+
+    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+        transfer::import(&self.connections, dump).await
+    }
+
+    fn describe(&self) -> String {
+        self.connections.shown().to_owned()
+    }
+
+    async fn close(&self) {
+        self.connections.close().await;
+    }
+}
