@@ -43,7 +43,7 @@ pub async fn stand_up<S: State>(
     let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
     let seq = at.unwrap_or(info.head);
     let (mut state, mut snapshot_size, mut since_snapshot) = (S::default(), 0, 0);
-    let mut chain = Chain { thread, last: None, is_cut: false };
+    let mut chain = Chain { thread, last: None, cut: None };
     if let Some(snapshot) = snapshot {
         let unreadable = |error: Error| {
             corrupt(thread, snapshot.seq, format!("its snapshot cannot be read: {error}"))
@@ -86,8 +86,8 @@ fn corrupt(thread: ThreadId, seq: u64, reason: String) -> Error {
 struct Chain {
     thread: ThreadId,
     last: Option<StepRow>,
-    /// Whether the steps before the snapshot were dropped, the snapshot's own among them.
-    is_cut: bool,
+    /// The step of the snapshot, where the steps up to it were dropped.
+    cut: Option<u64>,
 }
 
 impl Chain {
@@ -95,7 +95,7 @@ impl Chain {
     async fn begin_at(&mut self, store: &dyn Store, seq: u64) -> Result<(), Error> {
         let mut rows = store.history(self.thread, Some(seq + 1), 2).await?.into_iter();
         match rows.next().filter(|row| row.seq == seq) {
-            None => self.is_cut = true,
+            None => self.cut = Some(seq),
             Some(base) => {
                 self.last = rows.next();
                 if self.last.is_some() || seq == 1 {
@@ -109,14 +109,11 @@ impl Chain {
     }
 
     /// Checks a step against its predecessor; the first one after a cut has none to check against.
-    fn verify(&mut self, step: &StepRow, json: &[u8]) -> Result<(), Error> {
+    fn verify(&self, step: &StepRow, json: &[u8]) -> Result<(), Error> {
         let previous = match &self.last {
             Some(last) if last.seq + 1 == step.seq => last.hash,
             None if step.seq == 1 => [0; 32],
-            None if self.is_cut => {
-                self.is_cut = false;
-                return Ok(());
-            }
+            None if self.cut.is_some_and(|cut| cut + 1 == step.seq) => return Ok(()),
             last => {
                 let missing = last.as_ref().map_or(1, |last| last.seq + 1);
                 return Err(corrupt(self.thread, missing, "it is missing in the database".into()));
@@ -138,7 +135,7 @@ impl Chain {
                 })?;
                 Ok((frontier, last.hash))
             }
-            None if seq == 0 || (self.is_cut && status == ThreadStatus::Idle) => {
+            None if seq == 0 || (self.cut == Some(seq) && status == ThreadStatus::Idle) => {
                 Ok((Frontier::default(), [0; 32]))
             }
             last => {
