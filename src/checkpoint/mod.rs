@@ -8,17 +8,20 @@
 mod address;
 mod chain;
 mod decode;
+mod dump;
 mod encoded;
 mod error;
 mod limits;
 mod memory;
 mod postgres;
 mod rows;
+mod sqlite;
 mod stand;
 mod store;
 
 pub use address::{open, redact_url};
 pub use chain::chain_hash;
+pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
 pub use memory::MemoryStore;
@@ -28,5 +31,6 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use sqlite::SqliteStore;
 pub use stand::{Standing, stand_up};
 pub use store::Store;
