@@ -66,10 +66,8 @@ pub fn merge<S: State>(
         }
     }
     arrive(graph, routes.iter().map(|(node, ..)| node), &mut frontier);
-    let encoded_frontier = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
-        node: END.to_owned(),
-        reason: error.to_string(),
-    })?;
+    let encoded_frontier = serde_json::to_vec(&frontier)
+        .map_err(|error| EngineError::Encode { node: END.to_owned(), reason: error.to_string() })?;
     Ok(Merged { delta, frontier, encoded_frontier })
 }
 

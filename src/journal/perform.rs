@@ -23,7 +23,10 @@ impl TaskJournal {
     /// A recorded failure is part of the history of its node, which went on from it: a re-run after a
     /// crash or an answer must see it again. Only a retry of the node itself tries once more, except
     /// where a person said to leave it.
-    pub(super) fn read_back(&self, found: Option<&EffectRow>) -> Result<Option<Outcome>, NodeError> {
+    pub(super) fn read_back(
+        &self,
+        found: Option<&EffectRow>,
+    ) -> Result<Option<Outcome>, NodeError> {
         let Some(EffectRow { status, outcome: Some(outcome), .. }) = found else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@ use super::outcome::{Durability, Error, RunOptions};
 use super::run::{INPUT, Runner, entry_frontier};
 use super::writer::Step;
 use crate::checkpoint::{
-    Encoded, EffectKind, Error as StoreError, OpenInterrupt, RunStatus, Standing, StepKind,
+    EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunStatus, Standing, StepKind,
     ThreadFilter, ThreadInfo, ThreadStatus, stand_up,
 };
 use crate::graph::{END, Finished, Frontier, State, Written, merge};

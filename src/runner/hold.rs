@@ -51,9 +51,8 @@ impl<S: State> Runner<S> {
         let info = lease::claim(store.as_ref(), thread, hold.owner()).await?;
         let stop = cancel.child_token();
         let keeper = lease::keep(Arc::clone(store), thread, info.fence, stop.clone());
-        let is_unmoved = before.owner.is_none()
-            && before.fence + 1 == info.fence
-            && before.head == info.head;
+        let is_unmoved =
+            before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
         let mut standing = match is_unmoved {
             true => read,
             false => stand_up::<S>(store.as_ref(), thread, None).await?,

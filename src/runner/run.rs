@@ -10,7 +10,9 @@ use super::outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
 use super::task::Surroundings;
 use super::writer::{Step, Writer};
-use crate::checkpoint::{NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up};
+use crate::checkpoint::{
+    NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
+};
 use crate::graph::{
     Engine, EngineError, Finished, Frontier, Graph, Position, State, Written, merge,
 };
@@ -101,9 +103,8 @@ impl<S: State> Runner<S> {
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
         let read = self.read(thread).await?;
-        let unfinished = |status: ThreadStatus| {
-            Err(Error::Unfinished { thread, status: status.as_str() })
-        };
+        let unfinished =
+            |status: ThreadStatus| Err(Error::Unfinished { thread, status: status.as_str() });
         // While somebody holds the thread, taking it is what tells busy from broken off.
         if !read.frontier.tasks.is_empty() && read.info.owner.is_none() {
             return unfinished(read.info.status);
@@ -169,8 +170,7 @@ impl<S: State> Runner<S> {
         let standing = &held.standing;
         let thread = standing.info.id;
         let mut writer = self.writer(held, options.durability);
-        let mut snapshots =
-            Snapshots::new(thread, standing.snapshot_size, standing.since_snapshot);
+        let mut snapshots = Snapshots::new(thread, standing.snapshot_size, standing.since_snapshot);
         let mut position = Position {
             state: Arc::clone(&standing.state),
             head: standing.seq,
@@ -213,10 +213,7 @@ impl<S: State> Runner<S> {
         let flushed = writer.flush().await;
         let (steps, mut state) = (engine.steps_done(), Arc::clone(engine.state()));
         let head = first_step - 1 + steps;
-        if options.durability == Durability::Exit
-            && flushed.is_ok()
-            && snapshots.is_due(0).await
-        {
+        if options.durability == Durability::Exit && flushed.is_ok() && snapshots.is_due(0).await {
             snapshots.write(&self.store, head, &state);
         }
         snapshots.finish().await;
