@@ -4,7 +4,6 @@
 //! the graph and know nothing of it; `swarm` joins them; `runtime` assembles; `cli` is an edge.
 //! `ARCHITECTURE.md` is the map.
 
-#[expect(unused_extern_crates, reason = "the macros name the crate from inside and outside")]
 extern crate self as perihelion;
 
 pub mod checkpoint;

@@ -1,5 +1,18 @@
 //! Settings: where each value comes from, and errors that point at the line and the nearest valid key.
 //!
-//! Enter at [`strict::parse`] for a file. Precedence everywhere: option, environment, file, default.
+//! Enter at [`Settings::load`], or at [`strict::parse`] for another file. Precedence everywhere:
+//! option, environment, file, default; an environment variable that is set but empty counts as unset.
+//! Invariant: a secret (API key, database password) never shows in `Debug` or in an error.
+//! Deliberately absent: any reading of the process environment, which the caller passes in.
 
+mod models;
+mod resolve;
+mod sections;
+mod settings;
 pub mod strict;
+pub mod tls;
+
+pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
+pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
+pub use settings::{Key, Overrides, Settings};
+pub use strict::Error;

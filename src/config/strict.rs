@@ -16,6 +16,12 @@ pub enum Error {
     /// A value is well-formed but not acceptable.
     #[error("{}: {key}: {message}", path.display())]
     Value { path: PathBuf, key: String, message: String },
+    /// An environment variable holds a value that is not acceptable.
+    #[error("the environment variable {variable} is not acceptable: {message}")]
+    Environment { variable: String, message: String },
+    /// A command-line option holds a value that is not acceptable.
+    #[error("the option {option} is not acceptable: {message}")]
+    Option { option: String, message: String },
 }
 
 /// Reads and parses a file.

@@ -87,6 +87,8 @@ pub struct Interrupt {
     pub id: InterruptId,
     /// `clarification`, `approval`, `outcome_unknown`, `elicitation`, or a graph's own kind.
     pub kind: String,
+    /// The node that asks.
+    pub node: String,
     pub payload: Value,
 }
 

@@ -203,6 +203,7 @@ impl TaskJournal {
                 payload
             }
         };
-        Err(NodeError::Interrupted(vec![Interrupt { id, kind: kind.to_owned(), payload }]))
+        let (kind, node) = (kind.to_owned(), self.place.node.to_string());
+        Err(NodeError::Interrupted(vec![Interrupt { id, kind, node, payload }]))
     }
 }

@@ -4,8 +4,20 @@
 //! request is plain data that can be hashed and stored. Deliberately absent: retry of *answers*
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
+pub mod openai;
+mod prompts;
+mod schema;
+pub mod scripted;
+pub mod structured;
 mod types;
 
+/// A directive for log filters: the client library logs whole answers where it cannot read them.
+pub const LOG_DIRECTIVE: &str = "async_openai=off";
+
+pub use openai::OpenAiModel;
+pub use prompts::{Prompts, escape};
+pub use schema::strict_schema;
+pub use structured::{Structured, ask};
 pub use types::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Error, MessageRole, OutputFormat, Role,
     TokenSink, ToolCall, ToolSpec, Usage,

@@ -20,6 +20,19 @@ pub enum Role {
 }
 
 impl Role {
+    /// Every role.
+    pub const ALL: [Role; 9] = [
+        Role::Supervisor,
+        Role::Agent,
+        Role::Reflector,
+        Role::Qa,
+        Role::Architect,
+        Role::Extractor,
+        Role::Summarizer,
+        Role::Classifier,
+        Role::Reranker,
+    ];
+
     /// Returns the role's name on the wire and in the settings.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -162,6 +175,9 @@ pub struct ChatResponse {
     pub finish_reason: Option<String>,
     #[serde(default)]
     pub usage: Usage,
+    /// The model's reasoning, where the endpoint sends it beside the answer; never sent back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
 }
 
 /// Receives the pieces of a streamed answer as they arrive.
@@ -198,7 +214,7 @@ pub enum Error {
     #[error(
         "the model endpoint {endpoint} did not answer within {seconds} s; raise models.timeout_sec or check the endpoint"
     )]
-    Timeout { endpoint: String, seconds: u64 },
+    Timeout { endpoint: String, seconds: f64 },
     /// The endpoint refused the request.
     #[error("the model endpoint {endpoint} refused the request with status {status}: {message}")]
     Refused { endpoint: String, status: u16, message: String },
@@ -210,6 +226,15 @@ pub enum Error {
         "the {role} model did not answer with valid `{schema}` JSON in {attempts} attempts: {problems}"
     )]
     Invalid { role: &'static str, schema: String, attempts: u32, problems: String },
+    /// A prompt template is missing, broken, or wants a variable that it was not given.
+    #[error("the prompt template {name} cannot be used: {reason}")]
+    Prompt { name: String, reason: String },
+    /// The scripted model could not be started or its script could not be read.
+    #[error("the scripted model cannot be used: {0}")]
+    Script(String),
+    /// The call failed when it was recorded.
+    #[error("{0}")]
+    Recorded(String),
     /// The call was cut off by the caller's own machinery (journal, cancellation).
     #[error("the model call was not made: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -1,1 +1,16 @@
-//! (to be written)
+//! The façade: everything assembled from the settings, once.
+//!
+//! Enter at [`Runtime::open`]. The edges (command line, server, worker) know this room only. Invariant:
+//! whoever opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
+//! argument parsing, exit codes.
+
+mod answer;
+mod assemble;
+pub mod demo;
+mod report;
+mod threads;
+
+pub use answer::{Answer, AnswerError};
+pub use assemble::{AgentInfo, Error, Runtime, ServerProblem};
+pub use report::{InterruptView, RunReport, RunStatusView};
+pub use threads::{ThreadView, read_state};

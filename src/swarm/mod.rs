@@ -1,1 +1,41 @@
-//! (to be written)
+//! The star: a supervisor that plans and routes, one specialist per MCP server, a QA node that answers.
+//!
+//! Enter at [`Star`], which joins graph, models and tools into one graph over [`GraphState`]. Invariants:
+//! every model and tool call goes through the node's context, so it happens once; no agent's failure
+//! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
+
+mod assignment;
+mod breaker;
+mod decision;
+mod model;
+mod preprocess;
+mod qa;
+mod reflection;
+mod roster;
+mod specialist;
+mod star;
+mod state;
+mod supervisor;
+mod toolbox;
+mod window;
+
+pub use assignment::Assignment;
+pub use decision::{PlannedTask, SupervisorDecision};
+pub use preprocess::{Request, RequestError};
+pub use reflection::{Reflection, ReflectionStatus};
+pub use roster::Roster;
+pub use star::{GRAPH, Star, StarLimits};
+pub use state::{
+    AgentResult, Artifact, Citation, GraphState, GraphUpdate, Message, Preferences, ResultStatus,
+    Routing, TaskRecord, ToolUse,
+};
+
+/// Prefix of the agents that are generated from MCP servers (S1.09).
+pub const AGENT_PREFIX: &str = "mcp_agent_";
+
+/// Fixed nodes of the star.
+pub(crate) mod node {
+    pub const PREPROCESS: &str = "preprocess";
+    pub const SUPERVISOR: &str = "supervisor";
+    pub const QA: &str = "qa";
+}

@@ -1,3 +1,14 @@
-//! The integration tests, in one binary.
+//! The integration tests, all in one binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
 
+mod bundled_servers;
+mod mcp_http;
+mod mcp_servers_file;
+mod mcp_traps;
+mod model;
 mod store_suite;
+mod support;

@@ -86,6 +86,7 @@ fn question(n: u8) -> NodeError {
     NodeError::Interrupted(vec![crate::graph::Interrupt {
         id,
         kind: "clarification".into(),
+        node: "a".into(),
         payload: json!(n),
     }])
 }

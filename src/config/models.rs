@@ -1,0 +1,264 @@
+//! The models section: one endpoint for all, and what differs per role.
+
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::resolve::{
+    Setting, Sources, any, http_url, not_empty, positive_if_any, seconds, seconds_if_any, section,
+    temperature,
+};
+use super::strict::Error;
+
+/// Address used when a key is set but no address is.
+const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
+
+section! {
+    /// The endpoint that every role uses unless its own table says otherwise.
+    Endpoint, EndpointFile, "models" {
+        /// Base address of an OpenAI-compatible endpoint, up to and including `/v1`.
+        url: Option<String> = None, "OPENAI_BASE_URL", http_url;
+        /// Model name sent with each request.
+        model: String = "gpt-4.1-mini".to_owned(), "OPENAI_MODEL", not_empty;
+        /// Environment variable that holds the API key; the key itself never stands in a file.
+        api_key_env: String = "OPENAI_API_KEY".to_owned(), "PERIHELION_MODELS_API_KEY_ENV", not_empty;
+        /// Seconds to wait for an answer, and for each next piece of a streamed one.
+        timeout_sec: f64 = 120.0, "PERIHELION_MODELS_TIMEOUT_SEC", seconds;
+        /// Seconds to wait for a connection.
+        connect_timeout_sec: f64 = 10.0, "PERIHELION_MODELS_CONNECT_TIMEOUT_SEC", seconds;
+        /// Further attempts after status 429 or 5xx, a lost connection or a timeout.
+        max_retries: u32 = 4, "PERIHELION_MODELS_MAX_RETRIES", any;
+        /// First wait between attempts, in milliseconds; doubles each time, with jitter.
+        backoff_ms: u64 = 500, "PERIHELION_MODELS_BACKOFF_MS", any;
+        /// Longest wait between attempts, in seconds, also where `Retry-After` asks for more.
+        backoff_max_sec: f64 = 30.0, "PERIHELION_MODELS_BACKOFF_MAX_SEC", seconds;
+        /// How JSON is asked for: `auto`, `json_schema`, `json_object` or `text`.
+        json_mode: JsonMode = JsonMode::Auto, "PERIHELION_MODELS_JSON_MODE", any;
+        /// Sampling temperature; none: the endpoint's own.
+        temperature: Option<f64> = None, "PERIHELION_MODELS_TEMPERATURE", temperature;
+        /// Tokens an answer may have; none: the endpoint's own bound.
+        max_tokens: Option<u32> = None, "PERIHELION_MODELS_MAX_TOKENS", positive_if_any;
+    }
+}
+
+/// How a JSON answer is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JsonMode {
+    /// `json_schema`, and what the endpoint does accept where it refuses that.
+    #[default]
+    Auto,
+    /// Always a strict `json_schema`.
+    JsonSchema,
+    /// Always `json_object`, with the schema in the system message.
+    JsonObject,
+    /// No `response_format`, only the schema in the system message.
+    Text,
+}
+
+impl Setting for JsonMode {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "json_schema" => Ok(Self::JsonSchema),
+            "json_object" => Ok(Self::JsonObject),
+            "text" => Ok(Self::Text),
+            _ => Err(format!("expected `auto`, `json_schema`, `json_object` or `text`: {text}")),
+        }
+    }
+}
+
+/// What one role does differently; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` in the environment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RoleSettings {
+    pub model: Option<String>,
+    /// Another endpoint; it gets no key unless `api_key_env` stands beside it.
+    pub url: Option<String>,
+    pub api_key_env: Option<String>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub timeout_sec: Option<f64>,
+    /// Read from the environment, never from the file.
+    #[serde(skip)]
+    api_key: Option<SecretString>,
+}
+
+macro_rules! roles {
+    ($($role:ident),*) => {
+        /// The role tables, `[models.roles.<role>]`.
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Roles { $(pub $role: RoleSettings,)* }
+
+        impl Roles {
+            /// The roles that can have a table.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($role)),*];
+
+            /// Returns a role's table; none for an unknown role.
+            pub fn get(&self, role: &str) -> Option<&RoleSettings> {
+                match role { $(stringify!($role) => Some(&self.$role),)* _ => None }
+            }
+
+            fn resolve(self, sources: &Sources<'_>) -> Result<Self, Error> {
+                Ok(Self { $($role: self.$role.resolve(stringify!($role), sources)?,)* })
+            }
+        }
+    };
+}
+roles!(supervisor, agent, reflector, qa, architect, extractor, summarizer, classifier, reranker);
+
+impl RoleSettings {
+    fn resolve(self, role: &str, sources: &Sources<'_>) -> Result<Self, Error> {
+        let key = |name: &str| format!("models.roles.{role}.{name}");
+        let variable = |name: &str| format!("PERIHELION_MODELS_ROLES_{role}_{name}").to_uppercase();
+        let api_key_env =
+            sources.find(&key("api_key_env"), &variable("api_key_env"), self.api_key_env, any)?;
+        Ok(Self {
+            model: sources.find(&key("model"), &variable("model"), self.model, not_empty)?,
+            url: sources.find(&key("url"), &variable("url"), Some(self.url), http_url)?.flatten(),
+            temperature: sources
+                .find(
+                    &key("temperature"),
+                    &variable("temperature"),
+                    Some(self.temperature),
+                    temperature,
+                )?
+                .flatten(),
+            max_tokens: sources
+                .find(
+                    &key("max_tokens"),
+                    &variable("max_tokens"),
+                    Some(self.max_tokens),
+                    positive_if_any,
+                )?
+                .flatten(),
+            timeout_sec: sources
+                .find(
+                    &key("timeout_sec"),
+                    &variable("timeout_sec"),
+                    Some(self.timeout_sec),
+                    seconds_if_any,
+                )?
+                .flatten(),
+            api_key: api_key_env.as_deref().and_then(|name| secret(sources, name)),
+            api_key_env,
+        })
+    }
+}
+
+/// The file's form of the section: the endpoint's keys and the role tables side by side.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ModelsFile {
+    url: Option<Option<String>>,
+    model: Option<String>,
+    api_key_env: Option<String>,
+    timeout_sec: Option<f64>,
+    connect_timeout_sec: Option<f64>,
+    max_retries: Option<u32>,
+    backoff_ms: Option<u64>,
+    backoff_max_sec: Option<f64>,
+    json_mode: Option<JsonMode>,
+    temperature: Option<Option<f64>>,
+    max_tokens: Option<Option<u32>>,
+    roles: Roles,
+}
+
+/// Everything the settings say of models.
+#[derive(Clone, Debug)]
+pub struct Models {
+    pub endpoint: Endpoint,
+    pub roles: Roles,
+    api_key: Option<SecretString>,
+}
+
+/// What one role's calls need, all layers applied.
+#[derive(Clone, Debug)]
+pub struct ModelSettings {
+    /// None: no endpoint is configured.
+    pub url: Option<String>,
+    pub model: String,
+    pub api_key: Option<SecretString>,
+    pub timeout: Duration,
+    pub connect_timeout: Duration,
+    pub max_retries: u32,
+    pub backoff: Duration,
+    pub backoff_max: Duration,
+    pub json_mode: JsonMode,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u32>,
+}
+
+impl Models {
+    pub(super) const KEYS: &'static [super::Key] = Endpoint::KEYS;
+
+    pub(super) fn resolve(file: ModelsFile, sources: &Sources<'_>) -> Result<Self, Error> {
+        let endpoint = Endpoint::resolve(
+            EndpointFile {
+                url: file.url,
+                model: file.model,
+                api_key_env: file.api_key_env,
+                timeout_sec: file.timeout_sec,
+                connect_timeout_sec: file.connect_timeout_sec,
+                max_retries: file.max_retries,
+                backoff_ms: file.backoff_ms,
+                backoff_max_sec: file.backoff_max_sec,
+                json_mode: file.json_mode,
+                temperature: file.temperature,
+                max_tokens: file.max_tokens,
+            },
+            sources,
+        )?;
+        let api_key = secret(sources, &endpoint.api_key_env);
+        Ok(Self { roles: file.roles.resolve(sources)?, endpoint, api_key })
+    }
+
+    /// Returns settings that send every role to one endpoint, without a key.
+    #[must_use]
+    pub fn at(mut self, url: &str) -> Self {
+        self.endpoint.url = Some(url.to_owned());
+        self.roles = Roles::default();
+        self.api_key = None;
+        self
+    }
+
+    /// Returns whether there is an endpoint to talk to.
+    pub fn is_configured(&self) -> bool {
+        self.for_role("supervisor").url.is_some()
+    }
+
+    /// Returns what the calls of a role need; an unknown role gets the endpoint's own settings.
+    pub fn for_role(&self, role: &str) -> ModelSettings {
+        let base = &self.endpoint;
+        let own = self.roles.get(role).cloned().unwrap_or_default();
+        // A key belongs to the address it was given for: it does not follow a role to another one.
+        let api_key = match (&own.api_key_env, &own.url) {
+            (Some(_), _) => own.api_key,
+            (None, Some(url)) if Some(url) != base.url.as_ref() => None,
+            (None, _) => self.api_key.clone(),
+        };
+        let url = own
+            .url
+            .or_else(|| base.url.clone())
+            .or_else(|| api_key.as_ref().map(|_| PUBLIC_ENDPOINT.to_owned()));
+        ModelSettings {
+            url,
+            api_key,
+            model: own.model.unwrap_or_else(|| base.model.clone()),
+            timeout: Duration::from_secs_f64(own.timeout_sec.unwrap_or(base.timeout_sec)),
+            connect_timeout: Duration::from_secs_f64(base.connect_timeout_sec),
+            max_retries: base.max_retries,
+            backoff: Duration::from_millis(base.backoff_ms),
+            backoff_max: Duration::from_secs_f64(base.backoff_max_sec),
+            json_mode: base.json_mode,
+            temperature: own.temperature.or(base.temperature),
+            max_tokens: own.max_tokens.or(base.max_tokens),
+        }
+    }
+}
+
+fn secret(sources: &Sources<'_>, variable: &str) -> Option<SecretString> {
+    sources.env(variable).map(|value| SecretString::from(value.trim().to_owned()))
+}

@@ -1,0 +1,162 @@
+//! The small sections: store, servers, limits, prompts, log.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::resolve::{Setting, any, not_empty, positive, positive_if_any, section};
+
+section! {
+    /// Where threads are kept.
+    Store, StoreFile, "store" {
+        /// Database address: `sqlite:PATH`, `postgres://…` or `memory:`; by default a SQLite file
+        /// `perihelion/perihelion.db` under the user's data directory.
+        database: DatabaseUrl = DatabaseUrl::in_data_directory(), "DATABASE_URL", any;
+    }
+}
+
+section! {
+    /// Which MCP servers there are.
+    Servers, ServersFile, "servers" {
+        /// The servers file; a relative path in the settings file starts at that file's directory.
+        file: PathBuf = PathBuf::from("mcp-servers.toml"), "PERIHELION_SERVERS", any;
+    }
+}
+
+section! {
+    /// Bounds of a run; when one is reached the run goes to its answer with the reason.
+    Limits, LimitsFile, "limits" {
+        /// Super-steps of one run.
+        max_steps: u64 = 64, "PERIHELION_LIMITS_MAX_STEPS", positive;
+        /// Tokens of one run, input and output together; none: not bounded.
+        max_tokens: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOKENS", positive_if_any;
+        /// Seconds a run may take, waiting for people not counted; none: not bounded.
+        deadline_sec: Option<u64> = None, "PERIHELION_LIMITS_DEADLINE_SEC", positive_if_any;
+        /// Agents that run at the same time within one super-step.
+        max_parallel_agents: usize = 4, "PERIHELION_LIMITS_MAX_PARALLEL_AGENTS", positive;
+        /// Tool calls an agent may make for one task.
+        max_tool_calls_per_task: u32 = 16, "PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", positive;
+        /// Times a rejected output is sent back to its agent.
+        max_reflections: u32 = 2, "PERIHELION_LIMITS_MAX_REFLECTIONS", any;
+        /// Bytes of a tool result above which it becomes an artifact with a preview.
+        result_bytes: usize = 16_384, "PERIHELION_LIMITS_RESULT_BYTES", positive;
+        /// Repeated routings without progress after which the circuit breaker ends the run.
+        breaker_retries: u32 = 2, "PERIHELION_LIMITS_BREAKER_RETRIES", positive;
+    }
+}
+
+section! {
+    /// Where prompt templates come from.
+    Prompts, PromptsFile, "prompts" {
+        /// Directory whose files replace the embedded templates of the same name.
+        dir: Option<PathBuf> = None, "PERIHELION_PROMPTS_DIR", any;
+    }
+}
+
+section! {
+    /// What is logged, to standard error.
+    Log, LogFile, "log" {
+        /// A `tracing` filter, such as `info` or `perihelion=debug,warn`.
+        filter: String = "warn".to_owned(), "PERIHELION_LOG", not_empty;
+        /// `text` or `json`.
+        format: LogFormat = LogFormat::Text, "PERIHELION_LOG_FORMAT", any;
+    }
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Setting for LogFormat {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("expected `text` or `json`: {text}")),
+        }
+    }
+}
+
+/// A database address; `Debug` and `Display` leave the password out.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// A sentence when the scheme is not `sqlite:`, `postgres:`, `postgresql:` or `memory:`.
+    pub fn new(text: impl Into<String>) -> Result<Self, String> {
+        let text = text.into();
+        match text.split_once(':') {
+            Some(("sqlite" | "postgres" | "postgresql" | "memory", _)) => Ok(Self(text)),
+            _ => Err(
+                "the database address must start with sqlite:, postgres:// or memory:, such as \
+                      sqlite:perihelion.db"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Returns the whole address, password included: for connecting only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether the address names a Postgres server.
+    pub fn is_postgres(&self) -> bool {
+        self.0.starts_with("postgres")
+    }
+
+    fn in_data_directory() -> Self {
+        Self(format!("sqlite:{}", data_directory().join("perihelion.db").display()))
+    }
+}
+
+impl TryFrom<String> for DatabaseUrl {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(text)
+    }
+}
+
+impl Setting for DatabaseUrl {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Self::new(text)
+    }
+}
+
+impl std::fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.is_postgres() {
+            return f.write_str(&self.0);
+        }
+        // A key-value query may carry a password as well, so nothing after `?` is shown.
+        let shown = self.0.split('?').next().unwrap_or_default();
+        match (shown.split_once("://"), shown.rsplit_once('@')) {
+            (Some((scheme, rest)), Some((_, host))) => {
+                let user = rest.split([':', '@']).next().unwrap_or_default();
+                write!(f, "{scheme}://{user}@{host}")
+            }
+            _ => f.write_str(shown),
+        }
+    }
+}
+
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DatabaseUrl({self})")
+    }
+}
+
+/// Returns where this program keeps data of the user: `perihelion` under the user's data directory.
+pub fn data_directory() -> PathBuf {
+    use etcetera::BaseStrategy as _;
+    etcetera::choose_base_strategy()
+        .map_or_else(|_| PathBuf::from(".perihelion"), |base| base.data_dir().join("perihelion"))
+}

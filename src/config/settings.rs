@@ -1,0 +1,123 @@
+//! The settings of a process, from option, environment, `perihelion.toml` and default.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::models::{Models, ModelsFile};
+use super::resolve::Sources;
+use super::sections::{
+    Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile,
+};
+use super::strict::{self, Error};
+
+/// The settings file that is read when none is named and it exists.
+const DEFAULT_FILE: &str = "perihelion.toml";
+
+/// Everything that can be set; the file `perihelion.toml` at the repository's root documents each key.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub models: Models,
+    pub store: Store,
+    pub servers: Servers,
+    pub limits: Limits,
+    pub prompts: Prompts,
+    pub log: Log,
+}
+
+/// Values of command-line options; each goes before environment and file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--servers`
+    pub servers: Option<PathBuf>,
+    /// `--database`
+    pub database: Option<String>,
+    /// `--model-url`
+    pub model_url: Option<String>,
+    /// `--model`
+    pub model: Option<String>,
+    /// `--log`
+    pub log: Option<String>,
+}
+
+/// A key of the settings file and the environment variable that goes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub table: &'static str,
+    pub key: &'static str,
+    pub variable: &'static str,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    models: ModelsFile,
+    store: StoreFile,
+    servers: ServersFile,
+    limits: LimitsFile,
+    prompts: PromptsFile,
+    log: LogFile,
+}
+
+impl Settings {
+    /// Loads the settings; `file` must exist where given, `env` reads one environment variable.
+    ///
+    /// # Errors
+    /// [`Error`] that names the option, the variable, or the file's line and key.
+    pub fn load(
+        overrides: Overrides,
+        file: Option<&Path>,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
+        let parsed = match file {
+            Some(path) => strict::load(path)?,
+            None => File::default(),
+        };
+        let sources = Sources { options: overrides.into_options(), env, file };
+        Ok(Self {
+            models: Models::resolve(parsed.models, &sources)?,
+            store: Store::resolve(parsed.store, &sources)?,
+            servers: Servers::resolve(parsed.servers, &sources)?,
+            limits: Limits::resolve(parsed.limits, &sources)?,
+            prompts: Prompts::resolve(parsed.prompts, &sources)?,
+            log: Log::resolve(parsed.log, &sources)?,
+        })
+    }
+
+    /// Returns the settings file to read: `--config`, else `PERIHELION_CONFIG`, else `perihelion.toml`
+    /// in the working directory where there is one.
+    pub fn file(option: Option<&Path>, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        option
+            .map(Path::to_owned)
+            .or_else(|| env("PERIHELION_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from))
+            .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.is_file()))
+    }
+
+    /// Lists every key outside the role tables.
+    pub fn keys() -> impl Iterator<Item = Key> {
+        [Models::KEYS, Store::KEYS, Servers::KEYS, Limits::KEYS, Prompts::KEYS, Log::KEYS]
+            .into_iter()
+            .flatten()
+            .copied()
+    }
+}
+
+impl Overrides {
+    fn into_options(self) -> Vec<(&'static str, &'static str, String)> {
+        let servers = self.servers.map(|path| path.to_string_lossy().into_owned());
+        [
+            ("servers.file", "--servers", servers),
+            ("store.database", "--database", self.database),
+            ("models.url", "--model-url", self.model_url),
+            ("models.model", "--model", self.model),
+            ("log.filter", "--log", self.log),
+        ]
+        .into_iter()
+        .filter_map(|(key, option, value)| Some((key, option, value?)))
+        .collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

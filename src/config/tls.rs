@@ -1,0 +1,14 @@
+//! Chooses the process's TLS provider, once.
+
+use std::sync::Once;
+
+/// Installs ring as the TLS provider of the process; later calls do nothing.
+///
+/// HTTP clients panic without one, also for plain `http://`, so whoever builds a client calls this first.
+pub fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // An embedding program may have installed its own provider: that one stands.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}

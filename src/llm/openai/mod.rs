@@ -1,0 +1,71 @@
+//! Calls any OpenAI-compatible endpoint through async-openai.
+//!
+//! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, request, SSE.
+//! What it does not: its typed answers refuse what compatible endpoints really send, so `wire` reads
+//! JSON leniently; its retries know neither timeouts nor error bodies that are not JSON, so
+//! `transport` replaces the layer that holds them and `retry` decides. Invariant: no error text
+//! carries the API key, and a streamed answer is never begun twice.
+
+mod dialect;
+mod lane;
+mod retry;
+mod stream;
+mod transport;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use self::dialect::Dialect;
+use self::lane::Lane;
+use super::{ChatModel, ChatRequest, ChatResponse, Error, Role, TokenSink};
+use crate::config;
+
+/// The OpenAI-compatible model: one lane per role, each with its own address, model and limits.
+pub struct OpenAiModel {
+    lanes: BTreeMap<Role, Lane>,
+}
+
+impl OpenAiModel {
+    /// Prepares the lanes; connects to nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when no HTTP client can be made, such as without any root certificates.
+    pub fn new(models: &config::Models) -> Result<Self, Error> {
+        config::tls::install();
+        let mut dialects = BTreeMap::new();
+        let mut lanes = BTreeMap::new();
+        let connect_timeout = models.for_role(Role::Agent.as_str()).connect_timeout;
+        let mut clients: BTreeMap<bool, reqwest::Client> = BTreeMap::new();
+        for role in Role::ALL {
+            let settings = models.for_role(role.as_str());
+            let Some(url) = settings.url.clone() else { continue };
+            let dialect = dialects
+                .entry((url.clone(), settings.model.clone()))
+                .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode)))
+                .clone();
+            let direct = transport::is_loopback(&url);
+            let http = match clients.get(&direct) {
+                Some(http) => http.clone(),
+                None => transport::client(connect_timeout, direct)?,
+            };
+            clients.insert(direct, http.clone());
+            lanes.insert(role, Lane::new(&http, &url, settings, dialect));
+        }
+        Ok(Self { lanes })
+    }
+}
+
+#[async_trait]
+impl ChatModel for OpenAiModel {
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        sink: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, Error> {
+        let lane = self.lanes.get(&request.role).ok_or(Error::NotConfigured)?;
+        lane.chat(request, sink).await
+    }
+}

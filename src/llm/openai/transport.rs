@@ -1,0 +1,162 @@
+//! The HTTP layer under async-openai: keeps what its own layer would lose of a refusal.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_openai::config::Config;
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::retry;
+use crate::llm::Error;
+
+/// Bytes of a refusal's body that are read; the rest cannot help anyone.
+const REFUSAL_BYTES: usize = 64 * 1024;
+
+/// Bytes of a whole answer, where a stream was asked for; more is refused.
+const WHOLE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Builds an HTTP client; a `direct` one ignores the proxy of the environment.
+pub(super) fn client(connect_timeout: Duration, direct: bool) -> Result<reqwest::Client, Error> {
+    let builder = reqwest::Client::builder();
+    let builder = if direct { builder.no_proxy() } else { builder };
+    builder
+        .connect_timeout(connect_timeout)
+        // A redirect would carry prompts to a host that nobody configured.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| Error::Unreachable {
+            endpoint: "(any)".to_owned(),
+            reason: format!("no HTTP client could be made: {error}"),
+        })
+}
+
+/// Returns whether an address is on this machine, where no proxy can reach it.
+pub(super) fn is_loopback(url: &str) -> bool {
+    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    host.is_some_and(|host| {
+        let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    })
+}
+
+/// An answer that async-openai is not given to read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Diverted {
+    /// The endpoint refused.
+    #[error("status {status}")]
+    Refused { status: u16, retry_after: Option<Duration>, body: String },
+    /// The endpoint sent a whole answer although a stream was asked for.
+    #[error("a whole answer in place of a stream")]
+    Whole(String),
+}
+
+/// Sends one request once: no retries, no error parsing.
+#[derive(Clone)]
+pub(super) struct Transport(pub reqwest::Client);
+
+impl tower_service::Service<HttpRequestFactory> for Transport {
+    type Response = reqwest::Response;
+    type Error = OpenAIError;
+    type Future = Pin<Box<dyn Future<Output = Result<reqwest::Response, OpenAIError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, factory: HttpRequestFactory) -> Self::Future {
+        let client = self.0.clone();
+        Box::pin(async move {
+            let request = factory.build().await?;
+            let streamed = is(request.headers(), ACCEPT, "text/event-stream");
+            let response = client.execute(request).await?;
+            let diverted = if !response.status().is_success() {
+                let status = response.status().as_u16();
+                let retry_after = retry::retry_after(response.headers());
+                let body = read_up_to(response, REFUSAL_BYTES).await?;
+                Diverted::Refused { status, retry_after, body }
+            } else if streamed && is(response.headers(), CONTENT_TYPE, "application/json") {
+                Diverted::Whole(read_up_to(response, WHOLE_BYTES).await?)
+            } else {
+                return Ok(response);
+            };
+            Err(OpenAIError::Boxed(Box::new(diverted)))
+        })
+    }
+}
+
+fn is(headers: &HeaderMap, name: reqwest::header::HeaderName, prefix: &str) -> bool {
+    headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|v| v.starts_with(prefix))
+}
+
+async fn read_up_to(
+    mut response: reqwest::Response,
+    limit: usize,
+) -> Result<String, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = limit - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if body.len() == limit {
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// Address and key of one lane, in async-openai's terms.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    base: String,
+    query: Vec<(String, String)>,
+    key: SecretString,
+}
+
+impl Credentials {
+    /// Splits a query off the address, so that gateways that want one (`?api-version=…`) get it.
+    pub(super) fn new(url: &str, key: Option<SecretString>) -> Self {
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let query = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let key = key.unwrap_or_else(|| SecretString::from(String::new()));
+        Self { base: base.trim_end_matches('/').to_owned(), query, key }
+    }
+}
+
+impl Config for Credentials {
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let key = self.key.expose_secret();
+        if !key.is_empty()
+            && let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {key}"))
+        {
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        headers
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        self.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.base
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}

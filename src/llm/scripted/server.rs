@@ -1,0 +1,173 @@
+//! The server behind the scripted model: loopback, a free port, every request recorded.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::choose::{Counts, RecordedRequest};
+use super::reply;
+use super::script::Script;
+use crate::clock;
+use crate::llm::Error;
+
+/// Bytes a request may have; prompts with whole files in them stay well below.
+const BODY_BYTES: usize = 64 * 1024 * 1024;
+
+/// Characters of the last message that the error for an unscripted request shows.
+const SHOWN_CHARS: usize = 300;
+
+/// Starts scripted models.
+pub struct ScriptedModel;
+
+impl ScriptedModel {
+    /// Serves a script on a free loopback port.
+    ///
+    /// # Errors
+    /// [`Error::Script`] when no loopback port can be had.
+    pub async fn start(script: Script) -> Result<ScriptedServer, Error> {
+        let refused = |error: std::io::Error| Error::Script(format!("no loopback port: {error}"));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            script,
+            log: Mutex::default(),
+            arrived: watch::Sender::new(0),
+            stop: stop.clone(),
+        });
+        let router = Router::new()
+            .route("/v1/chat/completions", post(complete))
+            .route("/v1/models", get(models))
+            .layer(DefaultBodyLimit::max(BODY_BYTES))
+            .with_state(Arc::clone(&shared));
+        let stopped = stop.clone().cancelled_owned();
+        let task = tokio::spawn(async move {
+            let served = axum::serve(listener, router).with_graceful_shutdown(stopped).await;
+            if let Err(error) = served {
+                tracing::warn!(%error, "the scripted model ended");
+            }
+        });
+        Ok(ScriptedServer { url: format!("http://{address}/v1"), shared, stop, task })
+    }
+}
+
+/// A running scripted model; dropping it stops it as well, without waiting.
+pub struct ScriptedServer {
+    url: String,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl ScriptedServer {
+    /// Returns the address to give as `OPENAI_BASE_URL`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the requests so far, in the order of their arrival.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.shared.log().requests.clone()
+    }
+
+    /// Waits until `count` requests have arrived, answered or not.
+    pub async fn wait_for_requests(&self, count: usize) {
+        // The sender lives in `shared`, so the wait cannot end early.
+        let _ = self.shared.arrived.subscribe().wait_for(|arrived| *arrived >= count).await;
+    }
+
+    /// Stops the server: held and hanging requests are let go, and no task is left behind.
+    pub async fn stop(mut self) {
+        /// A client that keeps a half-read answer open must not keep the server.
+        const GRACE: Duration = Duration::from_secs(2);
+        self.stop.cancel();
+        if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+impl Drop for ScriptedServer {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.task.abort();
+    }
+}
+
+struct Shared {
+    script: Script,
+    log: Mutex<Log>,
+    arrived: watch::Sender<usize>,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct Log {
+    requests: Vec<RecordedRequest>,
+    counts: Counts,
+}
+
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // A responder that panicked in a test must not turn every later request into a panic.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn complete(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    let mut request = RecordedRequest::new(&headers, body);
+    let (reply, number) = {
+        let mut log = shared.log();
+        log.counts.number(&mut request);
+        let reply = log.counts.choose(&shared.script, &request);
+        log.requests.push(request.clone());
+        (reply, log.requests.len())
+    };
+    shared.arrived.send_replace(number);
+    let Some(reply) = reply else { return unscripted(&request) };
+    let pause = async {
+        if reply.hang {
+            std::future::pending::<()>().await;
+        } else if reply.delay_ms > 0 {
+            clock::sleep(Duration::from_millis(reply.delay_ms)).await;
+        }
+    };
+    tokio::select! {
+        () = pause => reply::response(&reply, &request, number),
+        () = shared.stop.cancelled() => {
+            let body = reply::error(503, "the scripted model is stopping");
+            (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+        }
+    }
+}
+
+/// Refuses a request that no rule matches, saying what the script would have to match.
+fn unscripted(request: &RecordedRequest) -> Response {
+    let last: String = request.last_text().chars().take(SHOWN_CHARS).collect();
+    let message = format!(
+        "the script has no reply for role `{}`, agent `{}`, call {}, after {} tool results; last message: {last}",
+        request.role,
+        request.agent.as_deref().unwrap_or("-"),
+        request.nth,
+        request.tool_results(),
+    );
+    (StatusCode::BAD_REQUEST, Json(reply::error(400, &message))).into_response()
+}
+
+async fn models() -> Json<Value> {
+    Json(json!({ "object": "list", "data": [{ "id": "scripted", "object": "model" }] }))
+}

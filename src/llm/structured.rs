@@ -1,0 +1,189 @@
+//! Asks for JSON of a given type, and insists.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::prompts::escape;
+use super::schema::strict_schema;
+use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage};
+
+/// Times a model is asked in all: once, and twice more with what was wrong.
+const ATTEMPTS: u32 = 3;
+
+/// Characters of a bad answer that are shown back to the model.
+const SHOWN_CHARS: usize = 8_000;
+
+/// Problems of one answer that are named; more would not help.
+const SHOWN_PROBLEMS: usize = 8;
+
+/// A typed answer and what it took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Structured<T> {
+    pub value: T,
+    /// Tokens of all attempts together.
+    pub usage: Usage,
+    /// 1 when the first answer was good.
+    pub attempts: u32,
+}
+
+/// Asks for an answer of type `T` under the schema name `name`, and repairs what is not.
+///
+/// The answer is validated against the schema that was sent. A bad one is shown to the model with its
+/// problems, at most twice. Code fences, reasoning and prose around the JSON are tolerated.
+///
+/// # Errors
+/// [`Error::Invalid`] when no attempt was valid; otherwise the model's own error.
+pub async fn ask<T: JsonSchema + DeserializeOwned>(
+    model: &dyn ChatModel,
+    mut request: ChatRequest,
+    name: &str,
+) -> Result<Structured<T>, Error> {
+    let schema = strict_schema::<T>();
+    let invalid = |attempts, problems| Error::Invalid {
+        role: request.role.as_str(),
+        schema: name.to_owned(),
+        attempts,
+        problems,
+    };
+    let validator = jsonschema::validator_for(&schema)
+        .map_err(|error| invalid(0, format!("the schema itself is not valid: {error}")))?;
+    request.format = Some(OutputFormat { name: name.to_owned(), schema: schema.clone() });
+    let asked = request.messages.len();
+
+    let mut usage = Usage::default();
+    let mut attempts = 0;
+    loop {
+        let response = model.chat(&request, None).await?;
+        usage += response.usage;
+        attempts += 1;
+        let mut problems = match read::<T>(&response.content, &validator) {
+            Ok(value) => return Ok(Structured { value, usage, attempts }),
+            Err(problems) => problems,
+        };
+        if response.finish_reason.as_deref() == Some("length") {
+            problems.push("the answer was cut off at the token limit: be briefer".to_owned());
+        }
+        if attempts == ATTEMPTS {
+            return Err(Error::Invalid {
+                role: request.role.as_str(),
+                schema: name.to_owned(),
+                attempts,
+                problems: problems.join("; "),
+            });
+        }
+        // Only the latest bad answer is shown, so that the request does not grow with each.
+        request.messages.truncate(asked);
+        request.messages.push(ChatMessage::assistant(shown(&response.content)));
+        request.messages.push(ChatMessage::user(correction(name, &problems, &schema)));
+    }
+}
+
+fn shown(content: &str) -> String {
+    match content.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &content[..end]),
+        None if content.trim().is_empty() => "(empty)".to_owned(),
+        None => content.to_owned(),
+    }
+}
+
+fn correction(name: &str, problems: &[String], schema: &Value) -> String {
+    let list: String = problems.iter().map(|problem| format!("- {}\n", escape(problem))).collect();
+    format!(
+        "Your answer is not a valid `{name}`.\n<problems>\n{list}</problems>\nAnswer again with one JSON \
+         object and nothing else, without code fences. It must be valid against this JSON Schema:\n{schema}"
+    )
+}
+
+/// Reads the first valid object in an answer, or says what is wrong with the likeliest one.
+fn read<T: DeserializeOwned>(
+    content: &str,
+    validator: &jsonschema::Validator,
+) -> Result<T, Vec<String>> {
+    let objects = objects_in(content);
+    if objects.is_empty() {
+        return Err(vec!["the answer holds no JSON object".to_owned()]);
+    }
+    let object = objects
+        .iter()
+        .find(|object| validator.is_valid(object))
+        .or_else(|| objects.iter().max_by_key(|object| object.to_string().len()));
+    let Some(object) = object else { return Err(Vec::new()) };
+    let problems: Vec<String> = validator
+        .iter_errors(object)
+        .take(SHOWN_PROBLEMS)
+        .map(|error| {
+            let path = error.instance_path().to_string();
+            let place = if path.is_empty() { "the object" } else { path.as_str() };
+            let text: String = error.to_string().chars().take(300).collect();
+            format!("{place}: {text}")
+        })
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    serde_json::from_value(object.clone()).map_err(|error| vec![error.to_string()])
+}
+
+/// Finds the JSON objects in an answer, whatever stands around them.
+fn objects_in(content: &str) -> Vec<Value> {
+    /// Places at which an object is looked for; prose full of braces is not worth more.
+    const PLACES: usize = 64;
+
+    // Reasoning models may draft JSON in their thoughts: only what follows them is the answer.
+    let mut rest = content.rsplit_once("</think>").map_or(content, |(_, answer)| answer);
+    let mut found = Vec::new();
+    for _ in 0..PLACES {
+        let Some(start) = rest.find('{') else { break };
+        rest = &rest[start..];
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value @ Value::Object(_))) => {
+                rest = &rest[values.byte_offset()..];
+                found.push(value);
+            }
+            _ => rest = &rest[1..],
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_found_within_fences_prose_and_after_reasoning() {
+        let object = json!({ "a": 1 });
+        for text in [
+            r#"{"a":1}"#,
+            "```json\n{\"a\": 1}\n```",
+            "Here it is {as asked}: {\"a\":1}. Anything else?",
+            r#"<think>maybe {"a":2}?</think>{"a":1}"#,
+            "\u{feff} {\"a\":1}",
+        ] {
+            assert_eq!(objects_in(text), std::slice::from_ref(&object), "{text}");
+        }
+        assert!(objects_in("no object, [1, 2], {broken").is_empty());
+    }
+
+    #[test]
+    fn the_valid_object_is_chosen_among_several() {
+        #[derive(Debug, PartialEq, serde::Deserialize, JsonSchema)]
+        struct A {
+            a: u32,
+        }
+        let validator = jsonschema::validator_for(&strict_schema::<A>()).unwrap();
+        let read = |text| read::<A>(text, &validator);
+        assert_eq!(read(r#"such as {"b":"x"}, so {"a":7}"#), Ok(A { a: 7 }));
+        assert!(read(r#"{"a":"7"}"#).unwrap_err()[0].starts_with("/a: "));
+        assert!(read(r#"{"b":7}"#).unwrap_err().iter().any(|p| p.contains("required")));
+    }
+
+    #[test]
+    fn prose_full_of_braces_is_given_up_soon() {
+        assert!(objects_in(&"{".repeat(1_000_000)).is_empty());
+    }
+}

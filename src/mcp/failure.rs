@@ -1,0 +1,96 @@
+//! Reads what a failed call means: not sent, refused, failed, or possibly done.
+//!
+//! In doubt the outcome is unknown: to say "not sent" of a call that ran would have it run twice.
+
+use rmcp::{ErrorData, ServiceError, model::ErrorCode};
+
+use super::{
+    Error, ToolOutcome,
+    http::{self, Delivery},
+    menu, outcome,
+    request::Failure,
+    servers_file::ServerConfig,
+    session::Session,
+};
+
+/// Longer reasons are somebody's dump.
+const REASON_CHARS: usize = 2000;
+
+/// The call that failed.
+pub(super) struct Call<'a> {
+    pub config: &'a ServerConfig,
+    pub tool: &'a str,
+}
+
+impl Call<'_> {
+    pub fn not_sent(&self, reason: &str) -> Error {
+        let (server, tool, reason) = self.parts(reason);
+        Error::NotSent { server, tool, reason }
+    }
+
+    pub fn unknown(&self, reason: &str) -> Error {
+        let (server, tool, reason) = self.parts(reason);
+        Error::Unknown { server, tool, reason }
+    }
+
+    fn refused(&self, reason: &str) -> Error {
+        let (server, tool, reason) = self.parts(reason);
+        Error::Refused { server, tool, reason }
+    }
+
+    fn parts(&self, reason: &str) -> (String, String, String) {
+        (self.config.name.clone(), self.tool.to_owned(), self.clean(reason))
+    }
+
+    fn clean(&self, text: &str) -> String {
+        menu::cut(&self.config.secrets.redact(text), REASON_CHARS)
+    }
+}
+
+/// Turns the failure of a request into the outcome or the error of the call.
+pub(super) async fn judge(
+    call: &Call<'_>,
+    failure: Failure,
+    session: &Session,
+) -> Result<ToolOutcome, Error> {
+    Err(match failure {
+        Failure::NotHandedOver => call.not_sent("the connection is closed"),
+        Failure::TimedOut(limit) => {
+            call.unknown(&format!("no answer within {} s", limit.as_secs_f64()))
+        }
+        Failure::Closed => {
+            let end = session.epitaph().await;
+            call.unknown(&format!("the server went away before it answered: {end}"))
+        }
+        Failure::Service(ServiceError::McpError(error)) => return rpc_error(call, &error),
+        Failure::Service(ServiceError::TransportSend(error)) => {
+            let reason = http::chain(error.error.as_ref());
+            match http::delivery(error.error.as_ref()) {
+                Delivery::NotSent => call.not_sent(&reason),
+                Delivery::Refused => call.refused(&reason),
+                Delivery::Unknown => call.unknown(&reason),
+            }
+        }
+        Failure::Service(other) => call.unknown(&http::chain(&other)),
+    })
+}
+
+/// An error that rejects the request itself means that the tool did not run; any other is the tool's own.
+fn rpc_error(call: &Call<'_>, error: &ErrorData) -> Result<ToolOutcome, Error> {
+    let message = menu::one_line(&error.message);
+    let rejects = matches!(
+        error.code,
+        ErrorCode::PARSE_ERROR
+            | ErrorCode::INVALID_REQUEST
+            | ErrorCode::METHOD_NOT_FOUND
+            | ErrorCode::INVALID_PARAMS
+            | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+            | ErrorCode::HEADER_MISMATCH
+    );
+    if rejects {
+        return Err(call.refused(&format!("{message} (code {})", error.code.0)));
+    }
+    let text = format!("the server reported an error (code {}): {message}", error.code.0);
+    Ok(outcome::failed(call.clean(&text)))
+}

@@ -1,0 +1,224 @@
+//! Lists a server's tools page by page, keeping the good ones and reporting the bad ones.
+//!
+//! `list_all_tools` of rmcp neither ends on a cursor that repeats nor survives one malformed tool.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use jsonschema::Validator;
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    ServerInfo, ToolAnnotations, ToolDefinition, menu,
+    request::{self, Bounds, Failure},
+    schema,
+    servers_file::{ServerConfig, ToolPolicy},
+    session::Session,
+};
+use crate::clock;
+
+/// A list of more pages is one that does not end.
+const MAX_PAGES: usize = 100;
+/// No model can choose among more tools.
+const MAX_TOOLS: usize = 2000;
+/// A longer definition would crowd the model's context; as JSON.
+const MAX_TOOL_BYTES: usize = 64 * 1024;
+const MAX_NAME_CHARS: usize = 128;
+
+/// A server's tools, ready to be called.
+pub(super) struct Listing {
+    pub info: ServerInfo,
+    /// Compiled output schemas, by tool name.
+    pub outputs: HashMap<String, Arc<Validator>>,
+}
+
+/// Asks for all pages within the server's start-up timeout.
+///
+/// # Errors
+/// The reason in words, when the server does not answer or answers with no tool list at all.
+pub(super) async fn list(session: &Session, config: &ServerConfig) -> Result<Listing, String> {
+    let mut listing = Listing { info: describe(session, config), outputs: HashMap::new() };
+    let mut seen = HashSet::new();
+    let mut cursor = None;
+    let started = clock::monotonic();
+    for _ in 0..MAX_PAGES {
+        let left = config.startup_timeout.saturating_sub(started.elapsed());
+        let page = page(session, cursor, Bounds { idle: left, total: left }).await?;
+        for tool in page.tools {
+            listing.add(tool, &config.tools);
+        }
+        let Some(next) = page.next_cursor else {
+            listing.report_missing(&config.tools);
+            return Ok(listing);
+        };
+        if listing.info.tools.len() + listing.info.rejected_tools.len() > MAX_TOOLS {
+            return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
+        }
+        if !seen.insert(next.clone()) {
+            // What was listed so far is kept: the pages from here on are those already seen.
+            let reason = "the server repeated a cursor, so the list may not be whole".to_owned();
+            listing.info.rejected_tools.push(("(further pages)".into(), reason));
+            listing.report_missing(&config.tools);
+            return Ok(listing);
+        }
+        cursor = Some(next);
+    }
+    Err(format!("its tool list does not end after this many pages: {MAX_PAGES}"))
+}
+
+/// One page; tools stay JSON until each is read on its own.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    tools: Vec<Value>,
+    next_cursor: Option<String>,
+}
+
+async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Result<Page, String> {
+    let params = PaginatedRequestParams::default().with_cursor(cursor);
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+    let sent = request::send(session, request, RequestMetaObject::new(), bounds).await;
+    let result = match sent {
+        Ok(result) => result,
+        Err(Failure::NotHandedOver | Failure::Closed) => {
+            return Err(format!("the tool list did not arrive: {}", session.epitaph().await));
+        }
+        Err(Failure::TimedOut(limit)) => {
+            let seconds = limit.as_secs_f64();
+            return Err(format!(
+                "the tool list did not arrive within the start-up timeout: {seconds} s"
+            ));
+        }
+        Err(Failure::Service(error)) => {
+            return Err(format!("it refused to list its tools: {}", super::http::chain(&error)));
+        }
+    };
+    serde_json::to_value(result)
+        .and_then(serde_json::from_value)
+        .map_err(|error| format!("its answer is not a tool list: {error}"))
+}
+
+fn describe(session: &Session, config: &ServerConfig) -> ServerInfo {
+    let peer = session.peer.peer_info();
+    let server = peer.as_ref().and_then(|peer| peer.server_info.as_ref());
+    let said = peer.as_ref().and_then(|peer| peer.instructions.clone());
+    let titled = server.and_then(|server| server.description.clone().or(server.title.clone()));
+    let description = config.description.clone().or(said).or(titled).unwrap_or_default();
+    ServerInfo {
+        name: config.name.clone(),
+        description: config.secrets.redact(description.trim()),
+        server_version: server
+            .map(|server| menu::one_line(&format!("{} {}", server.name, server.version)))
+            .unwrap_or_default(),
+        protocol_version: peer.map(|peer| peer.protocol_version.to_string()).unwrap_or_default(),
+        tools: Vec::new(),
+        rejected_tools: Vec::new(),
+    }
+}
+
+/// A tool as it stands on the wire; fields unknown here are passed over.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    #[serde(default)]
+    annotations: Option<Hints>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    title: Option<String>,
+    read_only_hint: Option<bool>,
+    destructive_hint: Option<bool>,
+    idempotent_hint: Option<bool>,
+    open_world_hint: Option<bool>,
+}
+
+impl Listing {
+    fn add(&mut self, tool: Value, policy: &ToolPolicy) {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
+        let name = menu::cut(&menu::one_line(name), MAX_NAME_CHARS);
+        let is_twice = self.info.tools.iter().any(|known| known.name == name);
+        let read = if is_twice { Err("listed twice".into()) } else { read(tool, policy) };
+        match read {
+            Ok((definition, output)) => {
+                self.outputs.extend(output.map(|output| (definition.name.clone(), output)));
+                self.info.tools.push(definition);
+            }
+            Err(reason) => self.info.rejected_tools.push((name, reason)),
+        }
+    }
+
+    /// Reports names in the servers file that the server does not list: misspelt, or gone.
+    fn report_missing(&mut self, policy: &ToolPolicy) {
+        let info = &mut self.info;
+        for name in policy.named() {
+            let listed = info.tools.iter().map(|tool| &tool.name);
+            let mut known = listed.chain(info.rejected_tools.iter().map(|(name, _)| name));
+            if !known.any(|known| known == name) {
+                let reason = "named in the servers file, but the server does not list it";
+                info.rejected_tools.push((name.to_owned(), reason.to_owned()));
+            }
+        }
+    }
+}
+
+fn read(
+    tool: Value,
+    policy: &ToolPolicy,
+) -> Result<(ToolDefinition, Option<Arc<Validator>>), String> {
+    if tool.to_string().len() > MAX_TOOL_BYTES {
+        return Err(format!(
+            "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
+        ));
+    }
+    let tool: Tool =
+        serde_json::from_value(tool).map_err(|error| format!("malformed definition: {error}"))?;
+    let well_named = !tool.name.trim().is_empty()
+        && tool.name.chars().count() <= MAX_NAME_CHARS
+        && !tool.name.contains(char::is_control);
+    if !well_named {
+        return Err("its name is empty, too long or holds control characters".into());
+    }
+    if let Some(reason) = policy.refusal(&tool.name) {
+        return Err(reason.into());
+    }
+    if !tool.input_schema.is_object() {
+        return Err("its inputSchema is not an object".into());
+    }
+    schema::compile(&tool.input_schema)
+        .map_err(|reason| format!("its inputSchema is not a JSON Schema: {reason}"))?;
+    let output = match &tool.output_schema {
+        Some(output) => Some(Arc::new(
+            schema::compile(output)
+                .map_err(|reason| format!("its outputSchema is not a JSON Schema: {reason}"))?,
+        )),
+        None => None,
+    };
+    let hints = tool.annotations.unwrap_or_default();
+    let definition = ToolDefinition {
+        repeatable: policy.is_repeatable(&tool.name),
+        needs_approval: policy.needs_approval(&tool.name),
+        title: tool.title.or(hints.title),
+        description: tool.description.unwrap_or_default(),
+        input_schema: tool.input_schema,
+        output_schema: tool.output_schema,
+        annotations: ToolAnnotations {
+            read_only: hints.read_only_hint,
+            destructive: hints.destructive_hint,
+            idempotent: hints.idempotent_hint,
+            open_world: hints.open_world_hint,
+        },
+        name: tool.name,
+    };
+    Ok((definition, output))
+}

@@ -1,0 +1,106 @@
+//! Shows a server in one line of the supervisor's menu.
+
+use super::ServerInfo;
+
+/// One line at about 40 tokens.
+const LINE_CHARS: usize = 200;
+const DESCRIPTION_CHARS: usize = 90;
+
+/// Returns the name of the agent that is made of a server: `mcp_agent_<name>`.
+pub fn agent_name(server: &str) -> String {
+    format!("mcp_agent_{server}")
+}
+
+/// Describes a server in one line: `mcp_agent_<name>: description; tools: a, b, c…`.
+///
+/// The server's words stand in it as they are, made one line and short; escaping is the prompt's part.
+pub fn menu_line(info: &ServerInfo) -> String {
+    let mut line = agent_name(&info.name);
+    line.push(':');
+    let description = one_line(&info.description);
+    if !description.is_empty() {
+        line.push(' ');
+        line.push_str(cut(&description, DESCRIPTION_CHARS).trim_end_matches(['.', ';']));
+        line.push(';');
+    }
+    line.push_str(" tools: ");
+    let mut room = LINE_CHARS.saturating_sub(line.chars().count());
+    for (index, tool) in info.tools.iter().enumerate() {
+        let name = one_line(&tool.name);
+        let length = name.chars().count() + 2;
+        if index > 0 {
+            if length > room {
+                line.push('…');
+                return line;
+            }
+            line.push_str(", ");
+        }
+        line.push_str(&cut(&name, LINE_CHARS / 2));
+        room = room.saturating_sub(length);
+    }
+    if info.tools.is_empty() {
+        line.push_str("none");
+    }
+    line
+}
+
+/// Replaces every run of white space and control characters by one space.
+pub(super) fn one_line(text: &str) -> String {
+    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Cuts a text to a number of characters, with an ellipsis where something was left out.
+pub(super) fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::ToolDefinition;
+
+    fn info(description: &str, tools: &[&str]) -> ServerInfo {
+        let tool = |name: &&str| ToolDefinition {
+            name: (*name).to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema: serde_json::json!({"type": "object"}),
+            output_schema: None,
+            annotations: Default::default(),
+            repeatable: false,
+            needs_approval: false,
+        };
+        ServerInfo {
+            name: "files".into(),
+            description: description.into(),
+            server_version: "files 1".into(),
+            protocol_version: "2025-11-25".into(),
+            tools: tools.iter().map(tool).collect(),
+            rejected_tools: Vec::new(),
+        }
+    }
+
+    /// S1.09: one line per agent.
+    #[test]
+    fn a_server_is_one_menu_line_with_its_first_tools() {
+        assert_eq!(
+            menu_line(&info("Reads files.\nSecond line", &["list", "read"])),
+            "mcp_agent_files: Reads files. Second line; tools: list, read"
+        );
+        assert_eq!(menu_line(&info("", &[])), "mcp_agent_files: tools: none");
+    }
+
+    #[test]
+    fn a_long_description_and_many_tools_are_cut_by_characters() {
+        let tools = ["наименование_инструмента"; 60];
+        let line = menu_line(&info(&"очень длинное описание ".repeat(50), &tools));
+        assert!(line.ends_with("наименование_инструмента…"), "{line}");
+        assert!(line.chars().count() <= LINE_CHARS + 1, "{line}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Reads the answer to a tool call: text, structured content, and what is wrong with them.
+
+use jsonschema::Validator;
+use rmcp::model::ServerResult;
+use serde_json::Value;
+
+use super::{ToolOutcome, menu, redact::Secrets, schema};
+
+/// What a server may answer to a call.
+pub(super) enum Reply {
+    /// The tool ran; how it ended is data.
+    Done(ToolOutcome),
+    /// The server turned the call into a task that goes on by itself.
+    Task,
+}
+
+/// Reads an answer, bounded, validated, and free of the server's own secrets.
+pub(super) fn read(
+    tool: &str,
+    result: ServerResult,
+    max_bytes: usize,
+    output: Option<&Validator>,
+    secrets: &Secrets,
+) -> Reply {
+    // Back to JSON: one malformed block must not cost the whole answer, so blocks are read one by one.
+    let Ok(answer) = serde_json::to_value(result) else {
+        return Reply::Done(failed("the answer of the server cannot be read".into()));
+    };
+    let size = answer.to_string().len();
+    if size > max_bytes {
+        return Reply::Done(failed(format!(
+            "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
+             ask for less, or raise max_result_bytes"
+        )));
+    }
+    match answer.get("resultType").and_then(Value::as_str) {
+        Some("input_required") => Reply::Done(input_required(tool)),
+        Some("task") => Reply::Task,
+        _ => Reply::Done(complete(tool, answer, output, secrets)),
+    }
+}
+
+/// The seam for elicitation: here the questions would become an interrupt, and the call would be made again
+/// with the answers. Until then the tool's caller is told.
+fn input_required(tool: &str) -> ToolOutcome {
+    failed(format!("the server asked for input to go on with {tool}, which is not supported yet"))
+}
+
+fn complete(
+    tool: &str,
+    answer: Value,
+    output: Option<&Validator>,
+    secrets: &Secrets,
+) -> ToolOutcome {
+    let is_error = answer.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let structured = answer.get("structuredContent").cloned();
+    let blocks = answer.get("content").and_then(Value::as_array);
+    if structured.is_none() && blocks.is_none() {
+        return failed(format!("the server did not answer with the result of a tool: {tool}"));
+    }
+    // A tool that failed owes nobody the structure of a success.
+    if !is_error && let Some(output) = output {
+        let complaint = match &structured {
+            Some(structured) => schema::check(output, structured).err(),
+            None => Some("there is no structured content".to_owned()),
+        };
+        if let Some(complaint) = complaint {
+            return failed(secrets.redact(&format!(
+                "the result of {tool} breaks the tool's own output schema and was left out: {complaint}"
+            )));
+        }
+    }
+    let texts: Vec<String> = blocks.into_iter().flatten().map(text_of).collect();
+    let mut text = texts.join("\n");
+    if texts.is_empty()
+        && let Some(structured) = &structured
+    {
+        text = structured.to_string();
+    }
+    ToolOutcome {
+        is_error,
+        text: secrets.redact(&text),
+        structured: structured.map(|structured| secrets.redact_json(structured)),
+    }
+}
+
+/// Returns the text of a block, or describes in brackets what it is.
+fn text_of(block: &Value) -> String {
+    let field = |name: &str| block.get(name).and_then(Value::as_str);
+    let short = |text: &str| menu::cut(&menu::one_line(text), 300);
+    match (field("type"), field("text")) {
+        (Some("text"), Some(text)) => text.to_owned(),
+        (Some(kind @ ("image" | "audio")), _) => {
+            let size = field("data").map_or(0, |data| data.len() / 4 * 3);
+            let mime = short(field("mimeType").unwrap_or("of unknown type"));
+            format!("[{kind}: {mime}, about {size} bytes, left out]")
+        }
+        (Some("resource"), _) => {
+            let resource = block.get("resource").unwrap_or(&Value::Null);
+            let uri = short(resource.get("uri").and_then(Value::as_str).unwrap_or_default());
+            match resource.get("text").and_then(Value::as_str) {
+                Some(text) => format!("[resource: {uri}]\n{text}"),
+                None => format!("[resource: {uri}, binary, left out]"),
+            }
+        }
+        (Some("resource_link"), _) => {
+            let name = short(field("name").unwrap_or_default());
+            format!("[link to a resource: {name} {}]", short(field("uri").unwrap_or_default()))
+        }
+        (Some(kind), _) => format!("[content of a kind not known here, left out: {}]", short(kind)),
+        (None, _) => "[malformed content, left out]".to_owned(),
+    }
+}
+
+/// An outcome that says why there is no result.
+pub(super) fn failed(text: String) -> ToolOutcome {
+    ToolOutcome { is_error: true, text, structured: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::CustomResult;
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(answer: Value) -> ToolOutcome {
+        let result = ServerResult::CustomResult(CustomResult::new(answer));
+        match read("look", result, 1000, None, &Secrets::default()) {
+            Reply::Done(outcome) => outcome,
+            Reply::Task => failed("a task".into()),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_content_leaves_words() {
+        let outcome = outcome(json!({"content": [
+            {"type": "text", "text": "seen:"},
+            {"type": "image", "mimeType": "image/png", "data": "AAAAAAAA"},
+            {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}},
+            {"type": "resource_link", "name": "b", "uri": "file:///b"},
+            {"type": "hologram"}, 7
+        ]}));
+        assert!(!outcome.is_error);
+        assert_eq!(
+            outcome.text,
+            "seen:\n[image: image/png, about 6 bytes, left out]\n[resource: file:///a]\ninside\n\
+             [link to a resource: b file:///b]\n[content of a kind not known here, left out: hologram]\n\
+             [malformed content, left out]"
+        );
+    }
+
+    #[test]
+    fn structured_content_alone_is_its_own_text() {
+        let outcome = outcome(json!({"structuredContent": {"a": 1}}));
+        assert_eq!(outcome.text, r#"{"a":1}"#);
+        assert_eq!(outcome.structured, Some(json!({"a": 1})));
+    }
+
+    #[test]
+    fn a_question_to_the_user_and_an_answer_to_something_else_are_errors_that_say_so() {
+        let asked = outcome(json!({"resultType": "input_required", "inputRequests": {}}));
+        assert!(asked.is_error && asked.text.contains("asked for input"), "{}", asked.text);
+        let other = outcome(json!({"resources": []}));
+        assert!(other.is_error && other.text.contains("did not answer"), "{}", other.text);
+    }
+}

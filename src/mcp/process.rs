@@ -1,0 +1,165 @@
+//! Owns a server's child process: its group, its strays, its stderr, its end.
+//!
+//! Invariant: whoever drops a [`Process`] kills all that descends from it, at once and without a runtime.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use tokio::{
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::Mutex,
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::{
+    mark::{self, Mark},
+    stderr::Tail,
+};
+
+/// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
+const REAP: Duration = Duration::from_secs(1);
+
+/// What to start.
+pub(super) struct Program<'a> {
+    pub program: &'a Path,
+    pub args: &'a [String],
+    pub env: &'a BTreeMap<String, String>,
+    pub cwd: Option<&'a str>,
+}
+
+/// A running child, leader of its own process group.
+pub(super) struct Process {
+    group: Mutex<Group>,
+    tail: Arc<Tail>,
+    drain: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts a program in a new process group, with the environment given and a mark, nothing else.
+    pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
+        let mark = Mark::new();
+        let mut command = Command::new(program.program);
+        command
+            .args(program.args)
+            .env_clear()
+            .envs(program.env)
+            .env(mark::VARIABLE, mark.value())
+            .process_group(0)
+            .kill_on_drop(true)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(cwd) = program.cwd {
+            command.current_dir(cwd);
+        }
+        let mut child = command.spawn()?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let group = Group::of(child, mark)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(std::io::Error::other("the child has no pipes"));
+        };
+        let tail = Arc::new(tail);
+        let drain = tokio::spawn(tail.clone().drain(stderr));
+        Ok((Self { group: Mutex::new(group), tail, drain }, Pipes { stdin, stdout }))
+    }
+
+    /// Returns the last lines that the child wrote to stderr, without secrets; empty when it was silent.
+    pub fn last_words(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Waits a moment for a child whose pipes closed to end, and describes how it did.
+    pub async fn describe_end(&self, patience: Duration) -> Option<String> {
+        let mut group = self.group.lock().await;
+        let ended = timeout(patience, group.child.wait()).await.ok()?.ok();
+        group.kill();
+        // The last words may still be in the pipe when the exit is seen.
+        let _ = timeout(patience, self.tail.ended()).await;
+        ended.map(describe)
+    }
+
+    /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.
+    ///
+    /// Its stdin must have been closed before. Takes at most `patience` twice and a second.
+    pub async fn end(&self, patience: Duration) {
+        let mut group = self.group.lock().await;
+        if timeout(patience, group.child.wait()).await.is_err() {
+            group.signal(Signal::SIGTERM);
+            let _ = timeout(patience, group.child.wait()).await;
+        }
+        group.kill();
+        let _ = timeout(REAP, group.child.wait()).await;
+        self.drain.abort();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.drain.abort();
+    }
+}
+
+/// The child's ends of the conversation.
+pub(super) struct Pipes {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+}
+
+/// A child and the process group that it leads.
+struct Group {
+    child: Child,
+    /// `None` once the group was killed: its number may belong to others by then.
+    id: Option<Pid>,
+    /// Tells those members that left for a group of their own.
+    mark: Mark,
+}
+
+impl Group {
+    fn of(child: Child, mark: Mark) -> std::io::Result<Self> {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.ok_or_else(|| std::io::Error::other("the child ended while starting"))?;
+        Ok(Self { child, id: Some(Pid::from_raw(id)), mark })
+    }
+
+    /// Signals every member; an empty group answers ESRCH, which is what we want to hear.
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = self.id {
+            let _ = killpg(id, signal);
+        }
+    }
+
+    /// Kills every member and every stray. Done after the child's own end as well, which they may outlive.
+    fn kill(&mut self) {
+        if self.id.is_some() {
+            self.signal(Signal::SIGKILL);
+            self.mark.kill_carriers();
+            self.id = None;
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it exited with code {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}

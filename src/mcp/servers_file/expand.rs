@@ -1,0 +1,120 @@
+//! Replaces `${VAR}` and `${VAR:-default}` in the values of the servers file.
+
+use super::Secrets;
+
+/// Where variables are looked up; the process environment outside of tests.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Variables that every server started here receives; their values are no secrets.
+pub(super) const INHERITED: [&str; 18] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TZ",
+    "TMPDIR",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LC_PAPER",
+];
+
+/// Expands every variable in `text`; values taken from the environment are noted as secrets.
+///
+/// An unset or empty variable takes its default. A `$` that opens no `${` stands for itself.
+///
+/// # Errors
+/// A message that names the variable that is not set, or the reference that is not closed.
+pub(super) fn expand(
+    text: &str,
+    env: Environment<'_>,
+    secrets: &mut Secrets,
+) -> Result<String, String> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        expanded.push_str(before);
+        let (reference, tail) =
+            after.split_once('}').ok_or_else(|| format!("a `${{` is not closed: {text}"))?;
+        rest = tail;
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (reference, None),
+        };
+        if !is_variable_name(name) {
+            return Err(format!("not the name of an environment variable: {name}"));
+        }
+        match (env(name).filter(|value| !value.is_empty() || default.is_none()), default) {
+            (Some(value), _) => {
+                note(name, &value, secrets);
+                expanded.push_str(&value);
+            }
+            (None, Some(default)) => expanded.push_str(default),
+            (None, None) => {
+                return Err(format!(
+                    "set it, or give a default as in ${{{name}:-value}}; \
+                     this environment variable is not set: {name}"
+                ));
+            }
+        }
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+/// Notes a value that came from the environment, unless the variable is a harmless one.
+pub(super) fn note(name: &str, value: &str, secrets: &mut Secrets) {
+    if !INHERITED.contains(&name) {
+        secrets.add(value);
+    }
+}
+
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Result<String, String> {
+        let env = |name: &str| match name {
+            "TOKEN" => Some("s3cret-token".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        expand(text, &env, &mut Secrets::default())
+    }
+
+    #[test]
+    fn a_set_variable_wins_over_its_default_and_an_unset_or_empty_one_takes_it() {
+        assert_eq!(expanded("a ${TOKEN:-b} c").unwrap(), "a s3cret-token c");
+        assert_eq!(expanded("${EMPTY:-b}${NOT:-}${NOT:-é}").unwrap(), "bé");
+        assert_eq!(expanded("costs $5 ${EMPTY}").unwrap(), "costs $5 ");
+    }
+
+    #[test]
+    fn an_unset_variable_without_default_is_named() {
+        assert!(expanded("x ${NOT}").unwrap_err().ends_with("is not set: NOT"));
+        assert!(expanded("${TOKEN").unwrap_err().contains("not closed"));
+        assert!(expanded("${1A}").is_err());
+    }
+
+    #[test]
+    fn values_from_the_environment_become_secrets_and_harmless_ones_do_not() {
+        let mut secrets = Secrets::default();
+        let env = |name: &str| Some(if name == "HOME" { "/home/ada" } else { "hunter22" }.into());
+        expand("${HOME} ${DB_PASSWORD}", &env, &mut secrets).unwrap();
+        assert_eq!(secrets.redact("/home/ada hunter22"), "/home/ada [redacted]");
+    }
+}

@@ -1,0 +1,91 @@
+//! One open connection to a server, and what belongs to it.
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    ClientHandler, Peer, RoleClient,
+    model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam},
+    service::{NotificationContext, RunningService},
+};
+use tokio::sync::Mutex;
+
+use super::{process::Process, progress::ProgressBoard};
+
+/// How long a protocol-level goodbye may take before the process is ended anyway.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// How long the end of a process whose pipes closed is waited for, to be described.
+const DESCRIBE: Duration = Duration::from_millis(500);
+
+/// This program's side of the conversation: offers nothing, listens for progress.
+pub(super) struct Listener {
+    pub progress: Arc<ProgressBoard>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let version = env!("CARGO_PKG_VERSION");
+        ClientConfig::new(ClientCapabilities::default(), Implementation::new("perihelion", version))
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.progress.note(&params.progress_token);
+    }
+}
+
+/// An open connection.
+pub(super) struct Session {
+    pub peer: Peer<RoleClient>,
+    pub progress: Arc<ProgressBoard>,
+    service: Mutex<Option<RunningService<RoleClient, Listener>>>,
+    process: Option<Process>,
+}
+
+impl Session {
+    pub fn new(service: RunningService<RoleClient, Listener>, process: Option<Process>) -> Self {
+        Self {
+            peer: service.peer().clone(),
+            progress: service.service().progress.clone(),
+            service: Mutex::new(Some(service)),
+            process,
+        }
+    }
+
+    /// Tells whether a request could still be sent.
+    ///
+    /// `RunningService::is_closed` would not notice a server that died.
+    pub fn is_open(&self) -> bool {
+        !self.peer.is_transport_closed()
+    }
+
+    /// Describes how a server that closed the connection ended, with its last words.
+    pub async fn epitaph(&self) -> String {
+        match &self.process {
+            Some(process) => {
+                let end = process.describe_end(DESCRIBE).await;
+                with_last_words(end.unwrap_or_else(|| "it closed the connection".into()), process)
+            }
+            None => "it closed the connection".into(),
+        }
+    }
+
+    /// Says goodbye and ends the process, if there is one, with all that it started.
+    pub async fn close(&self, patience: Duration) {
+        if let Some(mut service) = self.service.lock().await.take() {
+            // A timeout is no loss: what does not go on its own is ended below.
+            let _ = service.close_with_timeout(GOODBYE).await;
+        }
+        if let Some(process) = &self.process {
+            process.end(patience).await;
+        }
+    }
+}
+
+/// Adds what a process last wrote to stderr to a reason.
+pub(super) fn with_last_words(reason: String, process: &Process) -> String {
+    let words = process.last_words();
+    if words.is_empty() { reason } else { format!("{reason}; its last words on stderr: {words}") }
+}

@@ -1,0 +1,141 @@
+//! A person's answer to an open question: which question, and in what form.
+
+use serde_json::{Value, json};
+
+use super::{Error, Runtime};
+use crate::checkpoint::{self, EffectKind, Encoded, OpenInterrupt};
+use crate::ids::{InterruptId, ThreadId};
+
+/// An answer as a person gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// To a clarification.
+    Message(String),
+    /// To any question, in its own form.
+    Value(Value),
+    /// To a request for approval.
+    Approve { reason: Option<String> },
+    /// To a request for approval.
+    Deny { reason: Option<String> },
+    /// To an unknown outcome: it happened, with this result.
+    OutcomeDone { result: Value },
+    /// To an unknown outcome: send it again.
+    OutcomeRetry,
+    /// To an unknown outcome: leave it.
+    OutcomeSkip,
+}
+
+/// Why an answer fits no open question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    #[error(
+        "the thread {0} has no open question; `perihelion resume` without options continues it"
+    )]
+    NothingOpen(ThreadId),
+    #[error("the interrupt {id} is not open in this thread; open: {open}")]
+    NotOpen { id: InterruptId, open: String },
+    #[error("{given} answers {fits}, but the open question is of kind {kind}: {id}")]
+    WrongKind { given: &'static str, fits: &'static str, kind: String, id: InterruptId },
+    #[error("several questions are open; name one with --interrupt: {0}")]
+    Ambiguous(String),
+}
+
+impl Answer {
+    /// Returns the kind of question that this answers, if it answers only one, and the option's name.
+    fn fits(&self) -> (Option<&'static str>, &'static str) {
+        match self {
+            Self::Message(_) => (Some("clarification"), "--message"),
+            Self::Value(_) => (None, "--answer"),
+            Self::Approve { .. } => (Some("approval"), "--approve"),
+            Self::Deny { .. } => (Some("approval"), "--deny"),
+            Self::OutcomeDone { .. } | Self::OutcomeRetry | Self::OutcomeSkip => {
+                (Some("outcome_unknown"), "--outcome")
+            }
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Message(text) => Value::String(text),
+            Self::Value(value) => value,
+            Self::Approve { reason } => json!({ "decision": "approve", "reason": reason }),
+            Self::Deny { reason } => json!({ "decision": "deny", "reason": reason }),
+            Self::OutcomeDone { result } => json!({ "outcome": "done", "result": result }),
+            Self::OutcomeRetry => json!({ "outcome": "retry" }),
+            Self::OutcomeSkip => json!({ "outcome": "skip" }),
+        }
+    }
+}
+
+impl Runtime {
+    /// Records a person's answer; the thread goes on with the next resume.
+    ///
+    /// Without an id there must be exactly one open question that the answer fits.
+    ///
+    /// # Errors
+    /// [`AnswerError`] when no open question fits; [`checkpoint::Error::InterruptClosed`] when it was
+    /// answered before.
+    ///
+    /// [`checkpoint::Error::InterruptClosed`]: crate::checkpoint::Error::InterruptClosed
+    pub async fn answer(
+        &self,
+        thread: ThreadId,
+        interrupt: Option<InterruptId>,
+        answer: Answer,
+    ) -> Result<(), Error> {
+        let open = self.store().open_interrupts(thread).await?;
+        let (kind, option) = answer.fits();
+        let chosen = match interrupt {
+            Some(id) => match open.iter().find(|one| one.id == id) {
+                Some(one) => one,
+                None => return Err(self.not_open(thread, id, &open).await?),
+            },
+            None => only(thread, &open, kind)?,
+        };
+        if let Some(kind) = kind.filter(|kind| chosen.kind != *kind) {
+            let (given, fits, id) = (option, kind, chosen.id);
+            return Err(
+                AnswerError::WrongKind { given, fits, kind: chosen.kind.clone(), id }.into()
+            );
+        }
+        let value = Encoded::json(&answer.into_value(), usize::MAX)?;
+        Ok(self.store().answer(chosen.id, &value).await?)
+    }
+
+    /// Tells a question of this thread that was answered before from one that it never asked.
+    async fn not_open(
+        &self,
+        thread: ThreadId,
+        id: InterruptId,
+        open: &[OpenInterrupt],
+    ) -> Result<Error, Error> {
+        let asked = self.store().effects(thread, None).await?;
+        if asked.iter().any(|row| row.kind == EffectKind::Interrupt && row.key == id.0.as_bytes()) {
+            return Ok(checkpoint::Error::InterruptClosed(id).into());
+        }
+        let open = match open {
+            [] => "none".to_owned(),
+            some => some.iter().map(|one| one.id.to_string()).collect::<Vec<_>>().join(", "),
+        };
+        Ok(AnswerError::NotOpen { id, open }.into())
+    }
+}
+
+fn only<'a>(
+    thread: ThreadId,
+    open: &'a [OpenInterrupt],
+    kind: Option<&str>,
+) -> Result<&'a OpenInterrupt, AnswerError> {
+    let fitting: Vec<&OpenInterrupt> =
+        open.iter().filter(|one| kind.is_none_or(|kind| one.kind == kind)).collect();
+    match (fitting.as_slice(), open) {
+        ([one], _) => Ok(one),
+        (_, []) => Err(AnswerError::NothingOpen(thread)),
+        ([], [first, ..]) => Ok(first),
+        (several, _) => {
+            let list =
+                several.iter().map(|one| format!("{} ({})", one.id, one.kind)).collect::<Vec<_>>();
+            Err(AnswerError::Ambiguous(list.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Opens store, model, servers and star, and runs threads on them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::answer::AnswerError;
+use super::report::RunReport;
+use crate::checkpoint::{self, Store, ThreadStatus};
+use crate::config::{self, Settings};
+use crate::graph::{BuildError, Limits};
+use crate::ids::ThreadId;
+use crate::llm::scripted::ScriptedServer;
+use crate::llm::{self, ChatModel, OpenAiModel, Prompts};
+use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::runner::{self, RunOptions, RunOutcome, Runner};
+use crate::swarm::{GraphState, Request, RequestError, Roster, Star, StarLimits};
+
+/// Why the runtime could not be opened, or refused what was asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    #[error(transparent)]
+    Store(#[from] checkpoint::Error),
+    #[error(transparent)]
+    Model(#[from] llm::Error),
+    #[error(transparent)]
+    Run(#[from] runner::Error),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Graph(#[from] BuildError),
+    /// A server marked `required` could not be scanned.
+    #[error("a required MCP server is not there: {0}; mend it or set required = false")]
+    RequiredServer(mcp::Error),
+    /// The demo's data could not be written.
+    #[error("cannot install the demo's data under {}: {source}", path.display())]
+    Demo { path: PathBuf, source: std::io::Error },
+    /// The servers file that was named does not exist.
+    #[error("the servers file does not exist: {}; write one, or name another with --servers", .0.display())]
+    NoServersFile(PathBuf),
+}
+
+impl Error {
+    /// Returns whether the caller's input or configuration is to blame (exit code 2).
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
+                error,
+                checkpoint::Error::UnknownThread(_)
+                    | checkpoint::Error::UnknownStep { .. }
+                    | checkpoint::Error::UnknownInterrupt(_)
+                    | checkpoint::Error::InterruptClosed(_)
+            ),
+            Self::Run(runner::Error::Finished { .. } | runner::Error::Unfinished { .. }) => true,
+            Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A server that could not be scanned, or tools of it that were left out.
+#[derive(Clone, Debug)]
+pub struct ServerProblem {
+    pub server: String,
+    pub problem: String,
+}
+
+/// An agent and the server it is made of.
+#[derive(Clone, Debug)]
+pub struct AgentInfo {
+    pub name: String,
+    pub server: ServerInfo,
+}
+
+/// Store, model, tools and the star on top of them.
+pub struct Runtime {
+    settings: Settings,
+    runner: Runner<GraphState>,
+    roster: Arc<Roster>,
+    tools: Arc<Pool>,
+    agents: Vec<AgentInfo>,
+    problems: Vec<ServerProblem>,
+    /// The scripted model of a demo, which ends with the runtime.
+    companion: Option<ScriptedServer>,
+    /// Keeps the graph's shared parts alive.
+    _star: Star,
+}
+
+impl Runtime {
+    /// Opens everything: the store is migrated, the servers are scanned in parallel.
+    ///
+    /// A server that fails is reported by [`Runtime::problems`] and left out of the menu, unless required.
+    ///
+    /// # Errors
+    /// [`Error`] naming the part that could not be opened and the way out.
+    pub async fn open(
+        settings: Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
+        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
+        let file = servers_file(&settings.servers.file, env)?;
+        let store = checkpoint::open(settings.store.database.expose()).await?;
+        Self::with(settings, model, file, store).await
+    }
+
+    /// Opens the runtime that a thread goes on with: the demo's for a thread of the demo.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`]; an unknown thread is found out before anything is started.
+    pub async fn open_for(
+        settings: Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+        thread: ThreadId,
+    ) -> Result<Self, Error> {
+        let store = checkpoint::open(settings.store.database.expose()).await?;
+        if store.info(thread).await?.tenant == super::demo::TENANT {
+            return super::demo::open(settings, store).await;
+        }
+        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
+        let file = servers_file(&settings.servers.file, env)?;
+        Self::with(settings, model, file, store).await
+    }
+
+    /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
+    pub(super) fn beside(mut self, tenant: &str, companion: ScriptedServer) -> Self {
+        self.runner = self.runner.for_tenant(tenant);
+        self.companion = Some(companion);
+        self
+    }
+
+    /// Returns how many requests the demo's model has answered in this process.
+    pub fn scripted_requests(&self) -> Option<usize> {
+        self.companion.as_ref().map(|server| server.requests().len())
+    }
+
+    /// Opens a runtime on parts that are there already.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub async fn with(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        file: ServersFile,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
+        let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
+        let tools = Arc::new(Pool::new(file, PoolOptions::default()));
+        let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
+        let star = Star::new(model, host, prompts, star_limits(&settings.limits))?;
+        let roster = Arc::clone(&star.roster);
+        let runner = Runner::new(Arc::clone(&star.graph), store);
+        let (agents, problems) = match scan(&tools).await {
+            Ok(scanned) => scanned,
+            Err(error) => {
+                tools.close().await;
+                return Err(Error::RequiredServer(error));
+            }
+        };
+        roster.set(agents.iter().map(|agent| agent.server.clone()));
+        Ok(Self { settings, runner, roster, tools, agents, problems, companion: None, _star: star })
+    }
+
+    /// Returns the settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the runner of the star's graph.
+    pub fn runner(&self) -> &Runner<GraphState> {
+        &self.runner
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.runner.store()
+    }
+
+    /// Returns the agents that could be made.
+    pub fn agents(&self) -> &[AgentInfo] {
+        &self.agents
+    }
+
+    /// Returns what is wrong with servers.
+    pub fn problems(&self) -> &[ServerProblem] {
+        &self.problems
+    }
+
+    /// Returns the run options that the settings ask for.
+    pub fn run_options(&self) -> RunOptions<GraphState> {
+        let limits = &self.settings.limits;
+        RunOptions {
+            // The star ends itself at the limit; the engine's own bound only catches a star that does not.
+            limits: Limits {
+                max_steps: limits.max_steps + 8,
+                max_parallel: limits.max_parallel_agents,
+            },
+            ..RunOptions::default()
+        }
+    }
+
+    /// Asks a thread a question, making the thread when it is new, and runs to the end or the next interrupt.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a bad request, [`Error::Run`] when the thread has an unfinished run.
+    pub async fn ask(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let input = request.into_input(&self.roster.names())?;
+        match self.store().info(thread).await {
+            Ok(_) => {}
+            Err(checkpoint::Error::UnknownThread(_)) => {
+                self.runner.create(thread, title).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let outcome = self.runner.start(thread, input, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Goes on with a thread after a crash, a failure, a stop or answers.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when there is nothing to go on with.
+    pub async fn resume(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let outcome = self.runner.resume(thread, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.
+    ///
+    /// # Errors
+    /// [`Error::Answer`] when the thread waits for something else.
+    pub async fn message(
+        &self,
+        thread: ThreadId,
+        text: String,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        if self.store().info(thread).await?.status == ThreadStatus::Idle {
+            let request = Request { question: text, ..Request::default() };
+            return self.ask(thread, None, request, options).await;
+        }
+        self.answer(thread, None, super::Answer::Message(text)).await?;
+        self.resume(thread, options).await
+    }
+
+    fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+        RunReport::new(&outcome)
+    }
+
+    /// Closes sessions, child processes and the store.
+    pub async fn close(self) {
+        self.tools.close().await;
+        self.runner.store().close().await;
+        if let Some(companion) = self.companion {
+            companion.stop().await;
+        }
+    }
+}
+
+/// Loads the servers file; the default one may be missing, one that was named may not.
+fn servers_file(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<ServersFile, Error> {
+    if !path.exists() {
+        return match path == Path::new("mcp-servers.toml") {
+            true => Ok(ServersFile::default()),
+            false => Err(Error::NoServersFile(path.to_owned())),
+        };
+    }
+    Ok(ServersFile::load(path, env)?)
+}
+
+fn star_limits(limits: &config::Limits) -> StarLimits {
+    StarLimits {
+        max_steps: limits.max_steps,
+        max_tokens: limits.max_tokens,
+        deadline_sec: limits.deadline_sec,
+        max_tool_calls: limits.max_tool_calls_per_task,
+        max_reflections: limits.max_reflections,
+        result_bytes: limits.result_bytes,
+        breaker_retries: limits.breaker_retries,
+    }
+}
+
+async fn scan(tools: &Pool) -> Result<(Vec<AgentInfo>, Vec<ServerProblem>), mcp::Error> {
+    let (mut agents, mut problems) = (Vec::new(), Vec::new());
+    for status in tools.scan().await {
+        match status.outcome {
+            Ok(server) => {
+                for (tool, reason) in &server.rejected_tools {
+                    let problem = format!("the tool {tool} was left out: {reason}");
+                    problems.push(ServerProblem { server: status.name.clone(), problem });
+                }
+                agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
+            }
+            Err(error) if tools.is_required(&status.name) => return Err(error),
+            Err(error) => {
+                problems.push(ServerProblem { server: status.name, problem: error.to_string() })
+            }
+        }
+    }
+    Ok((agents, problems))
+}

@@ -1,0 +1,50 @@
+//! A task on its way to an agent, and the stages that assignments form.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{GraphState, ResultStatus};
+
+/// A task as an agent receives it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Unique in the thread.
+    pub id: String,
+    pub agent: String,
+    pub task: String,
+    /// Ids of tasks whose outputs this one is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// Filled in when the task is handed out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependency_outputs: Vec<DependencyOutput>,
+}
+
+/// What an upstream agent handed back (S3.01).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DependencyOutput {
+    pub task: String,
+    pub agent: String,
+    pub output: String,
+}
+
+impl Assignment {
+    /// Returns the assignment with the outputs of the tasks it depends on.
+    pub(super) fn with_outputs(mut self, state: &GraphState) -> Self {
+        self.dependency_outputs = self
+            .depends_on
+            .iter()
+            .filter_map(|id| state.results.iter().find(|result| result.id == *id))
+            .map(|result| DependencyOutput {
+                task: result.task.clone(),
+                agent: result.agent.clone(),
+                output: match (&result.status, &result.error) {
+                    (ResultStatus::Failed, Some(error)) => {
+                        format!("(failed: {error})\n{}", result.output)
+                    }
+                    _ => result.output.clone(),
+                },
+            })
+            .collect();
+        self
+    }
+}

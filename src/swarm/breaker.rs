@@ -1,0 +1,75 @@
+//! The circuit breaker: notices that nothing moves, and that a budget is spent (S1.05).
+
+use super::star::StarLimits;
+use super::state::{GraphState, ResultStatus, Routing};
+
+/// Digests what counts as progress: successful results, artifacts, the plan.
+pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
+    let successes =
+        state.results_of_turn().filter(|result| result.status == ResultStatus::Success).count();
+    let plan = blake3::hash(plan.join("\n").as_bytes()).to_hex();
+    format!("{successes}/{}/{}", state.global_state.size(), &plan[..16])
+}
+
+/// Counts a decision: the same routing without progress raises the retry count, anything else clears it.
+pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String) -> Routing {
+    agents.sort();
+    let repeated =
+        !routing.last.is_empty() && routing.last == agents && routing.progress == progress;
+    Routing {
+        retry_count: if repeated { routing.retry_count + 1 } else { 0 },
+        last: agents,
+        progress,
+        round: routing.round + 1,
+        ..routing.clone()
+    }
+}
+
+/// Counts a decision that could not be accepted.
+pub(super) fn count_invalid(routing: &Routing) -> Routing {
+    Routing { retry_count: routing.retry_count + 1, round: routing.round + 1, ..routing.clone() }
+}
+
+/// Returns why the run must end now, if a bound is reached.
+pub(super) fn exhausted(
+    state: &GraphState,
+    limits: &StarLimits,
+    step: u64,
+    now_micros: i64,
+) -> Option<String> {
+    let steps = step.saturating_sub(state.routing.first_step);
+    if steps >= limits.max_steps {
+        return Some(format!("the limit of {} steps was reached", limits.max_steps));
+    }
+    let usage = state.usage_of_turn();
+    let tokens = usage.input_tokens + usage.output_tokens;
+    if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
+        return Some(format!("the budget of {limit} tokens was spent"));
+    }
+    let elapsed = now_micros.saturating_sub(state.routing.started_at) / 1_000_000;
+    if let Some(limit) =
+        limits.deadline_sec.filter(|limit| elapsed >= i64::try_from(*limit).unwrap_or(i64::MAX))
+    {
+        return Some(format!("the time limit of {limit} s was reached"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S1.05
+    #[test]
+    fn the_same_routing_without_progress_is_counted_and_progress_clears_the_count() {
+        let agents = || vec!["b".to_owned(), "a".to_owned()];
+        let first = count(&Routing::default(), agents(), "p".into());
+        assert_eq!(first.retry_count, 0);
+        let second = count(&first, vec!["a".into(), "b".into()], "p".into());
+        assert_eq!(second.retry_count, 1);
+        let third = count(&second, agents(), "p".into());
+        assert_eq!(third.retry_count, 2);
+        assert_eq!(count(&third, agents(), "q".into()).retry_count, 0);
+        assert_eq!(count(&third, vec!["c".into()], "p".into()).retry_count, 0);
+    }
+}

@@ -1,0 +1,193 @@
+//! The supervisor's answer, and what makes it acceptable (S1.04, S3.01).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Assignment, node};
+use crate::config::strict::nearest;
+use crate::graph::stages;
+
+/// What the supervisor answers, under the schema name `supervisor_decision`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SupervisorDecision {
+    /// What is known, what is missing, and why this choice.
+    pub thought_process: String,
+    /// The whole plan, rewritten.
+    pub plan: Vec<String>,
+    /// Agent names from the menu, or `qa` alone to finish.
+    pub selected_agents: Vec<String>,
+    /// Tasks for the selected agents; empty: every selected agent gets the user's request.
+    pub tasks: Vec<PlannedTask>,
+    /// A question to the user without whose answer nothing can be done; otherwise null.
+    pub clarification: Option<String>,
+}
+
+/// One task of a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedTask {
+    /// Unique in this decision, such as `t1`.
+    pub id: String,
+    /// One of the agents of the menu.
+    pub agent: String,
+    /// What the agent is to do, complete in itself.
+    pub task: String,
+    /// Ids of tasks of this decision whose outputs are needed first.
+    pub depends_on: Vec<String>,
+}
+
+/// What a decision asks for, once it is found acceptable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Accepted {
+    Finish,
+    Clarify(String),
+    Work(Vec<Vec<Assignment>>),
+}
+
+/// Checks a decision against the menu and turns its tasks into stages.
+///
+/// # Errors
+/// Sentences for the supervisor that name what is wrong.
+pub(super) fn accept(
+    decision: &SupervisorDecision,
+    menu: &[String],
+    request: &str,
+    prefix: &str,
+) -> Result<Accepted, Vec<String>> {
+    if let Some(question) =
+        decision.clarification.as_deref().map(str::trim).filter(|text| !text.is_empty())
+    {
+        return Ok(Accepted::Clarify(question.to_owned()));
+    }
+    let selected: Vec<&str> = decision
+        .selected_agents
+        .iter()
+        .map(|name| name.trim())
+        .filter(|name| *name != node::QA)
+        .collect();
+    if selected.is_empty() && decision.tasks.is_empty() {
+        return match decision.selected_agents.is_empty() {
+            true => Err(vec![
+                "selected_agents is empty: choose agents from the menu, or qa to finish".into(),
+            ]),
+            false => Ok(Accepted::Finish),
+        };
+    }
+    let named = selected.iter().copied().chain(decision.tasks.iter().map(|task| task.agent.trim()));
+    let mut errors: Vec<String> = Vec::new();
+    for name in named {
+        let problem = unknown(name, menu);
+        if let Some(problem) = problem.filter(|problem| !errors.contains(problem)) {
+            errors.push(problem);
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut tasks = decision.tasks.clone();
+    for (number, agent) in selected.iter().enumerate() {
+        if !tasks.iter().any(|task| task.agent.trim() == *agent) {
+            let id = format!("r{}", number + 1);
+            tasks.push(PlannedTask {
+                id,
+                agent: (*agent).to_owned(),
+                task: request.to_owned(),
+                depends_on: vec![],
+            });
+        }
+    }
+    let listed: Vec<(&str, &Vec<String>)> =
+        tasks.iter().map(|task| (task.id.as_str(), &task.depends_on)).collect();
+    let order = stages(&listed).map_err(|error| vec![error.to_string()])?;
+    let assign = |index: usize| {
+        let task: &PlannedTask = &tasks[index];
+        Assignment {
+            id: format!("{prefix}.{}", task.id),
+            agent: task.agent.trim().to_owned(),
+            task: task.task.clone(),
+            depends_on: task.depends_on.iter().map(|id| format!("{prefix}.{id}")).collect(),
+            dependency_outputs: Vec::new(),
+        }
+    };
+    Ok(Accepted::Work(
+        order.into_iter().map(|stage| stage.into_iter().map(assign).collect()).collect(),
+    ))
+}
+
+fn unknown(name: &str, menu: &[String]) -> Option<String> {
+    if menu.iter().any(|known| known == name) {
+        return None;
+    }
+    let hint = nearest(name, menu.iter().map(String::as_str))
+        .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    Some(format!("there is no agent named {name}{hint}; the menu has: {}", menu.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision(selected: &[&str], tasks: &[(&str, &str, &[&str])]) -> SupervisorDecision {
+        SupervisorDecision {
+            thought_process: String::new(),
+            plan: vec![],
+            selected_agents: selected.iter().map(ToString::to_string).collect(),
+            tasks: tasks
+                .iter()
+                .map(|(id, agent, needs)| PlannedTask {
+                    id: (*id).into(),
+                    agent: (*agent).into(),
+                    task: format!("do {id}"),
+                    depends_on: needs.iter().map(ToString::to_string).collect(),
+                })
+                .collect(),
+            clarification: None,
+        }
+    }
+
+    fn menu() -> Vec<String> {
+        vec!["mcp_agent_sql".into(), "mcp_agent_files".into()]
+    }
+
+    fn work(decision: &SupervisorDecision) -> Vec<Vec<(String, String)>> {
+        let Ok(Accepted::Work(stages)) = accept(decision, &menu(), "the request", "1.1") else {
+            panic!()
+        };
+        let pair = |one: Assignment| (one.id, one.task);
+        stages.into_iter().map(|stage| stage.into_iter().map(pair).collect()).collect()
+    }
+
+    /// S1.04
+    #[test]
+    fn without_tasks_every_selected_agent_gets_the_request() {
+        let stages = work(&decision(&["mcp_agent_sql", "mcp_agent_files"], &[]));
+        assert_eq!(
+            stages,
+            [[("1.1.r1".into(), "the request".into()), ("1.1.r2".into(), "the request".into())]]
+        );
+    }
+
+    /// S3.01
+    #[test]
+    fn tasks_become_stages_by_their_dependencies() {
+        let stages = work(&decision(
+            &["mcp_agent_sql"],
+            &[("b", "mcp_agent_sql", &["a"]), ("a", "mcp_agent_files", &[])],
+        ));
+        assert_eq!(stages, [[("1.1.a".into(), "do a".into())], [("1.1.b".into(), "do b".into())]]);
+    }
+
+    #[test]
+    fn an_unknown_agent_an_empty_choice_and_a_cycle_are_fed_back_by_name() {
+        let refuse = |decision| accept(&decision, &menu(), "", "1.1").unwrap_err().join("; ");
+        assert_eq!(
+            refuse(decision(&["mcp_agent_sq"], &[])),
+            "there is no agent named mcp_agent_sq (did you mean mcp_agent_sql?); \
+             the menu has: mcp_agent_sql, mcp_agent_files"
+        );
+        assert!(refuse(decision(&[], &[])).contains("selected_agents is empty"));
+        let cycle =
+            decision(&[], &[("a", "mcp_agent_sql", &["b"]), ("b", "mcp_agent_sql", &["a"])]);
+        assert!(refuse(cycle).contains("a → b → a"));
+        assert_eq!(accept(&decision(&["qa"], &[]), &menu(), "", "1.1"), Ok(Accepted::Finish));
+    }
+}

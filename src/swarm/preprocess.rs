@@ -1,0 +1,190 @@
+//! The request: its form, its checks, and the node that opens a turn (S1.02, S2.01, S2.02).
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing};
+use super::{AGENT_PREFIX, node};
+use crate::config::strict::nearest;
+use crate::graph::{Context, Node, NodeError, NodeOutput};
+
+/// Longest accepted question, in bytes.
+const MAX_QUESTION: usize = 256 * 1024;
+
+/// What a user asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    pub question: String,
+    pub context: BTreeMap<String, String>,
+    pub prefer: Vec<String>,
+    pub disable: Vec<String>,
+}
+
+/// Why a request was refused before anything ran.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("the question is empty: give it as one argument, in quotes")]
+    Empty,
+    #[error(
+        "the question has {0} bytes, more than the {MAX_QUESTION} that are accepted; put long material into a file"
+    )]
+    TooLong(usize),
+    #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
+    UnknownAgent { name: String, hint: String },
+    #[error("every agent is disabled; leave at least one")]
+    AllDisabled,
+    #[error("the agent is both preferred and disabled: {0}")]
+    Contradiction(String),
+}
+
+impl Request {
+    /// Checks the request against the agents there are and makes it the input of a turn.
+    ///
+    /// # Errors
+    /// [`RequestError`] naming what is wrong.
+    pub fn into_input(self, agents: &[String]) -> Result<GraphUpdate, RequestError> {
+        let question = self.question.trim();
+        if question.is_empty() {
+            return Err(RequestError::Empty);
+        }
+        if question.len() > MAX_QUESTION {
+            return Err(RequestError::TooLong(question.len()));
+        }
+        let normalise =
+            |names: &[String]| names.iter().map(|name| agent_name(name, agents)).collect();
+        let prefer: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.prefer))?;
+        let disable: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.disable))?;
+        if let Some(both) = prefer.iter().find(|name| disable.contains(name)) {
+            return Err(RequestError::Contradiction(both.clone()));
+        }
+        if !agents.is_empty() && agents.iter().all(|agent| disable.contains(agent)) {
+            return Err(RequestError::AllDisabled);
+        }
+        Ok(GraphUpdate::new()
+            .input_request(question.to_owned())
+            .request_context(self.context)
+            .preferences(Preferences { prefer, disable }))
+    }
+}
+
+/// Accepts an agent's name with or without its prefix, in any case.
+fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
+    let wanted = name.trim().to_lowercase();
+    let matches = |agent: &&String| {
+        let agent = agent.to_lowercase();
+        agent == wanted || agent.strip_prefix(AGENT_PREFIX) == Some(wanted.as_str())
+    };
+    if let Some(agent) = agents.iter().find(matches) {
+        return Ok(agent.clone());
+    }
+    let short = agents.iter().map(|agent| agent.strip_prefix(AGENT_PREFIX).unwrap_or(agent));
+    let hint =
+        nearest(&wanted, short).map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    Err(RequestError::UnknownAgent { name: name.trim().to_owned(), hint })
+}
+
+/// Opens a turn: takes the request in, clears what belonged to the last one, adds the time.
+#[derive(Debug)]
+pub(super) struct Preprocess;
+
+#[async_trait]
+impl Node<GraphState> for Preprocess {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let state = ctx.state();
+        if state.input_request.trim().is_empty() {
+            return Err(NodeError::failed("request", RequestError::Empty.to_string()));
+        }
+        let now = ctx.now().await?;
+        let turn = state.turn + 1;
+        let mut context = temporal_context(now);
+        context.extend(state.request_context.clone());
+        let message = Message {
+            id: format!("{turn}.user"),
+            role: "user".into(),
+            name: None,
+            content: state.input_request.clone(),
+        };
+        let routing = Routing {
+            first_step: ctx.place().step,
+            started_at: now.timestamp_micros(),
+            usage_before: state.usage,
+            ..Routing::default()
+        };
+        let update = GraphUpdate::new()
+            .turn(turn)
+            .request_context(context)
+            .messages(vec![message])
+            .plan(Vec::new())
+            .stages(Vec::new())
+            .errors(Vec::new())
+            .next_step(vec![node::SUPERVISOR.to_owned()])
+            .routing(routing)
+            .finish_reason(None)
+            .answer(None);
+        Ok(NodeOutput::update(update))
+    }
+}
+
+/// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.
+fn temporal_context(now: DateTime<Utc>) -> BTreeMap<String, String> {
+    let date = now.format("%Y-%m-%d");
+    BTreeMap::from([
+        ("current_datetime_utc".to_owned(), now.format("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        ("current_date".to_owned(), date.to_string()),
+        ("current_date_start_hour".to_owned(), format!("{date} 00")),
+        ("current_date_end_hour".to_owned(), format!("{date} 23")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agents() -> Vec<String> {
+        vec!["mcp_agent_sql".into(), "mcp_agent_files".into()]
+    }
+
+    fn asking(question: &str) -> Request {
+        Request { question: question.into(), ..Request::default() }
+    }
+
+    /// S2.01
+    #[test]
+    fn agent_names_are_normalised_and_unknown_ones_refused_with_the_nearest() {
+        let request = Request {
+            prefer: vec![" SQL ".into()],
+            disable: vec!["mcp_agent_files".into()],
+            ..asking("q")
+        };
+        let input = request.into_input(&agents()).unwrap();
+        let preferences = input.preferences.unwrap();
+        assert_eq!(preferences.prefer, ["mcp_agent_sql"]);
+        assert_eq!(preferences.disable, ["mcp_agent_files"]);
+        let error = Request { prefer: vec!["flies".into()], ..asking("q") }
+            .into_input(&agents())
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown agent: flies (did you mean files?); `perihelion agents` lists them"
+        );
+    }
+
+    #[test]
+    fn an_empty_question_and_a_team_without_agents_are_refused() {
+        assert_eq!(asking("  ").into_input(&agents()).unwrap_err(), RequestError::Empty);
+        let request = Request { disable: agents(), ..asking("q") };
+        assert_eq!(request.into_input(&agents()).unwrap_err(), RequestError::AllDisabled);
+    }
+
+    /// S2.02
+    #[test]
+    fn the_temporal_context_has_the_date_and_its_first_and_last_hour() {
+        let context = temporal_context(DateTime::from_timestamp(1_700_000_000, 0).unwrap());
+        assert_eq!(context["current_datetime_utc"], "2023-11-14T22:13:20Z");
+        assert_eq!(context["current_date"], "2023-11-14");
+        assert_eq!(context["current_date_start_hour"], "2023-11-14 00");
+        assert_eq!(context["current_date_end_hour"], "2023-11-14 23");
+    }
+}

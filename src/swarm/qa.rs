@@ -1,0 +1,112 @@
+//! QA: turns results into the answer, and always gives one (S1.13).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::model::{RecordedModel, stop_or_failure};
+use super::star::StarParts;
+use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus};
+use super::{node, window};
+use crate::graph::{Context, Node, NodeError, NodeOutput};
+use crate::llm::{ChatModel, ChatRequest, Error, Role, Usage};
+
+/// Writes the answer.
+pub(super) struct Qa {
+    pub parts: Arc<StarParts>,
+}
+
+#[async_trait]
+impl Node<GraphState> for Qa {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let state = ctx.state();
+        let (answer, usage) = match self.ask(&ctx).await {
+            Ok((answer, usage)) if !answer.trim().is_empty() => (answer, usage),
+            Ok((_, usage)) => (without_model(state, "the model gave an empty answer"), usage),
+            Err(error) => {
+                (without_model(state, &stop_or_failure(error)?.to_string()), Usage::default())
+            }
+        };
+        let message = Message {
+            id: format!("{}.qa", state.turn),
+            role: "assistant".into(),
+            name: Some(node::QA.into()),
+            content: answer.clone(),
+        };
+        let update = GraphUpdate::new()
+            .answer(Some(answer))
+            .messages(vec![message])
+            .usage(usage)
+            .next_step(vec![crate::graph::END.to_owned()]);
+        Ok(NodeOutput::goto(update, []))
+    }
+}
+
+impl Qa {
+    async fn ask(&self, ctx: &Context<GraphState>) -> Result<(String, Usage), Error> {
+        let state = ctx.state();
+        let prompt = json!({
+            "request": state.input_request,
+            "context": window::context(state),
+            "results": window::results(state),
+            "failures": failures(state),
+            "reason": reason(state),
+        });
+        let request = ChatRequest {
+            role: Role::Qa,
+            thread: ctx.place().thread.to_string(),
+            agent: None,
+            messages: self.parts.prompts.messages("qa", prompt)?,
+            tools: Vec::new(),
+            format: None,
+        };
+        let response =
+            RecordedModel::new(ctx, &self.parts.model).streamed().chat(&request, None).await?;
+        Ok((response.content.trim().to_owned(), response.usage))
+    }
+}
+
+fn reason(state: &GraphState) -> String {
+    state
+        .finish_reason
+        .clone()
+        .unwrap_or_else(|| "the supervisor judged the work to be done".into())
+}
+
+fn failures(state: &GraphState) -> Vec<String> {
+    let failed = |result: &AgentResult| {
+        result.error.as_ref().map(|error| format!("{} ({}): {error}", result.agent, result.task))
+    };
+    state.results_of_turn().filter_map(failed).chain(state.errors.iter().cloned()).collect()
+}
+
+/// Puts an answer together without a model: what was found, what failed, what would help.
+fn without_model(state: &GraphState, problem: &str) -> String {
+    let mut lines = vec![format!(
+        "The answer could not be written by the model ({problem}). This is what the run has:"
+    )];
+    let found: Vec<String> = state
+        .results_of_turn()
+        .enumerate()
+        .filter(|(_, result)| result.status == ResultStatus::Success)
+        .map(|(index, result)| format!("[{}] {}: {}", index + 1, result.agent, result.output))
+        .collect();
+    match found.is_empty() {
+        true => lines.push("Nothing was found.".into()),
+        false => lines.push(format!("Found:\n{}", found.join("\n"))),
+    }
+    let failed = failures(state);
+    if !failed.is_empty() {
+        lines.push(format!("Failed:\n- {}", failed.join("\n- ")));
+    }
+    if let Some(reason) = &state.finish_reason {
+        lines.push(format!("The run ended early: {reason}."));
+    }
+    if found.is_empty() {
+        lines.push(
+            "It would help to name the data, the period or the documents that are meant.".into(),
+        );
+    }
+    lines.join("\n\n")
+}

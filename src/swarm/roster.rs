@@ -1,0 +1,72 @@
+//! The roster: which agents there are now; nodes are found here by name while threads are open (S1.09).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use super::node;
+use super::specialist::Specialist;
+use super::star::StarParts;
+use super::state::GraphState;
+use crate::graph::{NodeEntry, Resolver};
+use crate::mcp::{self, ServerInfo};
+
+/// The agents generated from the scanned servers.
+#[derive(Debug, Default)]
+pub struct Roster {
+    agents: RwLock<BTreeMap<String, Card>>,
+}
+
+#[derive(Clone, Debug)]
+struct Card {
+    line: String,
+    server: Arc<ServerInfo>,
+}
+
+impl Roster {
+    /// Makes one agent per server, in place of those there were.
+    pub fn set(&self, servers: impl IntoIterator<Item = ServerInfo>) {
+        let card = |server: ServerInfo| {
+            let name = mcp::agent_name(&server.name);
+            let line = mcp::menu_line(&server);
+            // The menu shows the name beside the line.
+            let line =
+                line.strip_prefix(&format!("{name}:")).map_or(line.as_str(), str::trim).to_owned();
+            (name, Card { line, server: Arc::new(server) })
+        };
+        *self.agents.write().unwrap_or_else(PoisonError::into_inner) =
+            servers.into_iter().map(card).collect();
+    }
+
+    /// Returns the agents' names.
+    pub fn names(&self) -> Vec<String> {
+        self.read().keys().cloned().collect()
+    }
+
+    /// Returns name and menu line of each agent that is not disabled.
+    pub fn menu(&self, disabled: &[String]) -> Vec<(String, String)> {
+        let shown = |name: &String| !disabled.contains(name);
+        self.read()
+            .iter()
+            .filter(|(name, _)| shown(name))
+            .map(|(name, card)| (name.clone(), card.line.clone()))
+            .collect()
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Card>> {
+        self.agents.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Finds agents' nodes in the roster.
+pub(super) struct AgentResolver {
+    pub parts: Weak<StarParts>,
+}
+
+impl Resolver<GraphState> for AgentResolver {
+    fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<GraphState>>> {
+        let parts = self.parts.upgrade()?;
+        let server = Arc::clone(&parts.roster.read().get(name)?.server);
+        let specialist = Specialist { parts, name: name.to_owned(), server };
+        Some(Arc::new(NodeEntry::new(Arc::new(specialist)).then(node::SUPERVISOR)))
+    }
+}

@@ -1,0 +1,260 @@
+//! A specialist: one agent bound to one MCP server, from task to judged result (S1.06, S1.07, S1.09).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::model::{RecordedModel, stop_or_failure};
+use super::reflection::{Judged, judge};
+use super::star::StarParts;
+use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus, ToolUse};
+use super::toolbox::Toolbox;
+use super::{Assignment, window};
+use crate::graph::{Context, Node, NodeError, NodeOutput};
+use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role, Usage};
+use crate::mcp::ServerInfo;
+
+/// Works on tasks with the tools of its server, and with nothing else.
+pub(super) struct Specialist {
+    pub parts: Arc<StarParts>,
+    pub name: String,
+    pub server: Arc<ServerInfo>,
+}
+
+/// How the work on a task ended.
+struct Work {
+    output: String,
+    error: Option<String>,
+    reflection: &'static str,
+    attempts: u32,
+    usage: Usage,
+}
+
+/// Why the work on a task stopped early.
+enum Halt {
+    /// The node must stop; nothing is written.
+    Node(NodeError),
+    /// The agent failed; the run goes on.
+    Agent(String),
+}
+
+impl From<NodeError> for Halt {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::Failed { message, .. } => Self::Agent(message),
+            other => Self::Node(other),
+        }
+    }
+}
+
+#[async_trait]
+impl Node<GraphState> for Specialist {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let assignment: Assignment = ctx.input()?;
+        let task = assignment.id.clone();
+        let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task);
+        let mut usage = Usage::default();
+        let work = match self.work(&ctx, &assignment, &mut tools, &mut usage).await {
+            Ok(work) => work,
+            Err(Halt::Node(error)) => return Err(error),
+            Err(Halt::Agent(error)) => Work {
+                output: String::new(),
+                error: Some(error),
+                reflection: "UNVERIFIED",
+                attempts: 1,
+                usage,
+            },
+        };
+        ctx.emit(json!({
+            "type": "agent_result", "agent": self.name, "reflection": work.reflection,
+            "error": work.error, "usage": work.usage,
+        }));
+        Ok(NodeOutput::update(self.report(&ctx, assignment, work, tools)))
+    }
+}
+
+impl Specialist {
+    /// Acts and is judged, round by round, until the output stands or the bound is reached.
+    async fn work(
+        &self,
+        ctx: &Context<GraphState>,
+        assignment: &Assignment,
+        tools: &mut Toolbox<'_>,
+        usage: &mut Usage,
+    ) -> Result<Work, Halt> {
+        let mut messages = self.opening(ctx, assignment)?;
+        let rounds = self.parts.limits.max_reflections + 1;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let output = self.act(ctx, &mut messages, tools, usage).await?;
+            let (judged, spent) =
+                judge(ctx, &self.parts, &self.name, &assignment.task, &tools.calls, &output)
+                    .await?;
+            *usage += spent;
+            let reflection = judged.word();
+            ctx.emit(json!({
+                "type": "reflection", "agent": self.name, "status": reflection, "attempt": attempts, "of": rounds,
+                "usage": spent,
+            }));
+            let done = |output, error| Work { output, error, reflection, attempts, usage: *usage };
+            match judged {
+                Judged::Approved | Judged::Unverified(_) => return Ok(done(output, None)),
+                Judged::Fixed(refined) => return Ok(done(refined, None)),
+                Judged::Rejected(feedback) if attempts >= rounds => {
+                    let error = format!(
+                        "the output was rejected {attempts} times, last because: {feedback}"
+                    );
+                    return Ok(done(output, Some(error)));
+                }
+                Judged::Rejected(feedback) => {
+                    messages.push(ChatMessage::assistant(output));
+                    let prompt =
+                        self.parts.prompts.render("feedback", json!({ "feedback": feedback }));
+                    messages.push(ChatMessage::user(prompt.map_err(window::prompt_failed)?));
+                }
+            }
+        }
+    }
+
+    /// Lets the model call tools until it answers, within the bound on calls.
+    async fn act(
+        &self,
+        ctx: &Context<GraphState>,
+        messages: &mut Vec<ChatMessage>,
+        tools: &mut Toolbox<'_>,
+        usage: &mut Usage,
+    ) -> Result<String, Halt> {
+        let limit = self.parts.limits.max_tool_calls as usize;
+        loop {
+            let spent = tools.calls.len() >= limit;
+            let response = self.ask(ctx, messages, tools, spent).await?;
+            *usage += response.usage;
+            if response.tool_calls.is_empty() {
+                return match response.content.trim() {
+                    "" => Err(Halt::Agent(
+                        "the model answered neither with text nor with a tool call".into(),
+                    )),
+                    text => Ok(text.to_owned()),
+                };
+            }
+            if spent {
+                return Err(Halt::Agent(format!(
+                    "the limit of {limit} tool calls for one task was reached"
+                )));
+            }
+            messages.push(ChatMessage {
+                role: MessageRole::Assistant,
+                content: response.content,
+                tool_calls: response.tool_calls.clone(),
+                tool_call_id: None,
+            });
+            for call in &response.tool_calls {
+                let told = if tools.calls.len() < limit {
+                    tools.call(call).await?
+                } else {
+                    format!(
+                        "not called: the limit of {limit} tool calls was reached; answer with what you have"
+                    )
+                };
+                messages.push(ChatMessage::tool(&call.id, told));
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        ctx: &Context<GraphState>,
+        messages: &[ChatMessage],
+        tools: &Toolbox<'_>,
+        without_tools: bool,
+    ) -> Result<ChatResponse, Halt> {
+        let request = ChatRequest {
+            role: Role::Agent,
+            thread: ctx.place().thread.to_string(),
+            agent: Some(self.name.clone()),
+            messages: messages.to_vec(),
+            tools: if without_tools { Vec::new() } else { tools.specs() },
+            format: None,
+        };
+        match RecordedModel::new(ctx, &self.parts.model).chat(&request, None).await {
+            Ok(response) => Ok(response),
+            Err(error) => match stop_or_failure(error) {
+                Ok(failure) => Err(Halt::Agent(failure.to_string())),
+                Err(stop) => Err(Halt::Node(stop)),
+            },
+        }
+    }
+
+    /// Builds the window: the task, upstream outputs, artifact keys, the last few messages.
+    fn opening(
+        &self,
+        ctx: &Context<GraphState>,
+        assignment: &Assignment,
+    ) -> Result<Vec<ChatMessage>, NodeError> {
+        let state = ctx.state();
+        let names: Vec<&str> = self.server.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let prompt = json!({
+            "agent": self.name,
+            "server": self.server.name,
+            "description": self.server.description,
+            "tools": names,
+            "task": assignment.task,
+            "context": window::context(state),
+            "artifacts": window::artifacts(state),
+            "recent_messages": window::recent(state),
+            "dependency_outputs": assignment.dependency_outputs,
+            "skills": [],
+        });
+        self.parts.prompts.messages("agent", prompt).map_err(window::prompt_failed)
+    }
+
+    fn report(
+        &self,
+        ctx: &Context<GraphState>,
+        assignment: Assignment,
+        work: Work,
+        tools: Toolbox<'_>,
+    ) -> GraphUpdate {
+        let turn = ctx.state().turn;
+        // Results of one step are appended in frontier order, so the number follows from the task's index.
+        let number = ctx.state().results_of_turn().count() + ctx.place().task as usize + 1;
+        let citations =
+            if work.error.is_none() { tools.citations(number, turn) } else { Vec::new() };
+        let uses = tools.calls.iter().map(|call| ToolUse {
+            tool: format!("{}.{}", self.server.name, call.tool),
+            arguments: call.arguments.clone(),
+            is_error: call.is_error,
+        });
+        let result = AgentResult {
+            id: assignment.id.clone(),
+            agent: self.name.clone(),
+            task: assignment.task,
+            status: if work.error.is_none() { ResultStatus::Success } else { ResultStatus::Failed },
+            output: work.output.clone(),
+            error: work.error.clone(),
+            reflection: work.reflection.to_owned(),
+            attempts: work.attempts,
+            tools: uses.collect(),
+            usage: work.usage,
+            turn,
+        };
+        let said = match work.error {
+            None => work.output,
+            Some(error) => format!("failed: {error}"),
+        };
+        let message = Message {
+            id: assignment.id,
+            role: "assistant".into(),
+            name: Some(self.name.clone()),
+            content: said,
+        };
+        GraphUpdate::new()
+            .results(vec![result])
+            .messages(vec![message])
+            .citations(citations)
+            .global_state(tools.artifacts)
+            .usage(work.usage)
+    }
+}

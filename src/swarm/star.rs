@@ -1,0 +1,78 @@
+//! The star itself: preprocess → supervisor ⇄ agents … → QA (S1.02).
+
+use std::sync::Arc;
+
+use super::node;
+use super::preprocess::Preprocess;
+use super::qa::Qa;
+use super::roster::{AgentResolver, Roster};
+use super::state::GraphState;
+use super::supervisor::Supervisor;
+use crate::graph::{BuildError, Graph, GraphBuilder};
+use crate::llm::{ChatModel, Prompts};
+use crate::mcp::ToolHost;
+
+/// Name of the graph, which threads keep and clients ask for.
+pub const GRAPH: &str = "swarm";
+
+/// Bounds of the star's work; a reached one leads to QA, not to an error.
+#[derive(Clone, Copy, Debug)]
+pub struct StarLimits {
+    /// Super-steps of one turn.
+    pub max_steps: u64,
+    /// Tokens of one turn.
+    pub max_tokens: Option<u64>,
+    /// Seconds of one turn, waiting for people included.
+    pub deadline_sec: Option<u64>,
+    /// Tool calls for one task.
+    pub max_tool_calls: u32,
+    /// Times a rejected output is sent back.
+    pub max_reflections: u32,
+    /// Bytes above which a tool result becomes an artifact.
+    pub result_bytes: usize,
+    /// Repeated routings without progress at which the breaker trips.
+    pub breaker_retries: u32,
+}
+
+/// What the star's nodes share.
+pub struct StarParts {
+    pub(super) model: Arc<dyn ChatModel>,
+    pub(super) tools: Arc<dyn ToolHost>,
+    pub(super) prompts: Arc<Prompts>,
+    pub(super) roster: Arc<Roster>,
+    pub(super) limits: StarLimits,
+}
+
+/// The star, assembled.
+pub struct Star {
+    pub graph: Arc<Graph<GraphState>>,
+    pub roster: Arc<Roster>,
+    /// Keeps alive what the graph's nodes share.
+    _parts: Arc<StarParts>,
+}
+
+impl Star {
+    /// Assembles the graph; agents appear in it as the roster is filled.
+    ///
+    /// # Errors
+    /// [`BuildError`] never happens with the fixed nodes; it is passed on all the same.
+    pub fn new(
+        model: Arc<dyn ChatModel>,
+        tools: Arc<dyn ToolHost>,
+        prompts: Arc<Prompts>,
+        limits: StarLimits,
+    ) -> Result<Self, BuildError> {
+        let roster = Arc::new(Roster::default());
+        let parts =
+            Arc::new(StarParts { model, tools, prompts, roster: Arc::clone(&roster), limits });
+        let graph = GraphBuilder::new(GRAPH)
+            .node(node::PREPROCESS, Arc::new(Preprocess))
+            .node(node::SUPERVISOR, Arc::new(Supervisor { parts: Arc::clone(&parts) }))
+            .node(node::QA, Arc::new(Qa { parts: Arc::clone(&parts) }))
+            .entry(node::PREPROCESS)
+            .edge(node::PREPROCESS, node::SUPERVISOR)
+            .resolver(Arc::new(AgentResolver { parts: Arc::downgrade(&parts) }))
+            .build()?;
+        Ok(Self { graph, roster, _parts: parts })
+    }
+}

@@ -1,0 +1,176 @@
+//! What the star knows: one struct, one reducer per field (S1.01).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Assignment;
+use crate::graph::{Dict, Log};
+use crate::llm::Usage;
+
+/// One message of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub id: String,
+    /// `user` or `assistant`.
+    pub role: String,
+    /// The agent that spoke; absent for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub content: String,
+}
+
+/// One task as it was handed out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Unique in the thread: turn, round, and the supervisor's own id.
+    pub id: String,
+    pub agent: String,
+    pub task: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    pub turn: u32,
+}
+
+/// How an agent's work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultStatus {
+    Success,
+    Failed,
+}
+
+/// One tool call of an agent, as told to others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    pub tool: String,
+    pub arguments: Value,
+    pub is_error: bool,
+}
+
+/// What an agent handed back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentResult {
+    /// The task's id.
+    pub id: String,
+    pub agent: String,
+    pub task: String,
+    pub status: ResultStatus,
+    /// The output; on failure, what there is of it.
+    pub output: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
+    pub reflection: String,
+    /// Rounds of work, each judged once.
+    pub attempts: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUse>,
+    pub usage: Usage,
+    pub turn: u32,
+}
+
+/// Where a statement comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Citation {
+    /// Number used in the answer, counted from 1 within the turn; that of the agent's result.
+    pub number: usize,
+    pub agent: String,
+    /// `server.tool`.
+    pub source: String,
+    pub arguments: Value,
+    pub turn: u32,
+}
+
+/// A large value on the blackboard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub source: String,
+    /// The first characters, shown to models in place of the whole.
+    pub preview: String,
+    /// Length of the whole, in bytes.
+    pub bytes: usize,
+    pub content: String,
+}
+
+/// What the caller wants of the routing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preferences {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefer: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disable: Vec<String>,
+}
+
+/// The circuit breaker's memory, and where a turn began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routing {
+    /// Agents of the previous decision, sorted.
+    pub last: Vec<String>,
+    /// Digest of the progress at the previous decision.
+    pub progress: String,
+    pub retry_count: u32,
+    /// Decisions taken in this turn.
+    pub round: u32,
+    /// Tasks handed out last, whose results are awaited.
+    pub dispatched: Vec<String>,
+    /// First step of the turn.
+    pub first_step: u64,
+    /// Time at which the turn began, in microseconds since the Unix epoch.
+    pub started_at: i64,
+    /// Tokens spent in the thread before the turn.
+    pub usage_before: Usage,
+}
+
+fn add_usage(current: &mut Usage, more: Usage) {
+    *current += more;
+}
+
+crate::graph_state! {
+    /// The state of the star; what is appended is never lost.
+    pub struct GraphState, update GraphUpdate, version 1 {
+        /// The user's present request.
+        input_request: String => overwrite,
+        /// Free key-values that came with it, and the temporal context.
+        request_context: BTreeMap<String, String> => overwrite,
+        preferences: Preferences => overwrite,
+        /// Number of the request in the thread, from 1.
+        turn: u32 => overwrite,
+        messages: Log<Message> => append,
+        tasks: Log<TaskRecord> => append,
+        results: Log<AgentResult> => append,
+        citations: Log<Citation> => append,
+        plan: Vec<String> => overwrite,
+        /// Where the supervisor sent the run last.
+        next_step: Vec<String> => overwrite,
+        /// The shared blackboard: artifacts by key.
+        global_state: Dict<Artifact> => merge,
+        /// Stages of the plan that have not started.
+        stages: Vec<Vec<Assignment>> => overwrite,
+        routing: Routing => overwrite,
+        /// What the supervisor is to know of its own mistakes and of agents that could not work.
+        errors: Vec<String> => overwrite,
+        /// Why the run went to QA, when it was not because the work was done.
+        finish_reason: Option<String> => overwrite,
+        answer: Option<String> => overwrite,
+        /// Tokens spent in the thread.
+        usage: Usage => with(add_usage),
+    }
+}
+
+impl GraphState {
+    /// Returns the results of the present turn, in the order in which they came.
+    pub fn results_of_turn(&self) -> impl Iterator<Item = &AgentResult> {
+        self.results.iter().filter(|result| result.turn == self.turn)
+    }
+
+    /// Returns the tokens spent since the present turn began.
+    pub fn usage_of_turn(&self) -> Usage {
+        let before = self.routing.usage_before;
+        Usage {
+            input_tokens: self.usage.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.usage.output_tokens.saturating_sub(before.output_tokens),
+        }
+    }
+}

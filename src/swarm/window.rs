@@ -1,0 +1,148 @@
+//! What each role gets to see of the state: windows, never the whole (S1.06).
+
+use serde::Serialize;
+
+use super::state::{GraphState, ResultStatus};
+use crate::graph::NodeError;
+use crate::llm;
+
+/// Messages that an agent sees.
+const AGENT_MESSAGES: usize = 5;
+
+/// Messages of the session that the supervisor sees.
+const SESSION_MESSAGES: usize = 20;
+
+/// Characters of an earlier output that the supervisor sees.
+const OUTPUT_CHARS: usize = 4_000;
+
+/// Artifacts that are listed.
+const ARTIFACTS: usize = 50;
+
+/// A context entry.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    key: String,
+    value: String,
+}
+
+/// A message as shown.
+#[derive(Debug, Serialize)]
+pub(super) struct Said {
+    role: String,
+    name: Option<String>,
+    content: String,
+}
+
+/// A result with the number under which it is cited.
+#[derive(Debug, Serialize)]
+pub(super) struct NumberedResult {
+    pub number: usize,
+    pub agent: String,
+    pub status: &'static str,
+    pub task: String,
+    pub output: String,
+}
+
+/// An artifact's key and beginning.
+#[derive(Debug, Serialize)]
+pub(super) struct Preview {
+    key: String,
+    preview: String,
+}
+
+/// Returns the request's context, with the caller's preferences.
+pub(super) fn context(state: &GraphState) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = state
+        .request_context
+        .iter()
+        .map(|(key, value)| Entry { key: key.clone(), value: value.clone() })
+        .collect();
+    if !state.preferences.prefer.is_empty() {
+        entries.push(Entry {
+            key: "preferred_agents".into(),
+            value: state.preferences.prefer.join(", "),
+        });
+    }
+    entries
+}
+
+/// Returns the session's messages before and in this turn, without what agents said in it.
+pub(super) fn history(state: &GraphState) -> Vec<Said> {
+    let own = format!("{}.", state.turn);
+    let request = format!("{own}user");
+    let shown = |message: &&super::Message| match message.id.starts_with(&own) {
+        true => {
+            message.id != request
+                && message.name.as_deref().is_none_or(|name| name == super::node::SUPERVISOR)
+        }
+        false => message.role == "user" || message.name.as_deref() == Some(super::node::QA),
+    };
+    last(state, SESSION_MESSAGES, shown)
+}
+
+/// Returns the last messages, whoever spoke.
+pub(super) fn recent(state: &GraphState) -> Vec<Said> {
+    last(state, AGENT_MESSAGES, |_| true)
+}
+
+fn last(state: &GraphState, count: usize, shown: impl Fn(&&super::Message) -> bool) -> Vec<Said> {
+    let total = state.messages.len();
+    let mut said: Vec<Said> = (0..total)
+        .rev()
+        .filter_map(|index| state.messages.get(index))
+        .filter(shown)
+        .take(count)
+        .map(|message| Said {
+            role: message.role.clone(),
+            name: message.name.clone(),
+            content: clip(&message.content, OUTPUT_CHARS),
+        })
+        .collect();
+    said.reverse();
+    said
+}
+
+/// Returns the turn's results, numbered as they are cited.
+pub(super) fn results(state: &GraphState) -> Vec<NumberedResult> {
+    state
+        .results_of_turn()
+        .enumerate()
+        .map(|(index, result)| NumberedResult {
+            number: index + 1,
+            agent: result.agent.clone(),
+            status: match result.status {
+                ResultStatus::Success => "success",
+                ResultStatus::Failed => "failed",
+            },
+            task: result.task.clone(),
+            output: match &result.error {
+                Some(error) if result.output.is_empty() => format!("failed: {error}"),
+                Some(error) => format!("failed: {error}\n{}", clip(&result.output, OUTPUT_CHARS)),
+                None => clip(&result.output, OUTPUT_CHARS),
+            },
+        })
+        .collect()
+}
+
+/// Returns keys and previews of the blackboard's artifacts.
+pub(super) fn artifacts(state: &GraphState) -> Vec<Preview> {
+    state
+        .global_state
+        .iter()
+        .take(ARTIFACTS)
+        .map(|(key, artifact)| Preview { key: key.clone(), preview: artifact.preview.clone() })
+        .collect()
+}
+
+/// Cuts a text after so many characters, and says so.
+pub(super) fn clip(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} characters in all)", &text[..end], text.chars().count()),
+    }
+}
+
+/// A template that cannot be rendered is a matter for the operator, so it fails the node.
+pub(super) fn prompt_failed(error: llm::Error) -> NodeError {
+    NodeError::failed("prompt", error.to_string())
+}

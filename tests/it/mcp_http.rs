@@ -1,0 +1,245 @@
+//! MCP servers over streamable HTTP, in this process on a free port.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use perihelion::mcp::{CallContext, Error, Pool, PoolOptions, ServersFile, ToolHost, ToolOutcome};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
+};
+use serde_json::{Map, Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// Serves a router on a free port until the test ends.
+async fn serve(router: Router) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (url, server)
+}
+
+fn pool(url: &str, more: &str) -> Pool {
+    let env = |name: &str| match name {
+        "SERVER_TOKEN" => Some("token-of-the-server".to_owned()),
+        "TENANT" => Some("tenant-seven".to_owned()),
+        _ => None,
+    };
+    let file = format!("[mcp_servers.web]\nurl = {url:?}\n{more}");
+    let file = ServersFile::parse("mcp-servers.toml".as_ref(), &file, &env).unwrap();
+    Pool::new(file, PoolOptions::default())
+}
+
+async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
+    pool.call("web", tool, Map::new(), CallContext::default()).await
+}
+
+/// An old server with sessions, which can be made to forget them.
+#[derive(Default)]
+struct Old {
+    sessions: AtomicUsize,
+    current: Mutex<Option<String>>,
+    calls: AtomicUsize,
+    headers: Mutex<HeaderMap>,
+    broken: AtomicBool,
+}
+
+impl Old {
+    fn router(self: &Arc<Self>) -> Router {
+        let refused = || async { StatusCode::METHOD_NOT_ALLOWED };
+        let bye = || async { StatusCode::NO_CONTENT };
+        let route = post(answer).get(refused).delete(bye);
+        Router::new().route("/mcp", route).with_state(self.clone())
+    }
+}
+
+async fn answer(State(old): State<Arc<Old>>, headers: HeaderMap, body: Bytes) -> Response {
+    *old.headers.lock().unwrap() = headers.clone();
+    if headers.get(header::AUTHORIZATION).is_none_or(|token| token != "Bearer token-of-the-server")
+    {
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")]).into_response();
+    }
+    let request: Value = serde_json::from_slice(&body).unwrap();
+    let id = &request["id"];
+    let result = |result: Value| Json(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    if request["method"] == "initialize" {
+        let session = format!("s{}", old.sessions.fetch_add(1, Ordering::SeqCst));
+        *old.current.lock().unwrap() = Some(session.clone());
+        let greeting = result(json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "old", "version": "0"}
+        }));
+        return ([("mcp-session-id", session)], greeting).into_response();
+    }
+    let session = headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
+    if session.is_none() {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    if session != old.current.lock().unwrap().as_deref() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    match request["method"].as_str().unwrap() {
+        "tools/list" => {
+            let tool = json!({"name": "count", "inputSchema": {"type": "object"}});
+            result(json!({"tools": [tool]})).into_response()
+        }
+        "tools/call" if old.broken.load(Ordering::SeqCst) => {
+            StatusCode::BAD_GATEWAY.into_response()
+        }
+        "tools/call" => {
+            let count = old.calls.fetch_add(1, Ordering::SeqCst) + 1;
+            let text = json!({"type": "text", "text": count.to_string()});
+            result(json!({"content": [text]})).into_response()
+        }
+        _ => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+const TOKEN: &str = "bearer_token_env_var = \"SERVER_TOKEN\"\n";
+
+#[tokio::test]
+async fn the_bearer_token_and_the_headers_reach_the_server() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    let headers =
+        "http_headers = { X-Plain = \"yes\" }\nenv_http_headers = { X-Tenant = \"TENANT\" }";
+    let pool = pool(&url, &format!("{TOKEN}{headers}"));
+    let info = pool.scan().await.remove(0).outcome.unwrap();
+    assert_eq!(info.protocol_version, "2025-06-18");
+    assert_eq!(call(&pool, "count").await.unwrap().text, "1");
+    let seen = old.headers.lock().unwrap().clone();
+    assert_eq!(
+        (&seen["x-plain"], &seen["x-tenant"]),
+        (&"yes".parse().unwrap(), &"tenant-seven".parse().unwrap())
+    );
+    pool.close().await;
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_token_is_reported_with_the_way_out() {
+    let (url, server) = serve(Arc::new(Old::default()).router()).await;
+    let pool = pool(&url, "");
+    let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();
+    assert!(error.ends_with("give it a token with bearer_token_env_var"), "{error}");
+    pool.close().await;
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_forgot_is_made_anew_and_the_call_runs_once() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    let pool = pool(&url, TOKEN);
+    assert_eq!(call(&pool, "count").await.unwrap().text, "1");
+    *old.current.lock().unwrap() = None;
+    assert_eq!(call(&pool, "count").await.unwrap().text, "2");
+    assert_eq!(old.sessions.load(Ordering::SeqCst), 2);
+    pool.close().await;
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_gateway_error_leaves_the_outcome_of_the_call_unknown() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    let pool = pool(&url, TOKEN);
+    assert_eq!(call(&pool, "count").await.unwrap().text, "1");
+    old.broken.store(true, Ordering::SeqCst);
+    let error = call(&pool, "count").await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("502")), "{error}");
+    pool.close().await;
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_dead_server_is_reported_and_its_calls_are_not_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp?key=in-the-address", listener.local_addr().unwrap());
+    drop(listener);
+    let pool = pool(&url, "");
+    let error = pool.scan().await.remove(0).outcome.unwrap_err();
+    assert!(matches!(error, Error::Start { .. }));
+    assert!(!error.to_string().contains("in-the-address"), "{error}");
+    let error = call(&pool, "count").await.unwrap_err();
+    assert!(matches!(error, Error::NotSent { .. }), "{error}");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_between_calls_leaves_the_next_one_not_sent() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    let pool = pool(&url, TOKEN);
+    assert_eq!(call(&pool, "count").await.unwrap().text, "1");
+    server.abort();
+    let _ = server.await;
+    let error = call(&pool, "count").await.unwrap_err();
+    assert!(matches!(error, Error::NotSent { .. }), "{error}");
+    pool.close().await;
+}
+
+/// A server of the current protocol.
+#[derive(Clone)]
+struct Modern;
+
+impl ServerHandler for Modern {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let schema = json!({"type": "object"}).as_object().cloned().unwrap();
+        Ok(ListToolsResult::with_all_items(vec![Tool::new("greet", "Greets.", schema)]))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let key = context.meta.get("dev.perihelion/idempotency-key").cloned();
+        let text = format!("{} with {}", request.name, key.unwrap_or_default());
+        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_current_protocol_is_discovered_and_called_without_a_session() {
+    let service = StreamableHttpService::new(
+        || Ok(Modern),
+        Arc::new(LocalSessionManager::default()),
+        StreamableHttpServerConfig::default(),
+    );
+    let (url, server) = serve(Router::new().nest_service("/mcp", service)).await;
+    let pool = pool(&url, "");
+    let info = pool.scan().await.remove(0).outcome.unwrap();
+    assert_eq!(info.protocol_version, "2026-07-28");
+    assert_eq!(info.tools[0].description, "Greets.");
+    let context = CallContext { idempotency_key: "key-1".into(), traceparent: None };
+    let outcome = pool.call("web", "greet", Map::new(), context).await.unwrap();
+    assert_eq!(outcome.text, "greet with \"key-1\"");
+    pool.close().await;
+    server.abort();
+}

@@ -1,0 +1,171 @@
+//! What operators write into the servers file, and what they are told about it.
+
+use perihelion::mcp::{ApprovalMode, Effect, ServersFile, Transport};
+
+fn parse(text: &str) -> Result<ServersFile, String> {
+    let env = |name: &str| match name {
+        "DATA" => Some("/srv/data".to_owned()),
+        "TOKEN" => Some("s3cret-token".to_owned()),
+        "PATH" => Some("/usr/bin".to_owned()),
+        _ => None,
+    };
+    ServersFile::parse("mcp-servers.toml".as_ref(), text, &env).map_err(|error| error.to_string())
+}
+
+fn refusal(text: &str) -> String {
+    parse(text).map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn a_table_written_for_codex_is_understood_unchanged() {
+    let file = parse(
+        r#"
+        [mcp_servers.docs]
+        command = "npx"
+        args = ["-y", "@example/docs"]
+        env = { MODE = "fast" }
+        env_vars = ["TOKEN", "NOT_SET"]
+        cwd = "/tmp"
+        startup_timeout_sec = 10.5
+        tool_timeout_sec = 30
+        enabled = true
+        required = true
+        enabled_tools = ["search", "open"]
+        disabled_tools = ["open"]
+        supports_parallel_tool_calls = false
+        default_tools_approval_mode = "prompt"
+        [mcp_servers.docs.tools.search]
+        approval_mode = "approve"
+
+        [mcp_servers.cloud]
+        url = "https://example.org/mcp"
+        bearer_token_env_var = "TOKEN"
+        http_headers = { X-Region = "eu" }
+        env_http_headers = { X-Data = "DATA", X-None = "NOT_SET" }
+        scopes = ["read"]
+        oauth = { client_id = "me" }
+        "#,
+    )
+    .unwrap();
+    let docs = file.get("docs").unwrap();
+    let Transport::Stdio { command, args, env, cwd } = &docs.transport else { panic!() };
+    assert_eq!((&**command, args.len(), cwd.as_deref()), ("npx", 2, Some("/tmp")));
+    let variables: Vec<_> = env.keys().map(String::as_str).collect();
+    assert_eq!(variables, ["MODE", "PATH", "TOKEN"]);
+    assert_eq!((docs.startup_timeout.as_secs_f64(), docs.max_concurrency), (10.5, 1));
+    assert!(docs.required && docs.tools.refusal("open").is_some());
+    assert!(docs.tools.refusal("search").is_none() && docs.tools.refusal("other").is_some());
+    assert!(!docs.tools.needs_approval("search") && docs.tools.needs_approval("other"));
+    assert_eq!(docs.tools.default_approval, ApprovalMode::Prompt);
+    let Transport::Http { bearer_token, headers, .. } = &file.get("cloud").unwrap().transport
+    else {
+        panic!()
+    };
+    assert_eq!((bearer_token.as_deref(), headers.len()), (Some("s3cret-token"), 2));
+    assert_eq!(file.warnings.len(), 2);
+    assert!(file.warnings[0].ends_with("mcp_servers.cloud.oauth"), "{:?}", file.warnings);
+}
+
+#[test]
+fn servers_keep_the_order_in_which_they_are_written() {
+    let names = ["zeta", "alpha", "mid"];
+    let text = names.map(|name| format!("[mcp_servers.{name}]\ncommand = \"x\"\n")).concat();
+    let file = parse(&text).unwrap();
+    let read: Vec<_> = file.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(read, names);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_place_and_the_nearest_key() {
+    let error = refusal("[mcp_servers.a]\ncommand = \"x\"\ntool_timeout_secs = 3\n");
+    assert!(
+        error.starts_with("mcp-servers.toml:3:1: unknown field `tool_timeout_secs`"),
+        "{error}"
+    );
+    assert!(error.ends_with("did you mean `tool_timeout_sec`?"), "{error}");
+    let error =
+        refusal("[mcp_servers.a]\ncommand = \"x\"\n[mcp_servers.a.tools.t]\nefect = \"write\"\n");
+    assert!(error.contains(":4:1:") && error.ends_with("did you mean `effect`?"), "{error}");
+    let error = refusal("[mcp_servers.a]\ncommand = \"x\"\ndefault_tools_effect = \"readonly\"\n");
+    assert!(error.contains(":3:") && error.ends_with("did you mean `read_only`?"), "{error}");
+    assert!(refusal("[mcp_server.a]\ncommand = \"x\"").ends_with("did you mean `mcp_servers`?"));
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_named_with_server_and_key() {
+    let error = refusal("[mcp_servers.a]\ncommand = \"x\"\nenv = { KEY = \"${NOT_SET}\" }");
+    assert!(error.starts_with("mcp-servers.toml: mcp_servers.a.env.KEY: "), "{error}");
+    assert!(error.ends_with("is not set: NOT_SET"), "{error}");
+    let error = refusal("[mcp_servers.a]\nurl = \"http://h/\"\nbearer_token_env_var = \"NOT_SET\"");
+    assert!(error.ends_with("is not set: NOT_SET"), "{error}");
+    // Of a disabled server nothing is demanded.
+    assert!(
+        parse("[mcp_servers.a]\nenabled = false\nargs = [\"${NOT_SET}\"]\ncommand = \"x\"").is_ok()
+    );
+}
+
+#[test]
+fn variables_are_expanded_in_command_arguments_directory_and_address() {
+    let file = parse(
+        "[mcp_servers.a]\ncommand = \"${DATA}/run\"\nargs = [\"${DATA}\", \"${NO:-b}\"]\ncwd = \"${DATA}\"\n\
+         [mcp_servers.b]\nurl = \"http://${HOST:-localhost}:1/mcp\"",
+    )
+    .unwrap();
+    let Transport::Stdio { command, args, cwd, .. } = &file.servers[0].transport else { panic!() };
+    assert_eq!(command, "/srv/data/run");
+    assert_eq!((args.join(" "), cwd.as_deref()), ("/srv/data b".into(), Some("/srv/data")));
+    let Transport::Http { url, .. } = &file.servers[1].transport else { panic!() };
+    assert_eq!(url, "http://localhost:1/mcp");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_by_name() {
+    let cases = [
+        ("[mcp_servers.a]\n", "give a `command` to start"),
+        ("[mcp_servers.a]\ncommand = \"x\"\nurl = \"http://h/\"", "not both"),
+        ("[mcp_servers.\"a b\"]\ncommand = \"x\"", "for a server's name"),
+        (
+            "[mcp_servers.a]\ncommand = \"x\"\ntool_timeout_sec = 0",
+            "tool_timeout_sec: expected seconds",
+        ),
+        ("[mcp_servers.a]\ncommand = \"x\"\ntool_timeout_sec = nan", "expected seconds"),
+        (
+            "[mcp_servers.a]\ncommand = \"x\"\nmax_concurrency = 0",
+            "max_concurrency: expected a number",
+        ),
+        (
+            "[mcp_servers.a]\ncommand = \"x\"\nhttp_headers = { A = \"b\" }",
+            "only a server with `url`",
+        ),
+        ("[mcp_servers.a]\nurl = \"http://h/\"\nargs = [\"b\"]", "only a server with `command`"),
+        ("[mcp_servers.a]\nurl = \"ftp://h/\"", "expected http or https, found: ftp"),
+        ("[mcp_servers.a]\nurl = \"nonsense\"", "url: not a URL"),
+        ("[mcp_servers.a]\nurl = \"http://h/\"\nhttp_headers = { \"a b\" = \"c\" }", "HTTP header"),
+        ("[mcp_servers.a]\ncommand = \" \"", "the command is empty"),
+    ];
+    for (text, expected) in cases {
+        let error = refusal(text);
+        assert!(error.contains(expected), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn no_secret_is_shown_when_a_configuration_is_printed() {
+    let file = parse(
+        "[mcp_servers.a]\ncommand = \"x\"\nenv = { T = \"${TOKEN}\" }\n\
+         [mcp_servers.b]\nurl = \"http://h/\"\nbearer_token_env_var = \"TOKEN\"",
+    );
+    assert!(!format!("{file:?}").contains("s3cret"), "{file:?}");
+}
+
+#[test]
+fn the_file_that_comes_with_the_program_is_valid_and_reads_only() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp-servers.toml");
+    let file = ServersFile::load(path.as_ref(), &|name| std::env::var(name).ok()).unwrap();
+    assert!(file.warnings.is_empty());
+    for server in &file.servers {
+        assert_eq!(server.tools.default_effect, Effect::ReadOnly, "{}", server.name);
+        let Transport::Stdio { command, .. } = &server.transport else { panic!("{}", server.name) };
+        assert_eq!(command, "perihelion");
+    }
+}

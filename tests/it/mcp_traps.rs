@@ -1,0 +1,483 @@
+//! Every trap that an MCP server over stdio can lay, laid by the hostile fixture.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use perihelion::mcp::{
+    CallContext, Error, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost, ToolOutcome,
+};
+use serde_json::{Map, Value, json};
+
+/// Finds the fixture, which cargo builds as an example beside the tests.
+fn hostile() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(2).unwrap().join("examples/hostile_mcp_server");
+    assert!(path.exists(), "build it with `cargo build --examples`: {}", path.display());
+    path
+}
+
+fn pool_of(file: &str) -> Pool {
+    let env = |name: &str| match name {
+        "OPENAI_API_KEY" => Some("sk-of-the-operator".to_owned()),
+        "SERVER_TOKEN" => Some("token-of-the-server".to_owned()),
+        _ => std::env::var(name).ok(),
+    };
+    let file = ServersFile::parse("mcp-servers.toml".as_ref(), file, &env).unwrap();
+    let patience = Duration::from_millis(300);
+    Pool::new(file, PoolOptions { patience, ..PoolOptions::default() })
+}
+
+/// Writes a table that starts the fixture in a mode; `more` are further lines of it.
+fn table(name: &str, mode: &str, more: &str) -> String {
+    let program = hostile();
+    format!("[mcp_servers.{name}]\ncommand = {program:?}\nargs = [{mode:?}]\n{more}\n")
+}
+
+fn pool(mode: &str, more: &str) -> Pool {
+    pool_of(&table("x", mode, more))
+}
+
+async fn scan(pool: &Pool) -> Result<ServerInfo, Error> {
+    let mut statuses = pool.scan().await;
+    assert_eq!(statuses.len(), 1);
+    statuses.remove(0).outcome
+}
+
+async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
+    pool.call("x", tool, Map::new(), CallContext::default()).await
+}
+
+/// Lists the living processes that carry a mark in their environment.
+fn marked(mark: &str) -> BTreeSet<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == format!("MARK={mark}").as_bytes())
+    })
+    .collect()
+}
+
+fn new_mark() -> (String, String) {
+    let mark = uuid::Uuid::new_v4().to_string();
+    let line = format!("env = {{ MARK = {mark:?} }}");
+    (mark, line)
+}
+
+/// Waits until the kernel has taken away every process that was killed.
+async fn assert_none_left(mark: &str) {
+    let started = perihelion::clock::monotonic();
+    while !marked(mark).is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(10), "left behind: {:?}", marked(mark));
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_scanned_server_tells_its_tools_and_who_it_is() {
+    let pool = pool(
+        "plain",
+        "tools.lie.effect = \"read_only\"\ntools.fail.approval_mode = \"prompt\"\n\
+         repeatable = [\"echo\"]\ndisabled_tools = [\"hang\"]\ntools.gone.effect = \"write\"",
+    );
+    let info = scan(&pool).await.unwrap();
+    assert_eq!(info.description, "Does what it should not.");
+    assert_eq!((&*info.server_version, &*info.protocol_version), ("hostile 1.2.3", "2025-11-25"));
+    let tool = |name: &str| info.tools.iter().find(|tool| tool.name == name).unwrap();
+    assert!(tool("lie").repeatable && tool("echo").repeatable && !tool("fail").repeatable);
+    assert!(tool("fail").needs_approval && !tool("echo").needs_approval);
+    assert_eq!(tool("lie").title.as_deref(), Some("Liar"));
+    assert_eq!(tool("lie").annotations.read_only, Some(true));
+    let rejected: Vec<_> = info.rejected_tools.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(rejected, ["hang", "gone"]);
+    let error = call(&pool, "hang").await.unwrap_err();
+    assert_eq!(error, Error::UnknownTool { server: "x".into(), tool: "hang".into() });
+    pool.close().await;
+}
+
+/// X2: the same key on every attempt of a call.
+#[tokio::test]
+async fn a_call_carries_its_arguments_its_idempotency_key_and_the_trace() {
+    let pool = pool("plain", "");
+    let arguments = json!({"path": "/tmp/ü"}).as_object().cloned().unwrap();
+    let context = CallContext {
+        idempotency_key: "key-1".into(),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01".into()),
+    };
+    let outcome = pool.call("x", "echo", arguments, context.clone()).await.unwrap();
+    let seen: Value = serde_json::from_str(&outcome.text).unwrap();
+    assert_eq!(seen["arguments"], json!({"path": "/tmp/ü"}));
+    assert_eq!(seen["meta"]["dev.perihelion/idempotency-key"], "key-1");
+    assert_eq!(seen["meta"]["traceparent"], context.traceparent.unwrap());
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_killed_mid_call_leaves_the_outcome_unknown_and_is_started_again_for_the_next_call()
+ {
+    let pool = pool("plain", "");
+    let error = call(&pool, "die").await.unwrap_err();
+    let Error::Unknown { reason, .. } = &error else { panic!("{error}") };
+    assert!(reason.contains("exited with code 9"), "{reason}");
+    assert!(reason.contains("I was not made for this"), "{reason}");
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_over_the_line_limit_ends_as_unknown_and_the_server_stays_usable() {
+    let pool = pool("plain", "tool_timeout_sec = 1.5");
+    let error = call(&pool, "overlong-line").await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("1.5 s")), "{error}");
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_result_over_the_limit_becomes_an_error_that_says_so() {
+    let pool = pool("plain", "max_result_bytes = 50_000");
+    let outcome = call(&pool, "large").await.unwrap();
+    assert!(outcome.is_error && outcome.text.contains("at most 50000"), "{}", outcome.text);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_repeats_ends_the_list_with_what_was_listed() {
+    let pool = pool("repeats-the-cursor", "");
+    let info = scan(&pool).await.unwrap();
+    assert!(info.tools.iter().any(|tool| tool.name == "echo"));
+    assert!(info.rejected_tools.iter().any(|(_, reason)| reason.contains("repeated a cursor")));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_list_without_end_is_given_up() {
+    let pool = pool("never-ends-the-list", "");
+    let error = scan(&pool).await.unwrap_err().to_string();
+    assert!(error.ends_with("does not end after this many pages: 100"), "{error}");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn malformed_tools_are_reported_and_the_others_kept() {
+    let pool = pool("lists-nonsense", "");
+    let info = scan(&pool).await.unwrap();
+    assert!(info.tools.iter().any(|tool| tool.name == "lie"));
+    let rejected: Vec<_> =
+        info.rejected_tools.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    assert_eq!(rejected.len(), 6, "{rejected:?}");
+    assert!(rejected[0].starts_with("shapeless: its inputSchema is not an object"), "{rejected:?}");
+    assert!(rejected[2].starts_with("unschematic: its inputSchema is not a JSON Schema"));
+    assert!(rejected[4].starts_with("echo: listed twice"), "{rejected:?}");
+    assert!(rejected[5].starts_with("long: its definition is longer"), "{rejected:?}");
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn an_unknown_content_block_costs_only_itself() {
+    let pool = pool("plain", "");
+    let outcome = call(&pool, "odd-content").await.unwrap();
+    assert!(!outcome.is_error);
+    assert_eq!(
+        outcome.text,
+        "before\n[content of a kind not known here, left out: hologram]\nafter"
+    );
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_initialize_is_given_up_and_stops_no_other() {
+    let file = table("mute", "never-initializes", "startup_timeout_sec = 0.6")
+        + &table("good", "plain", "")
+        + &table("off", "plain", "enabled = false");
+    let pool = pool_of(&file);
+    let statuses = pool.scan().await;
+    let names: Vec<_> = statuses.iter().map(|status| status.name.as_str()).collect();
+    assert_eq!(names, ["mute", "good"]);
+    let error = statuses[0].outcome.as_ref().unwrap_err();
+    assert!(matches!(error, Error::Start { reason, .. } if reason.contains("0.6 s")), "{error}");
+    assert!(statuses[1].outcome.is_ok());
+    let error = pool.call("mute", "echo", Map::new(), CallContext::default()).await.unwrap_err();
+    assert!(matches!(&error, Error::NotSent { .. }), "{error}");
+    let error = pool.call("off", "echo", Map::new(), CallContext::default()).await.unwrap_err();
+    assert_eq!(error, Error::UnknownServer("off".into()));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_discover_is_greeted_the_old_way() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let line = format!("startup_timeout_sec = 3\nenv = {{ START_LOG = {:?} }}", log.path());
+    let pool = pool("ignores-discover", &line);
+    let starts = || std::fs::read_to_string(log.path()).unwrap().lines().count();
+    assert_eq!(scan(&pool).await.unwrap().protocol_version, "2025-11-25");
+    assert_eq!(starts(), 2);
+    // The era is remembered: after a death the server is not asked to discover again.
+    assert!(matches!(call(&pool, "die").await, Err(Error::Unknown { .. })));
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    assert_eq!(starts(), 3);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_does_not_block_the_server() {
+    let pool = pool("floods-stderr", "");
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn noise_on_stdout_is_passed_over() {
+    let pool = pool("talks", "");
+    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_at_start_is_reported_with_its_last_words_but_not_its_secrets() {
+    let pool = pool("dies-at-start", "env = { API_TOKEN = \"${SERVER_TOKEN}\" }");
+    let error = scan(&pool).await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot start the MCP server x: "), "{error}");
+    assert!(error.contains("it exited with code 3"), "{error}");
+    assert!(error.contains("cannot reach the database with [redacted]"), "{error}");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_named() {
+    let pool = pool_of("[mcp_servers.x]\ncommand = \"no-such-program-here\"");
+    let error = scan(&pool).await.unwrap_err().to_string();
+    assert!(error.contains("cannot run no-such-program-here"), "{error}");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn structured_content_that_breaks_its_schema_becomes_an_error_that_says_so() {
+    let pool = pool("plain", "");
+    let outcome = call(&pool, "lie").await.unwrap();
+    assert!(outcome.is_error && outcome.structured.is_none());
+    assert!(outcome.text.contains("breaks the tool's own output schema"), "{}", outcome.text);
+    assert!(outcome.text.contains("at /sum"), "{}", outcome.text);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_sees_the_variables_it_was_given_and_none_of_the_operators_secrets() {
+    let pool = pool(
+        "plain",
+        "env = { LEVEL = \"${NO_SUCH_LEVEL:-quiet}\" }\nenv_vars = [\"SERVER_TOKEN\", \"NOT_SET\"]",
+    );
+    let outcome = call(&pool, "environment").await.unwrap();
+    let names: BTreeSet<_> =
+        outcome.text.lines().filter_map(|line| line.split('=').next()).collect();
+    assert!(names.contains("PATH") && names.contains("SERVER_TOKEN"), "{names:?}");
+    assert!(outcome.text.contains("LEVEL=quiet"));
+    assert!(
+        !names.contains("OPENAI_API_KEY") && !names.contains("CARGO_MANIFEST_DIR"),
+        "{names:?}"
+    );
+    // What it was given to know does not come back into prompts and stores.
+    assert!(outcome.text.contains("SERVER_TOKEN=[redacted]"));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_ends_as_unknown_and_the_server_is_told_to_stop() {
+    let pool = pool("plain", "tool_timeout_sec = 0.3");
+    let error = call(&pool, "hang").await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("0.3 s")), "{error}");
+    assert_cancelled(&pool, 1).await;
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_caller_goes_away_is_cancelled_at_the_server() {
+    let pool = pool("plain", "");
+    scan(&pool).await.unwrap();
+    let hanging = call(&pool, "hang");
+    assert!(tokio::time::timeout(Duration::from_millis(300), hanging).await.is_err());
+    assert_cancelled(&pool, 1).await;
+    pool.close().await;
+}
+
+/// Asks until the server has heard of the cancellation, which travels beside the calls.
+async fn assert_cancelled(pool: &Pool, times: usize) {
+    let started = perihelion::clock::monotonic();
+    while call(pool, "cancellations").await.unwrap().text != times.to_string() {
+        assert!(started.elapsed() < Duration::from_secs(10), "the server heard of no cancellation");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_reading_cannot_hold_a_call() {
+    let pool = pool("goes-deaf", "tool_timeout_sec = 0.3");
+    let arguments = json!({"text": "x".repeat(1_000_000)}).as_object().cloned().unwrap();
+    let error = pool.call("x", "echo", arguments, CallContext::default()).await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { .. }), "{error}");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn progress_keeps_a_long_call_alive_but_not_beyond_its_total_limit() {
+    let lively = pool("plain", "tool_timeout_sec = 0.8\ntool_total_timeout_sec = 60");
+    assert_eq!(call(&lively, "progress").await.unwrap().text, "arrived");
+    lively.close().await;
+    let strict = pool("plain", "tool_timeout_sec = 0.5\ntool_total_timeout_sec = 0.6");
+    let error = call(&strict, "progress").await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { .. }), "{error}");
+    strict.close().await;
+}
+
+#[tokio::test]
+async fn an_error_of_the_tool_is_data_and_a_refusal_is_an_error() {
+    let pool = pool("plain", "");
+    let failed = call(&pool, "fail").await.unwrap();
+    assert_eq!((failed.is_error, &*failed.text), (true, "no such row"));
+    let broken = call(&pool, "break").await.unwrap();
+    assert!(broken.is_error && broken.text.ends_with("division by zero"), "{}", broken.text);
+    let error = call(&pool, "reject").await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Refused { reason, .. } if reason.contains("missing argument: path"))
+    );
+    let mumbled = call(&pool, "mumble").await.unwrap();
+    assert!(mumbled.is_error, "{}", mumbled.text);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_asks_back_is_an_error_and_one_that_starts_a_task_is_unknown() {
+    let pool = pool("plain", "");
+    let asked = call(&pool, "ask").await.unwrap();
+    assert!(asked.is_error && asked.text.contains("asked for input"), "{}", asked.text);
+    let error = call(&pool, "task").await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("task")), "{error}");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
+    let (mark, line) = new_mark();
+    let program = hostile();
+    let script = format!("trap '' TERM; exec {} ignores-the-end", program.display());
+    let pool = pool_of(&format!(
+        "[mcp_servers.x]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n{line}\n"
+    ));
+    scan(&pool).await.unwrap();
+    assert_eq!(marked(&mark).len(), 1);
+    pool.close().await;
+    assert_none_left(&mark).await;
+}
+
+#[tokio::test]
+async fn after_close_no_process_is_left_not_even_a_grandchild_that_left_the_group() {
+    let (mark, line) = new_mark();
+    let file = table("x", "plain", &line) + &table("y", "ignores-the-end", &line);
+    let pool = pool_of(&file);
+    pool.scan().await;
+    call(&pool, "leave-a-child").await.unwrap();
+    call(&pool, "leave-a-stray").await.unwrap();
+    assert_eq!(marked(&mark).len(), 4);
+    pool.close().await;
+    assert_none_left(&mark).await;
+    let error = call(&pool, "echo").await.unwrap_err();
+    assert!(matches!(&error, Error::NotSent { .. }), "{error}");
+    assert!(marked(&mark).is_empty(), "a closed pool starts nothing");
+}
+
+#[tokio::test]
+async fn a_pool_that_is_only_dropped_leaves_no_process_either() {
+    let (mark, line) = new_mark();
+    let pool = pool("ignores-the-end", &line);
+    call(&pool, "leave-a-child").await.unwrap();
+    call(&pool, "leave-a-stray").await.unwrap();
+    assert_eq!(marked(&mark).len(), 3);
+    drop(pool);
+    assert_none_left(&mark).await;
+}
+
+#[tokio::test]
+async fn a_grandchild_of_a_server_that_died_is_ended_with_it() {
+    let (mark, line) = new_mark();
+    let pool = pool("plain", &line);
+    let error = call(&pool, "die-leaving-a-child").await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { .. }), "{error}");
+    assert_none_left(&mark).await;
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_abandoned_leaves_no_process() {
+    let (mark, line) = new_mark();
+    let pool = pool("never-initializes", &line);
+    let started = async {
+        while marked(&mark).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = pool.scan() => panic!("the server answered"),
+        () = started => {}
+    }
+    assert_none_left(&mark).await;
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn servers_are_started_side_by_side() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let line = format!("env = {{ START_LOG = {:?} }}", log.path());
+    let pool =
+        pool_of(&["a", "b", "c"].map(|name| table(name, "waits-for-company", &line)).concat());
+    for status in pool.scan().await {
+        assert!(status.outcome.is_ok(), "{}: {:?}", status.name, status.outcome);
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn the_command_perihelion_means_this_program_wherever_it_is() {
+    let text = "[mcp_servers.x]\ncommand = \"perihelion\"\nargs = [\"plain\"]\nrequired = true";
+    let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
+    let options = PoolOptions { executable: Some(hostile()), ..PoolOptions::default() };
+    let pool = Pool::new(file, options);
+    assert_eq!(scan(&pool).await.unwrap().server_version, "hostile 1.2.3");
+    assert!(pool.is_required("x") && !pool.is_required("y"));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_pool_can_be_closed_while_a_server_starts() {
+    let (mark, line) = new_mark();
+    let pool = pool("never-initializes", &line);
+    let close = async {
+        while marked(&mark).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        pool.close().await;
+    };
+    let (scanned, ()) = tokio::join!(scan(&pool), close);
+    let error = scanned.unwrap_err().to_string();
+    assert!(error.ends_with("the connections were closed"), "{error}");
+    assert_none_left(&mark).await;
+}
+
+/// X6: unchanged servers keep running over a reload.
+#[tokio::test]
+async fn a_reload_keeps_unchanged_servers_and_ends_those_that_are_gone() {
+    let (mark, line) = new_mark();
+    let kept = table("x", "plain", "");
+    let pool = pool_of(&(kept.clone() + &table("gone", "plain", &line)));
+    pool.scan().await;
+    let before = call(&pool, "pid").await.unwrap();
+    assert_eq!(marked(&mark).len(), 1);
+    let new = ServersFile::parse("f".as_ref(), &(kept + &table("new", "plain", "")), &|name| {
+        std::env::var(name).ok()
+    });
+    pool.reload(new.unwrap()).await;
+    assert_none_left(&mark).await;
+    assert_eq!(pool.names(), ["x", "new"]);
+    assert_eq!(call(&pool, "pid").await.unwrap(), before);
+    pool.close().await;
+}

@@ -1,0 +1,64 @@
+//! The scripted model itself.
+
+use perihelion::llm::scripted::{Reply, Rule, Script};
+use perihelion::llm::{ChatModel, Role};
+
+use super::{model_at, request, serve};
+
+#[tokio::test]
+async fn a_request_that_the_script_does_not_know_is_refused_by_name() {
+    let server = serve(Script::new()).await;
+    let model = model_at(server.url(), &[]);
+    let error = model.chat(&request(Role::Supervisor), None).await.unwrap_err().to_string();
+    assert!(error.contains("no reply for role `supervisor`, agent `-`, call 1"), "{error}");
+    assert!(error.ends_with("last message: Hello"), "{error}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_script_can_be_written_as_a_file() {
+    let toml = r#"
+        [[rules]]
+        role = "agent"
+        agent = "mcp_agent_files"
+        contains = ["Hello", "brief"]
+        after_tool_results = 0
+        [rules.reply]
+        tool_calls = [{ name = "read", arguments = { path = "a.txt" } }]
+
+        [[rules]]
+        reply = { content = { status = "FIXED" }, usage = { input_tokens = 1, output_tokens = 2 } }
+    "#;
+    let server = serve(Script::from_toml("demo.toml".as_ref(), toml).unwrap()).await;
+    let model = model_at(server.url(), &[]);
+    let mut asked = request(Role::Agent);
+    asked.agent = Some("mcp_agent_files".into());
+    assert_eq!(model.chat(&asked, None).await.unwrap().tool_calls[0].name, "read");
+    let answer = model.chat(&request(Role::Qa), None).await.unwrap();
+    assert_eq!(answer.content, r#"{"status":"FIXED"}"#);
+    server.stop().await;
+
+    let error =
+        Script::from_toml("demo.toml".as_ref(), "[[rules]]\nroles = \"qa\"\n").err().unwrap();
+    let text = error.to_string();
+    assert!(text.contains("demo.toml:2:1: unknown field `roles`"), "{text}");
+    assert!(text.contains("did you mean `role`?"), "{text}");
+}
+
+#[tokio::test]
+async fn a_responder_is_asked_before_the_rules_and_hanging_requests_end_with_the_server() {
+    let script = Script::new()
+        .respond_with(|request| (request.nth == 1).then(Reply::hang))
+        .rule(Rule::new(Reply::text("rules")));
+    let server = serve(script).await;
+    let model =
+        std::sync::Arc::new(model_at(server.url(), &[("PERIHELION_MODELS_MAX_RETRIES", "0")]));
+    let held = tokio::spawn({
+        let model = model.clone();
+        async move { model.chat(&request(Role::Agent), None).await }
+    });
+    server.wait_for_requests(1).await;
+    assert_eq!(model.chat(&request(Role::Agent), None).await.unwrap().content, "rules");
+    server.stop().await;
+    assert!(held.await.unwrap().is_err());
+}

@@ -1,0 +1,97 @@
+//! Streamed answers.
+
+use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedServer};
+use perihelion::llm::{ChatModel, ChatResponse, Error, Role, Usage};
+use serde_json::json;
+
+use super::{model_at, request, serve};
+
+async fn streamed(server: &ScriptedServer) -> (Vec<String>, Result<ChatResponse, Error>) {
+    let model = model_at(server.url(), &[("PERIHELION_MODELS_TIMEOUT_SEC", "5")]);
+    let mut pieces = Vec::new();
+    let answer = {
+        let mut sink = |piece: &str| pieces.push(piece.to_owned());
+        model.chat(&request(Role::Qa), Some(&mut sink)).await
+    };
+    (pieces, answer)
+}
+
+const LONG: &str =
+    "The orders of May were forty-two in all, and most of them came from one customer [1].";
+
+#[tokio::test]
+async fn a_streamed_answer_arrives_in_pieces_with_its_usage() {
+    let server = serve(Script::new().rule(Rule::new(Reply::text(LONG).usage(11, 22)))).await;
+    let (pieces, answer) = streamed(&server).await;
+    let answer = answer.unwrap();
+    assert!(pieces.len() > 2);
+    assert_eq!((pieces.concat().as_str(), answer.content.as_str()), (LONG, LONG));
+    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 22 });
+    assert_eq!(answer.finish_reason.as_deref(), Some("stop"));
+    let body = &server.requests()[0].body;
+    assert_eq!(
+        (&body["stream"], &body["stream_options"]["include_usage"]),
+        (&json!(true), &json!(true))
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_ignores_streaming_or_usage_still_answers() {
+    let mut whole = Reply::text(LONG);
+    whole.ignore_stream = true;
+    let server = serve(Script::new().rule(Rule::new(whole))).await;
+    let (pieces, answer) = streamed(&server).await;
+    assert_eq!((pieces.concat().as_str(), answer.unwrap().content.as_str()), (LONG, LONG));
+    server.stop().await;
+
+    let mut without = Reply::text(LONG);
+    without.without_usage = true;
+    let server = serve(Script::new().rule(Rule::new(without))).await;
+    let (_, answer) = streamed(&server).await;
+    assert_eq!(answer.unwrap().usage, Usage::default());
+    server.stop().await;
+
+    let script = Script::new()
+        .rule(Rule::new(Reply::status(400, "unknown field: stream_options")).times(1))
+        .rule(Rule::new(Reply::text(LONG)));
+    let server = serve(script).await;
+    let (_, answer) = streamed(&server).await;
+    assert_eq!(answer.unwrap().content, LONG);
+    assert!(server.requests()[1].body.get("stream_options").is_none());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_begun_again_only_while_nothing_was_handed_out() {
+    let mut broken = Reply::text(LONG);
+    broken.drop_connection = true;
+    let server = serve(Script::new().rule(Rule::new(broken))).await;
+    let (pieces, answer) = streamed(&server).await;
+    assert!(!pieces.is_empty() && LONG.starts_with(&pieces.concat()));
+    assert!(matches!(answer, Err(Error::Unreachable { .. })), "{answer:?}");
+    assert_eq!(server.requests().len(), 1);
+    server.stop().await;
+
+    let script = Script::new()
+        .rule(Rule::new(Reply::status(503, "busy")).times(1))
+        .rule(Rule::new(Reply::raw("data: [DONE]\n\n")).times(1))
+        .rule(Rule::new(Reply::text(LONG)));
+    let server = serve(script).await;
+    let (pieces, answer) = streamed(&server).await;
+    assert_eq!((pieces.concat().as_str(), answer.unwrap().content.as_str()), (LONG, LONG));
+    assert_eq!(server.requests().len(), 3);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_error_amid_a_stream_is_reported() {
+    let raw = "data: {\"choices\":[{\"delta\":{\"content\":\"Some\"}}]}\n\n\
+               data: {\"error\":{\"message\":\"upstream is gone\",\"code\":502}}\n\n";
+    let server = serve(Script::new().rule(Rule::new(Reply::raw(raw)))).await;
+    let (pieces, answer) = streamed(&server).await;
+    assert_eq!(pieces, ["Some"]);
+    let text = answer.unwrap_err().to_string();
+    assert!(text.ends_with("refused the request with status 502: upstream is gone"), "{text}");
+    server.stop().await;
+}
