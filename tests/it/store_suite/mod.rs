@@ -2,6 +2,7 @@
 //!
 //! Each theme is a file; each of its tests takes a [`stores::Fixture`] and runs on every store.
 
+mod broken_connections;
 mod commits;
 mod concurrency;
 mod dumps;
