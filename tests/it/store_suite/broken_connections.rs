@@ -243,7 +243,8 @@ async fn until_somebody_waits_for(holder: &mut PgConnection, watcher: &mut PgCon
         sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(holder).await.unwrap();
     let waits =
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))";
-    while !sqlx::query_scalar(waits).bind(holder).fetch_one(&mut *watcher).await.unwrap() {
+    while !sqlx::query_scalar::<_, bool>(waits).bind(holder).fetch_one(&mut *watcher).await.unwrap()
+    {
         tokio::task::yield_now().await;
     }
 }
