@@ -52,6 +52,8 @@ impl Error {
             Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
                 error,
                 checkpoint::Error::UnknownThread(_)
+                    | checkpoint::Error::ThreadExists(_)
+                    | checkpoint::Error::Import(_)
                     | checkpoint::Error::UnknownStep { .. }
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)

@@ -11,5 +11,6 @@ mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
+mod parallel_tasks;
 mod store_suite;
 mod support;
