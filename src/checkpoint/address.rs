@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Error, MemoryStore, PostgresStore, Store};
+use super::{Error, MemoryStore, PostgresStore, SqliteStore, Store};
 
 /// Opens the store an address names, migrating it when needed.
 ///
@@ -16,16 +16,14 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
     match scheme(url) {
         Some("memory") => Ok(Arc::new(MemoryStore::new())),
         Some("postgres" | "postgresql") => Ok(Arc::new(PostgresStore::open(url).await?)),
+        Some("sqlite") => Ok(Arc::new(SqliteStore::open(url).await?)),
         Some(other) => Err(Error::Unreachable {
             url: redact_url(url),
             reason: format!(
                 "unknown kind of database, use postgres://, sqlite: or memory: instead of: {other}"
             ),
         }),
-        None => Err(Error::Unreachable {
-            url: redact_url(url),
-            reason: "no database is named".to_owned(),
-        }),
+        None => Ok(Arc::new(SqliteStore::open(url).await?)),
     }
 }
 

@@ -8,6 +8,7 @@
 mod address;
 mod chain;
 mod decode;
+mod dump;
 mod encoded;
 mod error;
 mod limits;
@@ -15,11 +16,16 @@ mod memory;
 
 mod postgres;
 mod rows;
+<<<<<<< HEAD
 mod stand;
+=======
+mod sqlite;
+>>>>>>> stores
 mod store;
 
 pub use address::{open, redact_url};
 pub use chain::chain_hash;
+pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
 
@@ -30,5 +36,9 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+<<<<<<< HEAD
 pub use stand::{Standing, stand_up};
+=======
+pub use sqlite::SqliteStore;
+>>>>>>> stores
 pub use store::Store;

@@ -9,3 +9,4 @@ mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
+mod store_suite;

@@ -1,0 +1,48 @@
+//! One step, one statement.
+
+use super::{
+    super::{
+        Commit, Error,
+        limits::{big, moment},
+    },
+    file::{File, code},
+    refusal,
+};
+use crate::clock;
+
+const COMMIT: &str = "INSERT INTO step_commit (thread_id, seq, run, at, schema_version, codec,
+        kind, hash, frontier, delta, fence, status, clears_pending)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
+/// SQLITE_CONSTRAINT_TRIGGER: the view's trigger found another head or another fencing token.
+const STALE: &str = "1811";
+
+pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
+    let step = &commit.step;
+    let mut writer = file.writer().await?;
+    let connection = writer.connection()?;
+    let done = sqlx::query(COMMIT)
+        .bind(commit.thread.0)
+        .bind(big(step.seq))
+        .bind(step.run.0)
+        .bind(moment(clock::now()).timestamp_micros())
+        .bind(step.schema_version as i32)
+        .bind(step.delta.codec as i16)
+        .bind(step.kind.as_str())
+        .bind(&step.hash[..])
+        .bind(&step.frontier[..])
+        .bind(&step.delta.bytes[..])
+        .bind(big(commit.fence))
+        .bind(commit.status.as_str())
+        .bind(commit.clears_pending)
+        .execute(&mut *connection)
+        .await;
+    match done {
+        Ok(_) => Ok(()),
+        Err(error) if code(&error).as_deref() == Some(STALE) => {
+            let place = refusal::check(connection, commit.thread, commit.fence).await?;
+            Err(Error::Conflict { thread: commit.thread, seq: step.seq, head: place.head })
+        }
+        Err(error) => Err(file.refine(error)),
+    }
+}

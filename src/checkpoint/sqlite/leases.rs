@@ -1,0 +1,177 @@
+//! Who may write: claims, leases and the runs under them.
+
+use std::time::Duration;
+
+use sqlx::Connection;
+
+use super::{
+    super::{
+        Error, RunRow, RunStatus, ThreadInfo, ThreadStatus,
+        decode::{self, thread_columns},
+        limits::{big, micros, moment, text},
+    },
+    file::File,
+    refusal::check,
+    threads,
+};
+use crate::{
+    clock,
+    ids::{RunId, ThreadId},
+};
+
+const CLAIM: &str = concat!(
+    "UPDATE thread SET fence = fence + 1, owner = ?2, status = 'busy', error = NULL,
+        lease_until = ?4 + ?3, updated_at = ?4
+     WHERE id = ?1 AND (?5 OR lease_until IS NULL OR lease_until <= ?4)
+     RETURNING ",
+    thread_columns!()
+);
+
+/// Returns the time as stored; all processes of one file share one machine, and so its clock.
+pub(super) fn now() -> i64 {
+    moment(clock::now()).timestamp_micros()
+}
+
+pub(super) async fn claim(
+    file: &File,
+    thread: ThreadId,
+    owner: &str,
+    ttl: Duration,
+    force: bool,
+) -> Result<ThreadInfo, Error> {
+    let mut writer = file.writer().await?;
+    let connection = writer.connection()?;
+    // Every statement with RETURNING is read to its end: only then has it committed.
+    let rows = sqlx::query(CLAIM)
+        .bind(thread.0)
+        .bind(text(owner))
+        .bind(micros(ttl))
+        .bind(now())
+        .bind(force)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|e| file.refine(e))?;
+    if let Some(row) = rows.first() {
+        return Ok(decode::thread(row)?.info);
+    }
+    let info = threads::read(connection, thread).await?.info;
+    Err(Error::Busy {
+        thread,
+        owner: info.owner.unwrap_or_default(),
+        until: info.lease_until.unwrap_or(info.updated_at),
+    })
+}
+
+pub(super) async fn renew(
+    file: &File,
+    thread: ThreadId,
+    fence: u64,
+    ttl: Duration,
+) -> Result<(), Error> {
+    let mut writer = file.writer().await?;
+    let connection = writer.connection()?;
+    let done = sqlx::query("UPDATE thread SET lease_until = ?3 + ?4 WHERE id = ?1 AND fence = ?2")
+        .bind(thread.0)
+        .bind(big(fence))
+        .bind(now())
+        .bind(micros(ttl))
+        .execute(&mut *connection)
+        .await
+        .map_err(|e| file.refine(e))?;
+    if done.rows_affected() == 0 {
+        check(connection, thread, fence).await?;
+    }
+    Ok(())
+}
+
+const COUNT_RUN: &str = "UPDATE thread SET status = 'busy', updated_at = ?3, runs = runs +
+        NOT EXISTS (SELECT 1 FROM run WHERE thread_id = ?1 AND run.id = ?2)
+     WHERE id = ?1";
+
+const BEGIN_RUN: &str = "INSERT INTO run (thread_id, id, number, status, started_at)
+     SELECT id, ?2, runs, 'running', ?3 FROM thread WHERE id = ?1
+     ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL
+     RETURNING number";
+
+pub(super) async fn begin_run(
+    file: &File,
+    thread: ThreadId,
+    fence: u64,
+    run: RunId,
+) -> Result<u32, Error> {
+    let mut writer = file.writer().await?;
+    let refine = |e| file.refine(e);
+    let mut transaction =
+        writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
+    check(&mut transaction, thread, fence).await?;
+    let now = now();
+    sqlx::query(COUNT_RUN)
+        .bind(thread.0)
+        .bind(run.0)
+        .bind(now)
+        .execute(&mut *transaction)
+        .await
+        .map_err(refine)?;
+    let number: Vec<i64> = sqlx::query_scalar(BEGIN_RUN)
+        .bind(thread.0)
+        .bind(run.0)
+        .bind(now)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(refine)?;
+    transaction.commit().await.map_err(refine)?;
+    number.first().map(|number| *number as u32).ok_or(Error::UnknownThread(thread))
+}
+
+const RELEASE: &str = "UPDATE thread SET status = ?2, error = ?3, owner = NULL, lease_until = NULL,
+        updated_at = ?4
+     WHERE id = ?1";
+
+pub(super) async fn end_run(
+    file: &File,
+    thread: ThreadId,
+    fence: u64,
+    run: RunId,
+    statuses: (RunStatus, ThreadStatus),
+    error: Option<&str>,
+) -> Result<(), Error> {
+    let mut writer = file.writer().await?;
+    let refine = |e| file.refine(e);
+    let mut transaction =
+        writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
+    check(&mut transaction, thread, fence).await?;
+    let now = now();
+    sqlx::query(RELEASE)
+        .bind(thread.0)
+        .bind(statuses.1.as_str())
+        .bind(error.map(text))
+        .bind(now)
+        .execute(&mut *transaction)
+        .await
+        .map_err(refine)?;
+    sqlx::query("UPDATE run SET status = ?3, ended_at = ?4 WHERE thread_id = ?1 AND id = ?2")
+        .bind(thread.0)
+        .bind(run.0)
+        .bind(statuses.0.as_str())
+        .bind(now)
+        .execute(&mut *transaction)
+        .await
+        .map_err(refine)?;
+    transaction.commit().await.map_err(refine)
+}
+
+pub(super) async fn runs(file: &File, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+    let mut reader = file.reader().await?;
+    let rows = sqlx::query(
+        "SELECT id, number, status, started_at, ended_at FROM run
+         WHERE thread_id = ?1 ORDER BY number",
+    )
+    .bind(thread.0)
+    .fetch_all(&mut *reader)
+    .await;
+    let rows = reader.settle(rows)?;
+    if rows.is_empty() {
+        threads::info(file, thread).await?;
+    }
+    rows.iter().map(decode::run).collect()
+}

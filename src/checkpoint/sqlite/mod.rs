@@ -1,0 +1,211 @@
+//! Threads in one SQLite file, the default for one machine.
+//!
+//! Enter at [`SqliteStore`]; each file is one concern behind it. Invariant: one connection writes, every
+//! write is one transaction that checks the fencing token, and it is on disk when the call returns
+//! (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own between processes;
+//! SQLite's does, and a writer waits for it.
+
+mod commit;
+mod effects;
+mod file;
+mod history;
+mod leases;
+mod migrations;
+mod refusal;
+mod removal;
+mod threads;
+mod transfer;
+
+use std::{path::PathBuf, time::Duration};
+
+use async_trait::async_trait;
+
+use self::file::File;
+use super::{
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
+    ThreadInfo, ThreadStatus,
+};
+use crate::ids::{InterruptId, RunId, ThreadId};
+
+/// A store in one SQLite file, shared by the processes of one machine.
+pub struct SqliteStore {
+    file: File,
+}
+
+impl SqliteStore {
+    /// Opens a file, named as `sqlite:PATH` or as a bare path, and migrates it.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when the file cannot be opened or is not one of ours, [`Error::Newer`] when
+    /// a newer version migrated it.
+    pub async fn open(url_or_path: &str) -> Result<Self, Error> {
+        let path = path_of(url_or_path)?;
+        let file = File::open(&path).await?;
+        migrations::run(&file).await?;
+        Ok(Self { file })
+    }
+}
+
+/// Reads `sqlite:PATH` or `sqlite://PATH`; anything else is the path itself.
+fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
+    let wrong = |reason: &str| Error::Unreachable {
+        url: url_or_path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let path = match url_or_path.strip_prefix("sqlite:") {
+        Some(rest) => {
+            let rest = rest.strip_prefix("//").unwrap_or(rest);
+            match rest.split_once('?') {
+                None => rest,
+                // What other tools write to have the file made, as happens here anyway.
+                Some((path, "mode=rwc")) => path,
+                Some(_) => return Err(wrong("an SQLite address takes no parameters")),
+            }
+        }
+        None => url_or_path,
+    };
+    match path {
+        "" => Err(wrong("no file is named")),
+        ":memory:" => Err(wrong("for threads that need no file the address is memory:")),
+        path => Ok(PathBuf::from(path)),
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
+        threads::create(&self.file, &new, None).await
+    }
+
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        Ok(threads::info(&self.file, thread).await?.info)
+    }
+
+    async fn claim(
+        &self,
+        thread: ThreadId,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        leases::claim(&self.file, thread, owner, ttl, force).await
+    }
+
+    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
+        leases::renew(&self.file, thread, fence, ttl).await
+    }
+
+    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
+        leases::begin_run(&self.file, thread, fence, run).await
+    }
+
+    async fn end_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        run_status: RunStatus,
+        thread_status: ThreadStatus,
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        let statuses = (run_status, thread_status);
+        leases::end_run(&self.file, thread, fence, run, statuses, error).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+        commit::commit(&self.file, commit).await
+    }
+
+    async fn save_pending(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        row: &PendingRow,
+    ) -> Result<(), Error> {
+        effects::save_pending(&self.file, thread, fence, row).await
+    }
+
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+        history::load(&self.file, thread, at).await
+    }
+
+    async fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error> {
+        history::history(&self.file, thread, before, limit).await
+    }
+
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
+        history::put_snapshot(&self.file, thread, snapshot).await
+    }
+
+    async fn record_effect(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        effect: &EffectRow,
+    ) -> Result<(), Error> {
+        effects::record(&self.file, thread, fence, effect).await
+    }
+
+    async fn settle_effect(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        end: &EffectSettlement,
+    ) -> Result<(), Error> {
+        effects::settle(&self.file, thread, fence, end).await
+    }
+
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+        effects::effects(&self.file, thread, step).await
+    }
+
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        effects::open_interrupts(&self.file, thread).await
+    }
+
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+        effects::answer(&self.file, interrupt, answer).await
+    }
+
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        leases::runs(&self.file, thread).await
+    }
+
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        threads::create(&self.file, &new, Some((source, at))).await
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        threads::list(&self.file, filter).await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        removal::delete(&self.file, thread).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        removal::truncate(&self.file, thread, seq).await
+    }
+
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        transfer::export(&self.file, thread).await
+    }
+
+    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+        transfer::import(&self.file, dump).await
+    }
+
+    fn describe(&self) -> String {
+        self.file.shown().to_owned()
+    }
+
+    async fn close(&self) {
+        self.file.close().await;
+    }
+}
