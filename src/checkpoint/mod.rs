@@ -16,11 +16,8 @@ mod memory;
 
 mod postgres;
 mod rows;
-<<<<<<< HEAD
-mod stand;
-=======
 mod sqlite;
->>>>>>> stores
+mod stand;
 mod store;
 
 pub use address::{open, redact_url};
@@ -36,9 +33,6 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
-<<<<<<< HEAD
-pub use stand::{Standing, stand_up};
-=======
 pub use sqlite::SqliteStore;
->>>>>>> stores
+pub use stand::{Standing, stand_up};
 pub use store::Store;

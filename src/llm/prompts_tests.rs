@@ -44,6 +44,7 @@ fn qa_context() -> Value {
     json!({
         "request": "How many orders?",
         "context": [],
+        "history": [{ "role": "user", "name": null, "content": "Hello" }],
         "results": [{
             "number": 1, "agent": "mcp_agent_sql", "status": "success", "task": "Count.", "output": "42",
         }],
