@@ -15,6 +15,6 @@ pub mod tls;
 
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
-pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store};
+pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

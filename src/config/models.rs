@@ -228,6 +228,20 @@ impl Models {
         Prices { models: self.prices.clone(), roles: Roles::NAMES.iter().map(asked).collect() }
     }
 
+    /// Returns settings that send every role to one endpoint, without a key.
+    #[must_use]
+    pub fn at(mut self, url: &str) -> Self {
+        self.endpoint.url = Some(url.to_owned());
+        self.roles = Roles::default();
+        self.api_key = None;
+        self
+    }
+
+    /// Returns whether there is an endpoint to talk to.
+    pub fn is_configured(&self) -> bool {
+        self.for_role("supervisor").url.is_some()
+    }
+
     /// Returns what the calls of a role need; an unknown role gets the endpoint's own settings.
     pub fn for_role(&self, role: &str) -> ModelSettings {
         let base = &self.endpoint;

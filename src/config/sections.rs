@@ -116,12 +116,7 @@ impl DatabaseUrl {
     }
 
     fn in_data_directory() -> Self {
-        use etcetera::BaseStrategy as _;
-        let directory = etcetera::choose_base_strategy().map_or_else(
-            |_| PathBuf::from(".perihelion"),
-            |base| base.data_dir().join("perihelion"),
-        );
-        Self(format!("sqlite:{}", directory.join("perihelion.db").display()))
+        Self(format!("sqlite:{}", data_directory().join("perihelion.db").display()))
     }
 }
 
@@ -159,4 +154,11 @@ impl std::fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DatabaseUrl({self})")
     }
+}
+
+/// Returns where this program keeps data of the user: `perihelion` under the user's data directory.
+pub fn data_directory() -> PathBuf {
+    use etcetera::BaseStrategy as _;
+    etcetera::choose_base_strategy()
+        .map_or_else(|_| PathBuf::from(".perihelion"), |base| base.data_dir().join("perihelion"))
 }

@@ -34,6 +34,7 @@ pub struct Runner<S: State> {
     graph: Arc<Graph<S>>,
     store: Arc<dyn Store>,
     owner: Arc<str>,
+    tenant: Arc<str>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -52,7 +53,14 @@ struct Held<S: State> {
 impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
-        Self { graph, store, owner: lease::owner_name().into() }
+        Self { graph, store, owner: lease::owner_name().into(), tenant: "default".into() }
+    }
+
+    /// Makes the threads that this runner creates belong to a tenant.
+    #[must_use]
+    pub fn for_tenant(mut self, tenant: &str) -> Self {
+        self.tenant = tenant.into();
+        self
     }
 
     /// Returns the graph.
@@ -80,7 +88,7 @@ impl<S: State> Runner<S> {
             title,
             root: None,
             namespace: String::new(),
-            tenant: "default".into(),
+            tenant: self.tenant.to_string(),
         };
         Ok(self.store.create(new).await?)
     }

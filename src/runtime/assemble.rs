@@ -9,6 +9,7 @@ use crate::checkpoint::{self, Store, ThreadStatus};
 use crate::config::{self, Settings};
 use crate::graph::{BuildError, Limits};
 use crate::ids::ThreadId;
+use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{self, RunOptions, RunOutcome, Runner};
@@ -34,6 +35,9 @@ pub enum Error {
     /// A server marked `required` could not be scanned.
     #[error("a required MCP server is not there: {0}; mend it or set required = false")]
     RequiredServer(mcp::Error),
+    /// The demo's data could not be written.
+    #[error("cannot install the demo's data under {}: {source}", path.display())]
+    Demo { path: PathBuf, source: std::io::Error },
     /// The servers file that was named does not exist.
     #[error("the servers file does not exist: {}; write one, or name another with --servers", .0.display())]
     NoServersFile(PathBuf),
@@ -80,6 +84,8 @@ pub struct Runtime {
     tools: Arc<Pool>,
     agents: Vec<AgentInfo>,
     problems: Vec<ServerProblem>,
+    /// The scripted model of a demo, which ends with the runtime.
+    companion: Option<ScriptedServer>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
@@ -99,6 +105,36 @@ impl Runtime {
         let file = servers_file(&settings.servers.file, env)?;
         let store = checkpoint::open(settings.store.database.expose()).await?;
         Self::with(settings, model, file, store).await
+    }
+
+    /// Opens the runtime that a thread goes on with: the demo's for a thread of the demo.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`]; an unknown thread is found out before anything is started.
+    pub async fn open_for(
+        settings: Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+        thread: ThreadId,
+    ) -> Result<Self, Error> {
+        let store = checkpoint::open(settings.store.database.expose()).await?;
+        if store.info(thread).await?.tenant == super::demo::TENANT {
+            return super::demo::open(settings, store).await;
+        }
+        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
+        let file = servers_file(&settings.servers.file, env)?;
+        Self::with(settings, model, file, store).await
+    }
+
+    /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
+    pub(super) fn beside(mut self, tenant: &str, companion: ScriptedServer) -> Self {
+        self.runner = self.runner.for_tenant(tenant);
+        self.companion = Some(companion);
+        self
+    }
+
+    /// Returns how many requests the demo's model has answered in this process.
+    pub fn scripted_requests(&self) -> Option<usize> {
+        self.companion.as_ref().map(|server| server.requests().len())
     }
 
     /// Opens a runtime on parts that are there already.
@@ -126,7 +162,7 @@ impl Runtime {
             }
         };
         roster.set(agents.iter().map(|agent| agent.server.clone()));
-        Ok(Self { settings, runner, roster, tools, agents, problems, _star: star })
+        Ok(Self { settings, runner, roster, tools, agents, problems, companion: None, _star: star })
     }
 
     /// Returns the settings in force.
@@ -229,6 +265,9 @@ impl Runtime {
     pub async fn close(self) {
         self.tools.close().await;
         self.runner.store().close().await;
+        if let Some(companion) = self.companion {
+            companion.stop().await;
+        }
     }
 }
 

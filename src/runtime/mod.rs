@@ -6,6 +6,7 @@
 
 mod answer;
 mod assemble;
+pub mod demo;
 mod report;
 mod threads;
 

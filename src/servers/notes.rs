@@ -8,7 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rmcp::ServerHandler;
 use rmcp::handler::server::router::tool::ToolRouter;
@@ -84,8 +84,6 @@ struct Notes {
 
 struct Book {
     options: Options,
-    /// One writer at a time, so that lines are whole and numbers true.
-    pen: Mutex<()>,
 }
 
 /// The server's session handler.
@@ -101,7 +99,7 @@ impl Server {
     /// # Errors
     /// [`Error::File`] when it cannot be written.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let book = Book { options: options.clone(), pen: Mutex::new(()) };
+        let book = Book { options: options.clone() };
         book.file()?;
         let mut tool_router = Self::tool_router();
         // The hint must be as true as the promise: only deduplication makes a repeated call harmless.
@@ -189,17 +187,17 @@ impl Book {
         if note.text.len() > MAX_NOTE_BYTES {
             return Err(Error::TooLong(note.text.len()));
         }
-        // A panic while writing leaves nothing half-changed in memory: the file is the state.
-        let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file()?;
+        // One writer at a time, in any process, until the file is closed: a repeat must see the first.
+        file.lock().map_err(|error| self.failed(error))?;
         let notes = self.notes()?;
-        if self.options.dedupe && note.key.is_some() {
-            if let Some(index) = notes.iter().position(|known| known.key == note.key) {
-                return Ok(Appended { line: index + 1, repeated: true });
-            }
+        let same = |known: &Note| known.key.is_some() && known.key == note.key;
+        let known = notes.iter().position(same).filter(|_| self.options.dedupe);
+        if let Some(index) = known {
+            return Ok(Appended { line: index + 1, repeated: true });
         }
         let mut line = serde_json::to_string(&note).map_err(|error| self.failed(error.into()))?;
         line.push('\n');
-        let mut file = self.file()?;
         file.write_all(line.as_bytes())
             .and_then(|()| file.sync_all())
             .map_err(|e| self.failed(e))?;
@@ -237,7 +235,7 @@ mod tests {
     fn book(dedupe: bool) -> (tempfile::TempDir, Book) {
         let home = tempfile::tempdir().unwrap();
         let options = Options { file: home.path().join("notes.jsonl"), dedupe };
-        let book = Book { options, pen: Mutex::new(()) };
+        let book = Book { options };
         book.file().unwrap();
         (home, book)
     }
@@ -260,6 +258,21 @@ mod tests {
         assert!(!careful.append(Note { key: None, text: "a".into() }).unwrap().repeated);
         assert!(!careful.append(Note { key: None, text: "a".into() }).unwrap().repeated);
         assert_eq!(careful.notes().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn two_servers_on_one_file_take_a_repeated_note_once() {
+        let (_home, book) = book(true);
+        let other = Book { options: book.options.clone() };
+        let lines: Vec<usize> = std::thread::scope(|scope| {
+            let hands: Vec<_> = [&book, &other, &book, &other]
+                .map(|book| scope.spawn(|| book.append(note("k", "once")).unwrap().line))
+                .into_iter()
+                .collect();
+            hands.into_iter().map(|hand| hand.join().unwrap()).collect()
+        });
+        assert_eq!(lines, [1, 1, 1, 1]);
+        assert_eq!(book.notes().unwrap(), [note("k", "once")]);
     }
 
     #[test]

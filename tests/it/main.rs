@@ -5,8 +5,10 @@
     reason = "clippy exempts only the test functions themselves, not what they share"
 )]
 
+mod bundled_servers;
 mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
 mod store_suite;
+mod support;

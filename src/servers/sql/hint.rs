@@ -20,8 +20,11 @@ pub fn for_message(message: &str, statement: &str, tables: &[Table]) -> String {
     else {
         return String::new();
     };
-    let name: String =
-        rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$')).collect();
+    let name: String = rest
+        .trim_start_matches('"')
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '$'))
+        .collect();
     let name = name.rsplit('.').next().unwrap_or_default();
     if !is_column {
         let best = nearest(name, tables.iter().map(|table| table.name.as_str()));
@@ -61,7 +64,11 @@ mod tests {
     #[test]
     fn an_unknown_column_is_answered_with_the_nearest_and_the_table_s_columns() {
         let sql = "SELECT zone_name FROM transitions";
-        for message in ["no such column: zone_name", "column \"zone_name\" does not exist"] {
+        for message in [
+            "no such column: zone_name",
+            "column \"zone_name\" does not exist",
+            "no such column: \"zone_name\" - should this be a string literal?",
+        ] {
             assert_eq!(
                 for_message(message, sql, &tables()),
                 "; did you mean zone? Columns of transitions: zone, changed_at."

@@ -8,7 +8,10 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgPool, PgPoolOptions, PgRow};
-use sqlx::{AssertSqlSafe, Column as _, Executor, Row, SqlSafeStr, Statement, TypeInfo};
+use sqlx::{
+    AssertSqlSafe, Column as _, Connection, Executor, PgConnection, Row, SqlSafeStr, Statement,
+    TypeInfo,
+};
 
 use super::Error;
 use super::database::{Answer, Collector, Column, Limits, Table, quoted};
@@ -18,6 +21,8 @@ use super::guard::{Guarded, TableName};
 const COUNT_LIMIT: Duration = Duration::from_secs(2);
 /// What a silent server is granted beyond the statement's own time limit.
 const GRACE: Duration = Duration::from_secs(5);
+/// Longest time until a connection stands.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The code with which the server reports that it stopped a statement.
 const QUERY_CANCELED: &str = "57014";
 
@@ -29,16 +34,21 @@ pub struct Postgres {
 impl Postgres {
     pub async fn open(url: &str) -> Result<Self, Error> {
         let options: PgConnectOptions = url.parse().map_err(Error::Connect)?;
-        let pool = PgPoolOptions::new()
-            .max_connections(3)
-            .acquire_timeout(Duration::from_secs(10))
-            .connect_with(options.application_name("perihelion-sql"))
+        let options = options.application_name("perihelion-sql");
+        // A first connection of its own: a pool would retry a refused one until its time is up.
+        let mut first = tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(&options))
             .await
+            .map_err(|_| Error::Connect(sqlx::Error::PoolTimedOut))?
             .map_err(Error::Connect)?;
         let superuser: String = sqlx::query_scalar("SELECT current_setting('is_superuser')")
-            .fetch_one(&pool)
+            .fetch_one(&mut first)
             .await
             .map_err(database_error)?;
+        first.close().await.map_err(Error::Connect)?;
+        let pool = PgPoolOptions::new()
+            .max_connections(3)
+            .acquire_timeout(CONNECT_LIMIT)
+            .connect_lazy_with(options);
         if superuser == "on" {
             tracing::warn!(
                 "the sql server is connected as a Postgres superuser; give it a role of its own that \

@@ -188,11 +188,9 @@ pub fn expression(expr: &Expr, dialect: Dialect) -> Checked {
             let known = matches!(op, U::Plus | U::Minus | U::Not | U::BitwiseNot | U::PGAbs);
             require(known, "this unary operator")
         }
-        E::Cast { kind, data_type, format: None, .. }
-            if matches!(kind, CastKind::Cast | CastKind::DoubleColon) =>
-        {
-            plain_type(data_type)
-        }
+        E::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon, data_type, format: None, ..
+        } => plain_type(data_type),
         E::TypedString(typed) if !typed.uses_odbc_syntax => plain_type(&typed.data_type),
         E::Function(function) => call(function, dialect),
         other => refuse(other.to_string()),

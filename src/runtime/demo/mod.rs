@@ -1,0 +1,60 @@
+//! The demo: the whole star on bundled servers, real public-domain data and a scripted model.
+//!
+//! Enter at [`open`]. Invariant: everything but the model is the real thing; the scripted model is an
+//! HTTP endpoint on loopback, and what it writes is put together from what the tools returned.
+//! Deliberately absent: any key, any network beyond loopback.
+
+mod reading;
+mod script;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Error, Runtime};
+use crate::checkpoint::Store;
+use crate::config::Settings;
+use crate::llm::scripted::{Script, ScriptedModel};
+use crate::llm::{ChatModel, OpenAiModel};
+use crate::mcp::ServersFile;
+use crate::servers::demo_data;
+
+pub use script::QUESTION;
+
+/// Tenant of the demo's threads; it tells a later process that they go on with the scripted model.
+pub const TENANT: &str = "demo";
+
+/// Opens the demo's runtime on a store: installs the data set, starts the scripted model, scans the servers.
+///
+/// # Errors
+/// As [`Runtime::open`], and [`Error::Demo`] when the data cannot be written.
+pub async fn open(mut settings: Settings, store: Arc<dyn Store>) -> Result<Runtime, Error> {
+    let home = crate::config::data_directory().join("demo");
+    let data = demo_data::install(&home)
+        .await
+        .map_err(|source| Error::Demo { path: home.clone(), source })?;
+    let server = ScriptedModel::start(Script::new().respond_with(script::respond)).await?;
+    settings.models = settings.models.at(server.url());
+    let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
+    let file = ServersFile::parse(Path::new("(demo)"), &servers(&data), &|_| None)?;
+    let runtime = Runtime::with(settings, model, file, store).await?;
+    Ok(runtime.beside(TENANT, server))
+}
+
+/// Writes the demo's servers file.
+fn servers(data: &demo_data::DemoData) -> String {
+    let quote = |path: &Path| toml::Value::String(path.display().to_string()).to_string();
+    format!(
+        "[mcp_servers.sql]\n\
+         description = \"the IANA time zone database as tables: zones, their countries, every change of offset since 1970\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"sql\", \"--database\", {}]\n\
+         default_tools_effect = \"read_only\"\n\n\
+         [mcp_servers.files]\n\
+         description = \"the time zone database's own documents: news, theory, commentary by region\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"files\", \"--root\", {}]\n\
+         default_tools_effect = \"read_only\"\n",
+        quote(&data.database),
+        quote(&data.documents),
+    )
+}

@@ -1,0 +1,3 @@
+//! What several subjects need: a Postgres server.
+
+pub mod postgres;
