@@ -6,11 +6,11 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::prices::{self, Price, Prices};
 use super::resolve::{
     Setting, Sources, any, http_url, not_empty, positive_if_any, seconds, seconds_if_any, section,
     temperature,
 };
-use super::prices::{self, Price, Prices};
 use super::strict::Error;
 
 /// Address used when a key is set but no address is.

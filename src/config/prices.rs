@@ -47,7 +47,10 @@ pub(super) fn check(prices: &BTreeMap<String, Price>) -> Result<(), (String, Str
         {
             if !value.is_finite() || value < 0.0 {
                 let key = format!("models.prices.{model:?}.{key}");
-                return Err((key, format!("must be zero or more, in USD per million tokens: {value}")));
+                return Err((
+                    key,
+                    format!("must be zero or more, in USD per million tokens: {value}"),
+                ));
             }
         }
     }
@@ -62,10 +65,16 @@ mod tests {
     fn a_call_costs_by_the_model_that_answered_or_else_by_the_one_asked() {
         let price = |input, output| Price { input_per_mtok: input, output_per_mtok: output };
         let prices = Prices {
-            models: BTreeMap::from([("big".into(), price(2.0, 8.0)), ("other".into(), price(0.01, 0.0))]),
+            models: BTreeMap::from([
+                ("big".into(), price(2.0, 8.0)),
+                ("other".into(), price(0.01, 0.0)),
+            ]),
             roles: BTreeMap::from([("qa".into(), "big".into())]),
         };
-        assert_eq!(prices.of("qa", "big-2025-04-14").unwrap().nano_usd(1_000_000, 500_000), 6_000_000_000);
+        assert_eq!(
+            prices.of("qa", "big-2025-04-14").unwrap().nano_usd(1_000_000, 500_000),
+            6_000_000_000
+        );
         assert_eq!(prices.of("qa", "other").unwrap().nano_usd(1, 1), 10);
         assert_eq!(prices.of("agent", "unheard-of"), None);
     }

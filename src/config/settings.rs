@@ -77,7 +77,8 @@ impl Settings {
         let models = Models::resolve(parsed.models, &sources)?;
         let limits = Limits::resolve(parsed.limits, &sources)?;
         if limits.max_cost_usd.is_some() {
-            check_prices(&models).map_err(|message| sources.refuse("limits.max_cost_usd", message))?;
+            check_prices(&models)
+                .map_err(|message| sources.refuse("limits.max_cost_usd", message))?;
         }
         Ok(Self {
             models,

@@ -56,9 +56,10 @@ impl<'a> Artifacts<'a> {
         }
         Some(ToolSpec {
             name: READ_ARTIFACT.to_owned(),
-            description: "Reads a piece of an artifact, which is a result too long to be shown whole. \
+            description:
+                "Reads a piece of an artifact, which is a result too long to be shown whole. \
                           Costs no call of the server."
-                .to_owned(),
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {

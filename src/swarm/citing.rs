@@ -55,7 +55,9 @@ mod tests {
         let kept = |answer| without_unknown(answer, 2);
         assert_eq!(kept("It is 42 [1][3], or 43 [2] [9]."), "It is 42 [1], or 43 [2].");
         assert_eq!(kept("None [0]."), "None.");
-        for same in ["`a[9]` and t.rows[9]", "[9](https://x.example)", "[9]: note", "[x] [] [", "Größe [1]"] {
+        for same in
+            ["`a[9]` and t.rows[9]", "[9](https://x.example)", "[9]: note", "[x] [] [", "Größe [1]"]
+        {
             assert_eq!(kept(same), same);
         }
         assert_eq!(without_unknown("[1]", 0), "");

@@ -47,5 +47,7 @@ pub(super) fn failed_of_stage(state: &GraphState) -> Vec<String> {
 /// Names the tasks of the plan that were never handed out, and why; empty when there are none.
 pub(super) fn not_started(state: &GraphState, why: &str) -> Vec<String> {
     let tasks = state.stages.iter().flatten();
-    tasks.map(|task| format!("not started, because {why}: {} ({})", task.agent, task.task)).collect()
+    tasks
+        .map(|task| format!("not started, because {why}: {} ({})", task.agent, task.task))
+        .collect()
 }

@@ -64,8 +64,8 @@ impl<'a> RecordedModel<'a> {
             Ok(response) => {
                 let price = self.parts.prices.of(request.role.as_str(), &response.model);
                 let usage = response.usage;
-                let nano_usd =
-                    price.map_or(0, |price| price.nano_usd(usage.input_tokens, usage.output_tokens));
+                let nano_usd = price
+                    .map_or(0, |price| price.nano_usd(usage.input_tokens, usage.output_tokens));
                 serde_json::to_value(Paid { response, nano_usd })
                     .map_err(|error| no_effect(error.to_string()))
             }

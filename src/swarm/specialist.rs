@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::model::{RecordedModel, stop_or_failure};
 use super::artifacts::READ_ARTIFACT;
+use super::model::{RecordedModel, stop_or_failure};
 use super::reflection::{Judged, Subject, judge};
 use super::star::StarParts;
 use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus, Spent, ToolUse};

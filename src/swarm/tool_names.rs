@@ -41,7 +41,9 @@ impl ToolNames {
         tools: &'t [ToolDefinition],
     ) -> Option<&'t ToolDefinition> {
         let index = self.0.iter().position(|shown| shown == name);
-        index.and_then(|index| tools.get(index)).or_else(|| tools.iter().find(|tool| tool.name == name))
+        index
+            .and_then(|index| tools.get(index))
+            .or_else(|| tools.iter().find(|tool| tool.name == name))
     }
 }
 

@@ -214,7 +214,9 @@ impl<'a> Toolbox<'a> {
         Ok(match self.ctx.effect(effect, perform).await? {
             Outcome::Failed(problem) => Told::problem(problem),
             Outcome::Value(value) => match serde_json::from_value::<ToolOutcome>(value.clone()) {
-                Ok(outcome) => Told { text: outcome.text, source: None, is_error: outcome.is_error },
+                Ok(outcome) => {
+                    Told { text: outcome.text, source: None, is_error: outcome.is_error }
+                }
                 Err(_) => Told { text: reported(&value), source: None, is_error: false },
             },
         })
@@ -243,7 +245,9 @@ impl<'a> Toolbox<'a> {
 /// Words a result that a person supplied, as they liked, for a call whose outcome was unknown.
 fn reported(value: &Value) -> String {
     match value {
-        Value::Null => "A person confirmed that the call was carried out; its result is not known.".into(),
+        Value::Null => {
+            "A person confirmed that the call was carried out; its result is not known.".into()
+        }
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }

@@ -12,3 +12,4 @@ mod mcp_traps;
 mod model;
 mod store_suite;
 mod support;
+mod swarm;
