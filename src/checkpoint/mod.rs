@@ -13,7 +13,6 @@ mod encoded;
 mod error;
 mod limits;
 mod memory;
-
 mod postgres;
 mod rows;
 mod sqlite;
@@ -25,7 +24,6 @@ pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
-
 pub use memory::MemoryStore;
 pub use postgres::PostgresStore;
 pub use rows::{

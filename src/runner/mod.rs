@@ -5,14 +5,18 @@
 //! absent: decisions about what runs next, which are the engine's.
 
 mod drive;
+mod edit;
+mod hold;
 mod lease;
 mod outcome;
 mod run;
 mod snapshots;
 mod subgraph;
+mod task;
 mod writer;
 
+pub use edit::StateView;
 pub use lease::{holder_is_dead, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
-pub use run::{Runner, StateView};
+pub use run::Runner;
 pub use subgraph::Subgraph;

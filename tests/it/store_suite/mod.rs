@@ -13,7 +13,7 @@ mod opening;
 mod pending;
 mod removals;
 mod runs;
-pub(crate) mod stores;
+pub mod stores;
 mod threads;
 mod values;
 mod writer;

@@ -129,7 +129,7 @@ impl Writer {
     }
 
     pub fn question(&self, number: u32) -> (InterruptId, EffectRow) {
-        let id = InterruptId::derive(self.thread, self.head + 1, 0, number);
+        let id = InterruptId::derive(self.thread, self.head + 1, 0, &number.to_le_bytes());
         let row = EffectRow {
             key: id.0.as_bytes().to_vec(),
             kind: EffectKind::Interrupt,
