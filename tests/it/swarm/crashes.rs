@@ -33,10 +33,10 @@ fn hangs_once() -> Script {
 
 async fn a_crash_amid_a_model_call_repeats_that_call_alone(fixture: &Fixture) {
     let room = Room::on(fixture, hangs_once()).await;
-    let run = room.ask_in_background("Go").await;
+    let mut run = room.ask_in_background("Go").await;
     // Supervisor, both agents, beta's reflector, and alpha's second call, which hangs.
-    room.model.wait_for_requests(5).await;
-    until_settled(&room, "alpha.append").await;
+    room.until(&mut run, room.model.wait_for_requests(5)).await;
+    room.until(&mut run, until_settled(&room, "alpha.append")).await;
     room.crash(run).await;
 
     let report = room.resume().await;
@@ -67,8 +67,8 @@ async fn until_settled(room: &Room, call: &str) {
 async fn a_crash_amid_a_tool_call_asks_a_person(fixture: &Fixture) {
     let crashed = async || {
         let room = Room::on(fixture, one_call("append_and_hang", json!({ "line": "once" }))).await;
-        let run = room.ask_in_background("Go").await;
-        room.until_log("alpha", 1).await;
+        let mut run = room.ask_in_background("Go").await;
+        room.until(&mut run, room.until_log("alpha", 1)).await;
         room.crash(run).await;
         let report = room.resume().await;
         assert_eq!(report.status, RunStatusView::Interrupted, "{report:#?}");
@@ -108,8 +108,8 @@ async fn a_repeatable_call_is_sent_again_after_a_crash(fixture: &Fixture) {
     let room = Room::on(fixture, one_call("append_and_hang", json!({ "line": "twice" })))
         .await
         .with_alpha("repeatable = [\"append_and_hang\"]");
-    let run = room.ask_in_background("Go").await;
-    room.until_log("alpha", 1).await;
+    let mut run = room.ask_in_background("Go").await;
+    room.until(&mut run, room.until_log("alpha", 1)).await;
     room.crash(run).await;
     std::fs::write(format!("{}.go", room.log_path("alpha").display()), "").unwrap();
     assert_done(&room.resume().await);
@@ -129,8 +129,8 @@ async fn a_skipped_call_stays_skipped_over_the_next_interrupt() {
     }))
     .await
     .with_alpha("tools.append.approval_mode = \"prompt\"");
-    let run = room.ask_in_background("Go").await;
-    room.until_log("alpha", 1).await;
+    let mut run = room.ask_in_background("Go").await;
+    room.until(&mut run, room.until_log("alpha", 1)).await;
     room.crash(run).await;
     assert_eq!(room.resume().await.interrupts[0].kind, "outcome_unknown");
     let report = room.answer(Answer::OutcomeSkip).await;
@@ -151,11 +151,11 @@ async fn a_resume_that_crashes_as_well_loses_nothing() {
         .rule(Rule::new(approved()).role(Role::Reflector))
         .rule(Rule::new(Reply::text("Done.")).role(Role::Qa));
     let room = Room::in_memory(script).await;
-    let run = room.ask_in_background("Go").await;
-    room.model.wait_for_requests(3).await;
+    let mut run = room.ask_in_background("Go").await;
+    room.until(&mut run, room.model.wait_for_requests(3)).await;
     room.crash(run).await;
-    let run = room.resume_in_background().await;
-    room.model.wait_for_requests(4).await;
+    let mut run = room.resume_in_background().await;
+    room.until(&mut run, room.model.wait_for_requests(4)).await;
     room.crash(run).await;
     assert_done(&room.resume().await);
     assert_eq!(room.requests(Role::Reflector).len(), 3);

@@ -211,6 +211,14 @@ impl Room {
         })
     }
 
+    /// Waits for a moment of a run, which must not end before it.
+    async fn until(&self, run: &mut JoinHandle<()>, moment: impl Future<Output = ()>) {
+        tokio::select! {
+            () = moment => {}
+            ended = run => panic!("the run ended too early: {ended:?}"),
+        }
+    }
+
     /// Ends a run as a crash does: nothing is released, and the lease is left to run out.
     async fn crash(&self, run: JoinHandle<()>) {
         run.abort();
