@@ -14,3 +14,4 @@ mod model;
 mod parallel_tasks;
 mod store_suite;
 mod support;
+mod swarm;
