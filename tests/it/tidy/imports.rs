@@ -4,29 +4,38 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GROUND, Source, report, rooms, sources, use_tree};
 
-/// What an edge may name of rooms below the façade: data that the façade hands out, and nothing that acts.
-const PLAIN_DATA: [(&str, &[&str]); 4] = [
+/// What an edge may name of rooms below the façade: data that the façade takes and hands out, and the
+/// store that it opens, for looking at threads and clearing them away. Nothing here runs anything.
+const PLAIN_DATA: [(&str, &[&str]); 6] = [
     (
         "checkpoint",
         &[
-            "Error",
             "EffectKind",
             "EffectRow",
             "EffectStatus",
+            "Error",
             "OpenInterrupt",
             "RunRow",
             "RunStatus",
             "StepKind",
             "StepRow",
+            "Store",
             "ThreadFilter",
             "ThreadInfo",
             "ThreadStatus",
+            "read_dump",
             "redact_url",
+            "write_dump",
         ],
     ),
-    ("graph", &["RunEvent", "StreamMode"]),
+    ("graph", &["RunEvent", "StreamMode", "Wants"]),
+    ("llm", &["LOG_DIRECTIVE", "Usage"]),
     ("mcp", &["ServerInfo", "ToolDefinition"]),
-    ("swarm", &["AgentResult", "Citation", "GraphState", "Request", "ResultStatus"]),
+    ("runner", &["RunOptions"]),
+    (
+        "swarm",
+        &["AGENT_PREFIX", "AgentResult", "Citation", "GraphState", "Request", "ResultStatus"],
+    ),
 ];
 
 /// The edges of the program: they know the façade.
@@ -69,13 +78,30 @@ fn imports() -> Vec<Import> {
     for source in sources("src").iter().filter(|source| rooms.contains(source.room())) {
         for path in use_tree::paths(source.code()) {
             let to = path.split("::").next().unwrap_or_default().to_owned();
-            if rooms.contains(&to) && to != source.room() {
+            if !rooms.contains(&to) || to == source.room() {
+                continue;
+            }
+            // A room that is imported by its name is used by what stands after that name.
+            let named = if path == to { named_after(&to, source.code()) } else { vec![path] };
+            for path in named {
                 let (file, from) = (source.path.clone(), source.room().to_owned());
-                imports.push(Import { file, from, to, path });
+                imports.push(Import { file, from, to: to.clone(), path });
             }
         }
     }
     imports
+}
+
+/// Returns the paths that begin with a room's bare name: `llm::Usage`.
+fn named_after(room: &str, code: &str) -> Vec<String> {
+    let prefix = format!("{room}::");
+    let uses = code.match_indices(&prefix).filter(|(at, _)| {
+        !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+    });
+    let item = |at: usize| code[at..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
+    let found: BTreeSet<String> =
+        uses.filter_map(|(at, _)| Some(format!("{prefix}{}", item(at + prefix.len())?))).collect();
+    if found.is_empty() { vec![room.to_owned()] } else { found.into_iter().collect() }
 }
 
 fn is_plain_data(import: &Import) -> bool {

@@ -43,23 +43,23 @@ fn tree<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str {
     }
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}::{name}") };
-    match rest.strip_prefix("::") {
-        Some(deeper) if deeper.starts_with(|c| is_name(c) || c == '{') => {
-            tree(deeper, &path, found)
-        }
-        _ => {
-            if !name.is_empty() && name != "self" {
-                found.push(path);
-            } else if name == "self" {
-                found.push(prefix.to_owned());
-            }
-            let rest = rest.trim_start();
-            match rest.strip_prefix("as ") {
-                Some(alias) => alias.trim_start().trim_start_matches(is_name),
-                None => rest.strip_prefix('*').unwrap_or(rest),
-            }
-        }
+    let path = match (prefix, name) {
+        ("", name) => name.to_owned(),
+        (prefix, "self") => prefix.to_owned(),
+        (prefix, name) => format!("{prefix}::{name}"),
+    };
+    if let Some(deeper) = rest.strip_prefix("::")
+        && deeper.starts_with(|c| is_name(c) || c == '{')
+    {
+        return tree(deeper, &path, found);
+    }
+    if !name.is_empty() {
+        found.push(path);
+    }
+    let rest = rest.strip_prefix("::*").unwrap_or(rest).trim_start();
+    match rest.strip_prefix("as ") {
+        Some(alias) => alias.trim_start().trim_start_matches(is_name),
+        None => rest,
     }
 }
 
