@@ -71,6 +71,9 @@ pub enum Error {
     /// The database answered with an error of its own.
     #[error("the database failed: {0}")]
     Database(#[from] sqlx::Error),
+    /// The file or stream that a thread is exported to refused it.
+    #[error("cannot write the exported thread: {0}")]
+    Export(#[source] std::io::Error),
     /// A dump file cannot be imported.
     #[error("cannot import the thread: {0}")]
     Import(String),

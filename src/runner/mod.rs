@@ -4,6 +4,7 @@
 //! it (in the `sync` mode), and whoever lost the thread's lease writes nothing more. Deliberately
 //! absent: decisions about what runs next, which are the engine's.
 
+mod compact;
 mod drive;
 mod lease;
 mod outcome;
@@ -12,6 +13,7 @@ mod snapshots;
 mod subgraph;
 mod writer;
 
+pub use compact::compact;
 pub use lease::{holder_is_dead, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
 pub use run::{Runner, StateView};

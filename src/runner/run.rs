@@ -131,11 +131,23 @@ impl<S: State> Runner<S> {
     ) -> Result<RunOutcome<S>, Error> {
         let info = self.store.info(thread).await?;
         self.check_graph(&info)?;
-        if info.head == 0 || info.status == ThreadStatus::Idle {
+        // A fork is idle too, and goes on where it was forked if something was to run there.
+        let idle = info.status == ThreadStatus::Idle;
+        if info.head == 0 || (idle && !self.has_next(thread).await?) {
             return Err(Error::Finished { thread });
         }
         let held = self.hold(thread, &options).await?;
         self.drive(held, None, options).await
+    }
+
+    /// Returns whether something is to run after the newest step.
+    async fn has_next(&self, thread: ThreadId) -> Result<bool, Error> {
+        let Some(newest) = self.store.history(thread, None, 1).await?.pop() else {
+            return Ok(false);
+        };
+        let frontier: Frontier = serde_json::from_slice(&newest.frontier)
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        Ok(!frontier.tasks.is_empty())
     }
 
     /// Reads a thread's state at a step, or at its head.
