@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{agents, resume, run, threads};
+use super::{agents, demo, resume, run, threads};
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
 
@@ -15,6 +15,7 @@ Examples:
   perihelion resume weekly-report --message \"Only those in Europe\"
   perihelion threads
   perihelion agents
+  perihelion demo
   perihelion doctor
 
 Exit codes:
@@ -68,6 +69,8 @@ pub enum Command {
     Threads(threads::Args),
     /// Show the agents that the MCP servers give, and what is wrong with those that give none.
     Agents(agents::Args),
+    /// Run the whole star on bundled servers and a scripted model: no key, no network.
+    Demo(demo::Args),
     /// Serve a bundled MCP server on standard input and output.
     Mcp {
         #[command(subcommand)]

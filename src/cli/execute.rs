@@ -133,6 +133,14 @@ pub async fn drive(
     for problem in runtime.problems() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
+    if !show.quiet && !matches!(job, Job::Ask { .. }) {
+        let kept = runtime.recorded_calls(job.thread()).await?;
+        if kept > 0 {
+            output::note(&format!(
+                "{kept} recorded calls of the unfinished step are read back, not made again"
+            ));
+        }
+    }
     let (events, listener) = mpsc::channel(WAITING_EVENTS);
     let options = RunOptions {
         wants: Wants { tasks: true, ..Wants::default() },

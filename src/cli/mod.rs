@@ -8,6 +8,7 @@
 
 mod agents;
 mod args;
+mod demo;
 mod doctor;
 mod error;
 pub mod execute;
@@ -30,7 +31,7 @@ pub use error::{Error, Exit};
 pub use signals::Signals;
 
 use self::args::Command;
-use crate::config::Settings;
+use crate::config::{Overrides, Settings};
 
 /// How long tasks may take to end once the command is over.
 const GRACE: Duration = Duration::from_millis(500);
@@ -70,6 +71,14 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         }
         // It diagnoses what the others need.
         Command::Doctor => return doctor::run(&globals).await,
+        // Its own --database goes before the global one, which is none of its business.
+        Command::Mcp { server } => {
+            let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
+            let settings = Settings::load(overrides, None, &environment);
+            logging::start(&settings.map_err(crate::runtime::Error::from)?.log)?;
+            server.run().await?;
+            return Ok(Exit::Done);
+        }
         _ => {}
     }
     let settings = globals.settings()?;
@@ -79,11 +88,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Resume(args) => resume::run(&globals, settings, args).await,
         Command::Threads(args) => threads::run(&globals, settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
-        Command::Mcp { server } => {
-            server.run().await?;
-            Ok(Exit::Done)
-        }
-        Command::Completions { .. } | Command::Doctor => Ok(Exit::Done),
+        Command::Demo(args) => demo::run(&globals, settings, args).await,
+        Command::Completions { .. } | Command::Doctor | Command::Mcp { .. } => Ok(Exit::Done),
     }
 }
 

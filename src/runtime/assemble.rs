@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::answer::AnswerError;
 use super::report::RunReport;
 use super::survey::Survey;
-use crate::checkpoint::{self, Store, ThreadStatus};
+use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
 use crate::config::{self, Settings};
 use crate::graph::{BuildError, Limits};
 use crate::ids::ThreadId;
@@ -150,6 +150,17 @@ impl Runtime {
     /// Returns how many requests the demo's model has answered in this process.
     pub fn scripted_requests(&self) -> Option<usize> {
         self.companion.as_ref().map(|server| server.requests().len())
+    }
+
+    /// Returns how many calls of the step under way are recorded with their outcomes.
+    ///
+    /// # Errors
+    /// As [`Store::effects`].
+    pub async fn recorded_calls(&self, thread: ThreadId) -> Result<usize, Error> {
+        let step = self.store().info(thread).await?.head + 1;
+        let effects = self.store().effects(thread, Some(step)).await?;
+        let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
+        Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 
     /// Opens a runtime on parts that are there already.
