@@ -36,7 +36,7 @@ pub enum Error {
     InterruptClosed(InterruptId),
     /// There is no started effect to settle at that place, or it has ended with another outcome.
     #[error(
-        "the thread {thread} has no started effect with that key at step {step}, task {task}; nothing was written"
+        "the thread {thread} has no unfinished effect with that key at step {step}, task {task}; nothing was written"
     )]
     UnknownEffect { thread: ThreadId, step: u64, task: u32 },
     /// The database was migrated by a newer version of this program.

@@ -16,6 +16,8 @@ on_every_store!(
     effects_read_back_in_order_of_step_task_and_number,
     the_first_record_under_a_key_stands,
     a_started_effect_is_settled_once,
+    a_failed_effect_can_be_tried_again_and_a_done_one_cannot,
+    effects_from_a_step_on_are_read_without_the_older_ones,
     a_further_attempt_is_recorded_before_it_is_sent,
     settling_what_was_never_recorded_is_refused,
     an_interrupt_is_answered_once,
@@ -102,6 +104,34 @@ async fn a_further_attempt_is_recorded_before_it_is_sent(on: &Fixture) {
     assert_eq!((found.outcome, found.ended_at), (None, None));
 }
 
+async fn a_failed_effect_can_be_tried_again_and_a_done_one_cannot(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let (thread, fence, call) = (writer.thread, writer.fence, writer.tool_call(0));
+    on.store.record_effect(thread, fence, &call).await.unwrap();
+    let failed = settlement(&call, EffectStatus::Failed, "refused");
+    on.store.settle_effect(thread, fence, &failed).await.unwrap();
+    on.store.settle_effect(thread, fence, &failed).await.expect("a repetition changes nothing");
+    let mut again = EffectSettlement { attempt: 2, ..settlement(&call, EffectStatus::Started, "") };
+    again.outcome = None;
+    on.store.settle_effect(thread, fence, &again).await.unwrap();
+    let found = on.store.effects(thread, None).await.unwrap().remove(0);
+    assert_eq!((found.attempt, found.status, found.outcome), (2, EffectStatus::Started, None));
+    let done = EffectSettlement { attempt: 2, ..settlement(&call, EffectStatus::Done, "ok") };
+    on.store.settle_effect(thread, fence, &done).await.unwrap();
+    let refused = on.store.settle_effect(thread, fence, &again).await;
+    assert!(matches!(refused, Err(Error::UnknownEffect { .. })), "{refused:?}");
+}
+
+async fn effects_from_a_step_on_are_read_without_the_older_ones(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    for step in [1, 2, 4] {
+        let call = EffectRow { step, ..writer.tool_call(0) };
+        on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
+    }
+    let found = on.store.effects_from(writer.thread, 2).await.unwrap();
+    assert_eq!(found.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4]);
+}
+
 async fn settling_what_was_never_recorded_is_refused(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let end = settlement(&writer.tool_call(0), EffectStatus::Done, "ok");
@@ -176,7 +206,7 @@ async fn an_answer_to_an_unknown_interrupt_is_refused(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let call = writer.tool_call(0);
     on.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
-    let id = InterruptId::derive(writer.thread, 9, 0, b"never asked");
+    let id = InterruptId::derive(writer.thread, 9, 0, b"0");
     let refused = on.store.answer(id, &encoded(&json!("?"))).await;
     assert!(matches!(refused, Err(Error::UnknownInterrupt(unknown)) if unknown == id));
 }

@@ -13,7 +13,7 @@ mod opening;
 mod pending;
 mod removals;
 mod runs;
-mod stores;
+pub mod stores;
 mod threads;
 mod values;
 mod writer;
@@ -50,4 +50,4 @@ macro_rules! on_store {
     };
 }
 
-use {on_durable_stores, on_every_store, on_store};
+pub(crate) use {on_durable_stores, on_every_store, on_store};
