@@ -15,3 +15,4 @@ mod parallel_tasks;
 mod store_suite;
 mod support;
 mod swarm;
+mod tidy;
