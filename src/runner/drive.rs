@@ -32,8 +32,36 @@ pub(super) struct Drive<S: State> {
     pub has_pending: bool,
 }
 
-/// The tasks of the step under way.
-type Tasks<S> = FuturesUnordered<BoxFuture<'static, Ended<S>>>;
+/// The tasks of the step under way, and those of them that ended while something else was awaited.
+struct Tasks<S: State> {
+    running: FuturesUnordered<BoxFuture<'static, Ended<S>>>,
+    ended: VecDeque<Ended<S>>,
+}
+
+impl<S: State> Tasks<S> {
+    /// Awaits something while the tasks go on.
+    ///
+    /// They share one future with the loop: a task that was left alone in the middle of a write would
+    /// keep the store's lock, for which the loop (or its listener) might be waiting.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut work => return result,
+                Some(ended) = self.running.next() => self.ended.push_back(ended),
+            }
+        }
+    }
+
+    /// Waits for the next task to end; `None` when there is none.
+    async fn next(&mut self) -> Option<Ended<S>> {
+        match self.ended.pop_front() {
+            Some(ended) => Some(ended),
+            None => self.running.next().await,
+        }
+    }
+}
 
 impl<S: State> Drive<S> {
     /// Runs until the engine has nothing more to do.
@@ -41,7 +69,7 @@ impl<S: State> Drive<S> {
     /// # Errors
     /// [`Error`] when the store failed; what was acknowledged before stays.
     pub(super) async fn drive(&mut self, engine: &mut Engine<S>) -> Result<RunResult, Error> {
-        let mut tasks = Tasks::new();
+        let mut tasks = Tasks { running: FuturesUnordered::new(), ended: VecDeque::new() };
         let result = self.work(engine, &mut tasks).await;
         if let Err(error) = &result
             && !matches!(error, Error::Fenced { .. })
@@ -113,12 +141,14 @@ impl<S: State> Drive<S> {
         out: &mut Vec<Command<S>>,
     ) -> Result<Option<RunResult>, Error> {
         match command {
-            Command::Emit(event) => self.tell(event).await,
+            Command::Emit(event) => tasks.beside(self.tell(event)).await,
             Command::Run(run) => {
-                let (mode, recorded) = self.history_of(&run).await?;
-                tasks.push(self.around.launch(run, mode, recorded));
+                let (mode, recorded) = tasks.beside(self.history_of(&run)).await?;
+                tasks.running.push(self.around.launch(run, mode, recorded));
             }
-            Command::SavePending { task, body } => self.keep(engine.step(), task, body).await?,
+            Command::SavePending { task, body } => {
+                tasks.beside(self.keep(engine.step(), task, body)).await?;
+            }
             Command::Commit { seq, delta, frontier, .. } => {
                 let size = delta.len();
                 let clears_pending = std::mem::take(&mut self.has_pending);

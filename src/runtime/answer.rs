@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Error, Runtime};
-use crate::checkpoint::{self, EffectKind, Encoded, OpenInterrupt};
+use crate::checkpoint::{self, EffectKind, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
 
 /// An answer as a person gives it.
@@ -83,7 +83,7 @@ impl Runtime {
         interrupt: Option<InterruptId>,
         answer: Answer,
     ) -> Result<(), Error> {
-        let open = self.store().open_interrupts(thread).await?;
+        let open = self.runner().open_interrupts(thread).await?;
         let (kind, option) = answer.fits();
         let chosen = match interrupt {
             Some(id) => match open.iter().find(|one| one.id == id) {
@@ -98,8 +98,7 @@ impl Runtime {
                 AnswerError::WrongKind { given, fits, kind: chosen.kind.clone(), id }.into()
             );
         }
-        let value = Encoded::json(&answer.into_value(), usize::MAX)?;
-        Ok(self.store().answer(chosen.id, &value).await?)
+        Ok(self.runner().answer(thread, chosen.id, &answer.into_value()).await?)
     }
 
     /// Tells a question of this thread that was answered before from one that it never asked.

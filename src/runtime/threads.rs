@@ -24,7 +24,7 @@ impl ThreadView {
     ) -> Result<Self, crate::checkpoint::Error> {
         let info = store.info(thread).await?;
         let runs = store.runs(thread).await?;
-        let open = store.open_interrupts(thread).await?;
+        let open = crate::checkpoint::awaited_interrupts(store, thread).await?;
         Ok(Self { info, runs, open })
     }
 }

@@ -6,9 +6,12 @@
 )]
 
 mod bundled_servers;
+mod examples;
+mod golden;
 mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
+mod runner;
 mod store_suite;
 mod support;
