@@ -94,13 +94,16 @@ start() {
         cat "$home/initdb.log" >&2
         exit 1
     }
+    # Nothing here is to outlive the machine, so nothing is synced; commits still survive a killed server.
+    # Benchmarks need it otherwise: TEST_POSTGRES_SETTINGS replaces these.
+    local settings
+    read -ra settings <<<"${TEST_POSTGRES_SETTINGS--c fsync=off -c full_page_writes=off}"
     # A taken port makes the server exit at once; then another is tried.
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
-        # Nothing here is to outlive the machine, so nothing is synced; commits still survive a killed server.
         (cd "$home" && tied "$bin/postgres" -D "$home/data" -p "$port" \
             -c listen_addresses=127.0.0.1 -c unix_socket_directories="$home" -c max_connections=200 \
-            -c fsync=off -c full_page_writes=off) <"/dev/null" >"$home/server-$attempt.log" 2>&1 &
+            "${settings[@]}") <"/dev/null" >"$home/server-$attempt.log" 2>&1 &
         server=$!
         waited=0
         while kill -0 "$server" 2>/dev/null; do

@@ -1,6 +1,9 @@
 //! Bytes as they are stored: JSON, compressed where that pays.
 
+use std::cell::RefCell;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use zstd::bulk::Compressor;
 
 use super::Error;
 
@@ -55,8 +58,8 @@ impl Encoded {
         if bytes.len() <= compress_above {
             return Ok(Self { codec: Codec::Json, bytes });
         }
-        let packed = zstd::bulk::compress(&bytes, LEVEL).map_err(Error::Compress)?;
-        Ok(Self { codec: Codec::JsonZstd, bytes: packed })
+        let bytes = pack(&bytes).map_err(Error::Compress)?;
+        Ok(Self { codec: Codec::JsonZstd, bytes })
     }
 
     /// Encodes a large value without holding its JSON as a whole; returns the JSON's length as well.
@@ -107,6 +110,18 @@ impl Encoded {
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.to_json_bytes()?).map_err(|e| Error::Damaged(e.to_string()))
     }
+}
+
+thread_local! {
+    /// Made once per thread: making one costs several times what compressing a step does.
+    static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    PACKER.with_borrow_mut(|packer| match packer {
+        Some(packer) => packer.compress(bytes),
+        None => packer.insert(Compressor::new(LEVEL)?).compress(bytes),
+    })
 }
 
 struct Counting<W> {

@@ -4,6 +4,7 @@
 //! it (in the `sync` mode), and whoever lost the thread's lease writes nothing more. Deliberately
 //! absent: decisions about what runs next, which are the engine's.
 
+mod compact;
 mod drive;
 mod edit;
 mod hold;
@@ -16,6 +17,7 @@ mod subgraph;
 mod task;
 mod writer;
 
+pub use compact::compact;
 pub use edit::StateView;
 pub use lease::{holder_is_dead, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};

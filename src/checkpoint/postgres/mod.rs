@@ -19,6 +19,7 @@ mod transfer;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sqlx::PgConnection;
 
 use self::connections::Connections;
 use super::{
@@ -43,6 +44,19 @@ impl PostgresStore {
         let connections = Connections::new(url)?;
         migrations::run(&connections).await?;
         Ok(Self { connections })
+    }
+
+    /// Lends the connection that the next commit would use to statements of the caller's own.
+    ///
+    /// # Errors
+    /// Whatever `work` returns; a connection that broke is not used again.
+    pub async fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, Error> {
+        let mut connection = self.connections.take().await?;
+        let result = work(&mut connection).await;
+        connection.settle(result)
     }
 }
 

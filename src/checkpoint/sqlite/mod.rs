@@ -19,6 +19,7 @@ mod transfer;
 use std::{path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
+use sqlx::SqliteConnection;
 
 use self::file::File;
 use super::{
@@ -44,6 +45,18 @@ impl SqliteStore {
         let file = File::open(&path).await?;
         migrations::run(&file).await?;
         Ok(Self { file })
+    }
+
+    /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
+    ///
+    /// # Errors
+    /// Whatever `work` returns.
+    pub async fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, Error> {
+        let mut writer = self.file.writer().await?;
+        work(writer.connection()?).await.map_err(|error| self.file.refine(error))
     }
 }
 

@@ -1,0 +1,35 @@
+# Benchmarks. `make bench` measures ours, `make bench-peers` puts LangGraph beside it, both on a
+# throw-away Postgres server that flushes every commit; docs/performance.md explains the figures.
+#
+#   BENCH_ARGS   narrows the cases:             BENCH_ARGS="--only postgres-1000 --runs 3"
+#   BENCH_WITH   runs everything under a tool:  BENCH_WITH="chrt -f 10" on a machine that is not idle (root)
+
+BENCH_ARGS ?= --runs 3
+BENCH_WITH ?=
+BENCH_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target)/bench)
+PEER_VENV := $(BENCH_DIR)/peers
+STAR = cargo bench --quiet --bench star --
+ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
+	$(BENCH_WITH) tests/postgres.sh run
+
+.PHONY: bench bench-peers bench-report bench-build
+
+bench: bench-build ## Measure the engine and its stores: JSON lines and tables
+	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
+	@$(STAR) --bench table --out $(BENCH_DIR)/star.jsonl
+
+bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph beside ours on the same databases
+	$(ON_POSTGRES) $(STAR) --bench matrix --peer $(PEER_VENV)/bin/python \
+		--out $(BENCH_DIR)/peers.jsonl $(BENCH_ARGS)
+	@$(STAR) --bench table --out $(BENCH_DIR)/peers.jsonl
+
+bench-report: bench bench-peers ## Both, for docs/performance.md
+
+bench-build:
+	@cargo bench --quiet --bench star --no-run
+
+$(PEER_VENV)/ready: benches/peers/requirements.txt
+	@mkdir -p $(BENCH_DIR)
+	python3 -m venv $(PEER_VENV)
+	$(PEER_VENV)/bin/pip install --quiet -r $<
+	@touch $@

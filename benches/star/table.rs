@@ -1,0 +1,190 @@
+//! Prints kept lines as Markdown tables.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+/// Prints every table that the file has lines for.
+pub fn print(file: &Path) -> anyhow::Result<()> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines: Vec<Value> = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("not a file of JSON lines: {}", file.display()))?;
+    if let Some(machine) = lines.iter().find_map(|line| line["machine"].as_str()) {
+        println!("Machine: {machine}\n");
+    }
+    star(&medians(&lines, "star", "wall_s"));
+    floor(&medians(&lines, "floor", "step_per_insert"));
+    resume(&medians(&lines, "resume", "process_to_state_ms"));
+    ratios(&lines);
+    Ok(())
+}
+
+/// Returns for each case and engine the run with the median of a figure, and how many runs there were.
+fn medians<'a>(lines: &'a [Value], bench: &str, by: &str) -> Vec<(&'a Value, usize)> {
+    let mut groups: Vec<(String, Vec<&Value>)> = Vec::new();
+    for line in lines.iter().filter(|line| line["bench"] == bench) {
+        let key = format!("{}/{}", text(&line["case"]), engine(line));
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(line),
+            None => groups.push((key, vec![line])),
+        }
+    }
+    let middle = |(_, mut group): (String, Vec<&'a Value>)| {
+        group.sort_by(|a, b| number(&a[by]).total_cmp(&number(&b[by])));
+        (group[group.len() / 2], group.len())
+    };
+    groups.into_iter().map(middle).collect()
+}
+
+fn star(lines: &[(&Value, usize)]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!(
+        "| rounds × threads | engine | runs | steps/s | first tenth p50 / p99 µs | last tenth p50 / p99 µs | last ÷ first | database bytes | ÷ payload | resident MB | bound | CPU s | fsync µs | load |"
+    );
+    println!("|{}", "---|".repeat(14));
+    for (line, runs) in lines {
+        let steps = |tenth: &str| {
+            let of = |figure: &str| text(&line[format!("{tenth}_{figure}_us")]);
+            format!("{} / {}", of("median"), of("p99"))
+        };
+        let last = number(&line["last10_median_us"]) / number(&line["first10_median_us"]);
+        println!(
+            "| {} | {} | {runs} | {:.0} | {} | {} | {last:.2} | {} | {} | {} | {} | {} | {} | {} |",
+            text(&line["case"]),
+            engine(line),
+            number(&line["steps_per_s"]),
+            steps("first10"),
+            steps("last10"),
+            text(&line["db_bytes"]),
+            text(&line["db_per_payload"]),
+            text(&line["max_rss_mb"]),
+            text(&line["rss_bound_mb"]),
+            text(&line["cpu_s"]),
+            text(&line["fsync_probe_us"]),
+            load(line),
+        );
+    }
+    println!();
+}
+
+fn floor(lines: &[(&Value, usize)]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!(
+        "| store | runs | row bytes | step p50 / p99 µs | bare insert p50 / p99 µs | step ÷ insert | fsync µs | load |"
+    );
+    println!("|{}", "---|".repeat(8));
+    for (line, runs) in lines {
+        println!(
+            "| {} | {runs} | {} | {} / {} | {} / {} | {} | {} | {} |",
+            text(&line["backend"]),
+            text(&line["row_bytes_mean"]),
+            text(&line["step_median_us"]),
+            text(&line["step_p99_us"]),
+            text(&line["insert_median_us"]),
+            text(&line["insert_p99_us"]),
+            text(&line["step_per_insert"]),
+            text(&line["fsync_probe_us"]),
+            load(line),
+        );
+    }
+    println!();
+}
+
+fn resume(lines: &[(&Value, usize)]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!(
+        "| store | engine | stored results | process → state ms | process → next step ms | connect ms | open → state ms | state → step ms | resident MB |"
+    );
+    println!("|{}", "---|".repeat(9));
+    for (line, _) in lines {
+        println!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            text(&line["backend"]),
+            engine(line),
+            text(&line["stored_results"]),
+            text(&line["process_to_state_ms"]),
+            text(&line["process_to_step_ms"]),
+            text(&line["connect_ms"]),
+            text(&line["open_to_state_ms"]),
+            text(&line["state_to_step_ms"]),
+            text(&line["max_rss_mb"]),
+        );
+    }
+    println!();
+}
+
+/// Prints how many times less, or faster, ours is than each form of the peer.
+fn ratios(lines: &[Value]) {
+    let star = medians(lines, "star", "wall_s");
+    let resume = medians(lines, "resume", "process_to_state_ms");
+    if !star.iter().any(|(line, _)| line["engine"] != "perihelion") {
+        return;
+    }
+    println!(
+        "| case | beside | steps/s × | last tenth p50 ÷ | database bytes ÷ | resident ÷ | CPU ÷ | process → state ÷ |"
+    );
+    println!("|{}", "---|".repeat(8));
+    for (theirs, _) in star.iter().chain(&resume) {
+        let Some((ours, _)) = star.iter().chain(&resume).find(|(line, _)| {
+            line["engine"] == "perihelion"
+                && line["case"] == theirs["case"]
+                && theirs["engine"] != "perihelion"
+        }) else {
+            continue;
+        };
+        let ratio = |figure: &str, upper: &Value, lower: &Value| match (
+            upper[figure].as_f64(),
+            lower[figure].as_f64(),
+        ) {
+            (Some(upper), Some(lower)) if lower > 0.0 => format!("{:.1}", upper / lower),
+            _ => "–".to_owned(),
+        };
+        println!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            text(&theirs["case"]),
+            engine(theirs),
+            ratio("steps_per_s", ours, theirs),
+            ratio("last10_median_us", theirs, ours),
+            ratio("db_bytes", theirs, ours),
+            ratio("max_rss_mb", theirs, ours),
+            ratio("cpu_s", theirs, ours),
+            ratio("process_to_state_ms", theirs, ours),
+        );
+    }
+    println!();
+}
+
+fn engine(line: &Value) -> String {
+    let name = text(&line["engine"]);
+    match line["variant"]["channels"].as_str() {
+        Some(form) => format!("{name} {} {form}", text(&line["engine_version"])),
+        None => name,
+    }
+}
+
+fn load(line: &Value) -> String {
+    line["load1"].as_f64().map_or("–".to_owned(), |load| format!("{load:.0}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
