@@ -32,33 +32,38 @@ pub(super) struct Drive<S: State> {
     pub has_pending: bool,
 }
 
-/// The tasks of the step under way, and those of them that ended while something else was awaited.
+/// The tasks of the step under way.
+///
+/// They live in this future and move only while it polls them, so whatever it awaits beside them it
+/// awaits through [`Tasks::beside`]: one of them may hold the store's only connection.
 struct Tasks<S: State> {
     running: FuturesUnordered<BoxFuture<'static, Ended<S>>>,
+    /// Those that ended while something else was awaited.
     ended: VecDeque<Ended<S>>,
 }
 
 impl<S: State> Tasks<S> {
+    fn new() -> Self {
+        Self { running: FuturesUnordered::new(), ended: VecDeque::new() }
+    }
+
+    /// Returns the next task that ended; `None` when there are no more.
+    async fn next(&mut self) -> Option<Ended<S>> {
+        match self.ended.pop_front() {
+            Some(ended) => Some(ended),
+            None => self.running.next().await,
+        }
+    }
+
     /// Awaits something while the tasks go on.
-    ///
-    /// They share one future with the loop: a task that was left alone in the middle of a write would
-    /// keep the store's lock, for which the loop (or its listener) might be waiting.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                result = &mut work => return result,
+                done = &mut work => return done,
                 Some(ended) = self.running.next() => self.ended.push_back(ended),
             }
-        }
-    }
-
-    /// Waits for the next task to end; `None` when there is none.
-    async fn next(&mut self) -> Option<Ended<S>> {
-        match self.ended.pop_front() {
-            Some(ended) => Some(ended),
-            None => self.running.next().await,
         }
     }
 }
@@ -69,7 +74,7 @@ impl<S: State> Drive<S> {
     /// # Errors
     /// [`Error`] when the store failed; what was acknowledged before stays.
     pub(super) async fn drive(&mut self, engine: &mut Engine<S>) -> Result<RunResult, Error> {
-        let mut tasks = Tasks { running: FuturesUnordered::new(), ended: VecDeque::new() };
+        let mut tasks = Tasks::new();
         let result = self.work(engine, &mut tasks).await;
         if let Err(error) = &result
             && !matches!(error, Error::Fenced { .. })

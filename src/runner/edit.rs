@@ -116,6 +116,12 @@ impl<S: State> Runner<S> {
             let (found, wanted) = (info.graph, self.graph().name().to_owned());
             return Err(Error::WrongGraph { thread: source, found, wanted });
         }
+        let row = self.store().history(source, Some(at.saturating_add(1)), 1).await?.pop();
+        if at > 0 && row.is_none_or(|row| row.seq != at) {
+            // Beyond the head, or dropped: then nobody knows any more what ran next.
+            let head = info.head;
+            return Err(StoreError::UnknownStep { thread: source, seq: at, head }.into());
+        }
         let mut new = self.new_thread(ThreadId::new(), title);
         new.tenant = info.tenant;
         Ok(self.store().fork(source, at, new).await?)
