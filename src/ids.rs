@@ -74,6 +74,13 @@ impl RunId {
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
+
+    /// Returns when the run began, in microseconds since the Unix epoch; the id carries it to the millisecond.
+    pub fn started_micros(self) -> i64 {
+        let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |time| time.to_unix());
+        i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000)
+            + i64::from(nanos / 1_000)
+    }
 }
 
 impl Default for RunId {

@@ -35,3 +35,8 @@ pub mod __private {
         T::deserialize(deserializer).map(Some)
     }
 }
+
+/// Keeps the code in the README true.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

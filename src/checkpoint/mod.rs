@@ -14,6 +14,7 @@ mod error;
 mod limits;
 mod memory;
 mod postgres;
+mod questions;
 mod rows;
 mod sqlite;
 mod stand;
@@ -26,6 +27,7 @@ pub use encoded::{Codec, Encoded};
 pub use error::Error;
 pub use memory::MemoryStore;
 pub use postgres::PostgresStore;
+pub use questions::awaited_interrupts;
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,

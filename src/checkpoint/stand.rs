@@ -69,7 +69,7 @@ pub async fn stand_up<S: State>(
         drop(json);
         chain.last = Some(step);
     }
-    let (frontier, hash) = chain.end(seq, info.status)?;
+    let (frontier, hash) = chain.end(seq, seq < info.head || info.status == ThreadStatus::Idle)?;
     let pending = pending
         .into_iter()
         .map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?)))
@@ -126,7 +126,9 @@ impl Chain {
     }
 
     /// Returns the frontier and the hash at the end, which must be the wanted step.
-    fn end(self, seq: u64, status: ThreadStatus) -> Result<(Frontier, [u8; 32]), Error> {
+    ///
+    /// At a cut the frontier is not known any more: that is no loss where nothing runs on from there.
+    fn end(self, seq: u64, may_be_cut: bool) -> Result<(Frontier, [u8; 32]), Error> {
         let thread = self.thread;
         match self.last {
             Some(last) if last.seq == seq => {
@@ -135,7 +137,7 @@ impl Chain {
                 })?;
                 Ok((frontier, last.hash))
             }
-            None if seq == 0 || (self.cut == Some(seq) && status == ThreadStatus::Idle) => {
+            None if seq == 0 || (self.cut == Some(seq) && may_be_cut) => {
                 Ok((Frontier::default(), [0; 32]))
             }
             last => {

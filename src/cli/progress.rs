@@ -27,6 +27,8 @@ const TAIL: usize = 60;
 pub(super) struct Progress {
     quiet: bool,
     bar: Option<ProgressBar>,
+    /// Until it was told; a run that is refused has nothing to tell of.
+    thread: Option<ThreadId>,
     started: Instant,
     /// Tokens as far as nodes told them; the report has the whole.
     usage: Usage,
@@ -49,16 +51,15 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        let progress = Self {
+        Self {
             quiet,
             bar,
+            thread: Some(thread),
             started: clock::monotonic(),
             usage: Usage::default(),
             running: BTreeMap::new(),
             writing: String::new(),
-        };
-        progress.line(&format!("thread {thread}"));
-        progress
+        }
     }
 
     /// Shows events until the run has ended.
@@ -100,6 +101,9 @@ impl Progress {
     }
 
     fn show(&mut self, event: RunEvent<GraphState>) {
+        if let Some(thread) = self.thread.take() {
+            self.line(&format!("thread {thread}"));
+        }
         match event {
             RunEvent::TaskStarted { task, node, attempt, .. } => {
                 if attempt > 1 {
@@ -152,6 +156,7 @@ impl Progress {
                 let arguments = brief(&told["arguments"].to_string(), SHOWN);
                 format!("{agent}: calls {} {arguments}", word("tool"))
             }
+            "tool_recorded" => format!("{agent}: reads back the recorded call of {}", word("tool")),
             "tool_result" => {
                 let how = if told["is_error"] == true { "failed" } else { "gave" };
                 format!("{agent}: {} {how}: {}", word("tool"), brief(word("preview"), SHOWN))

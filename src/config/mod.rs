@@ -6,6 +6,7 @@
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
 mod models;
+mod prices;
 mod resolve;
 mod sections;
 mod settings;
@@ -13,6 +14,7 @@ pub mod strict;
 pub mod tls;
 
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
+pub use prices::{Price, Prices};
 pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

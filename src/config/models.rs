@@ -1,10 +1,12 @@
 //! The models section: one endpoint for all, and what differs per role.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::prices::{self, Price, Prices};
 use super::resolve::{
     Setting, Sources, any, http_url, not_empty, positive_if_any, seconds, seconds_if_any, section,
     temperature,
@@ -164,6 +166,7 @@ pub(super) struct ModelsFile {
     temperature: Option<Option<f64>>,
     max_tokens: Option<Option<u32>>,
     roles: Roles,
+    prices: BTreeMap<String, Price>,
 }
 
 /// Everything the settings say of models.
@@ -171,6 +174,8 @@ pub(super) struct ModelsFile {
 pub struct Models {
     pub endpoint: Endpoint,
     pub roles: Roles,
+    /// What models charge, by model name; only the file can say it.
+    pub prices: BTreeMap<String, Price>,
     api_key: Option<SecretString>,
 }
 
@@ -195,6 +200,7 @@ impl Models {
     pub(super) const KEYS: &'static [super::Key] = Endpoint::KEYS;
 
     pub(super) fn resolve(file: ModelsFile, sources: &Sources<'_>) -> Result<Self, Error> {
+        prices::check(&file.prices).map_err(|(key, message)| sources.refuse(&key, message))?;
         let endpoint = Endpoint::resolve(
             EndpointFile {
                 url: file.url,
@@ -212,7 +218,14 @@ impl Models {
             sources,
         )?;
         let api_key = secret(sources, &endpoint.api_key_env);
-        Ok(Self { roles: file.roles.resolve(sources)?, endpoint, api_key })
+        let (roles, prices) = (file.roles.resolve(sources)?, file.prices);
+        Ok(Self { roles, prices, endpoint, api_key })
+    }
+
+    /// Returns the prices by which calls are counted.
+    pub fn price_list(&self) -> Prices {
+        let asked = |role: &&str| ((*role).to_owned(), self.for_role(role).model);
+        Prices { models: self.prices.clone(), roles: Roles::NAMES.iter().map(asked).collect() }
     }
 
     /// Returns settings that send every role to one endpoint, without a key.

@@ -91,13 +91,17 @@ impl Sources<'_> {
                 .map_err(|message| Error::Environment { variable: variable.to_owned(), message });
         }
         let Some(value) = in_file else { return Ok(None) };
-        let path = self.file.unwrap_or(Path::new("perihelion.toml"));
-        check(&value).map_err(|message| Error::Value {
-            path: path.to_owned(),
-            key: key.to_owned(),
-            message,
-        })?;
-        Ok(Some(value.placed_in(path.parent().unwrap_or(Path::new("")))))
+        check(&value).map_err(|message| self.refuse(key, message))?;
+        Ok(Some(value.placed_in(self.path().parent().unwrap_or(Path::new("")))))
+    }
+
+    /// Makes the error for a value that stands in the settings file.
+    pub fn refuse(&self, key: &str, message: String) -> Error {
+        Error::Value { path: self.path().to_owned(), key: key.to_owned(), message }
+    }
+
+    fn path(&self) -> &Path {
+        self.file.unwrap_or(Path::new("perihelion.toml"))
     }
 }
 

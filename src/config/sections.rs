@@ -30,6 +30,8 @@ section! {
         max_steps: u64 = 64, "PERIHELION_LIMITS_MAX_STEPS", positive;
         /// Tokens of one run, input and output together; none: not bounded.
         max_tokens: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOKENS", positive_if_any;
+        /// US dollars of one run, counted by `[models.prices]`; none: not bounded.
+        max_cost_usd: Option<f64> = None, "PERIHELION_LIMITS_MAX_COST_USD", positive_if_any;
         /// Seconds a run may take, waiting for people not counted; none: not bounded.
         deadline_sec: Option<u64> = None, "PERIHELION_LIMITS_DEADLINE_SEC", positive_if_any;
         /// Agents that run at the same time within one super-step.

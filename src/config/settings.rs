@@ -74,11 +74,17 @@ impl Settings {
             None => File::default(),
         };
         let sources = Sources { options: overrides.into_options(), env, file };
+        let models = Models::resolve(parsed.models, &sources)?;
+        let limits = Limits::resolve(parsed.limits, &sources)?;
+        if limits.max_cost_usd.is_some() {
+            check_prices(&models)
+                .map_err(|message| sources.refuse("limits.max_cost_usd", message))?;
+        }
         Ok(Self {
-            models: Models::resolve(parsed.models, &sources)?,
+            models,
+            limits,
             store: Store::resolve(parsed.store, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
-            limits: Limits::resolve(parsed.limits, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
         })
@@ -100,6 +106,21 @@ impl Settings {
             .flatten()
             .copied()
     }
+}
+
+/// Refuses a budget in money while a model's price is unknown, because it could not be kept.
+fn check_prices(models: &Models) -> Result<(), String> {
+    let prices = models.price_list();
+    for role in super::Roles::NAMES {
+        let model = models.for_role(role).model;
+        if prices.of(role, &model).is_none() {
+            return Err(format!(
+                "needs the price of every model that is used: add [models.prices.{model:?}] with \
+                 input_per_mtok and output_per_mtok"
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Overrides {

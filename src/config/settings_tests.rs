@@ -49,6 +49,7 @@ fn the_example_changes_nothing_as_it_stands_and_every_key_in_it_is_valid() {
     let all = Settings::load(Overrides::default(), Some(&path), &no_env).unwrap();
     assert_eq!(all.models.for_role("supervisor").model, "gpt-4.1");
     assert_eq!(all.limits.deadline_sec, Some(3600));
+    assert_eq!(all.models.prices["gpt-4.1"].output_per_mtok, 8.0);
 }
 
 #[test]
@@ -178,6 +179,9 @@ fn a_wrong_value_is_refused_with_the_place_it_came_from() {
     insta::assert_snapshot!(refused("[store]\ndatabase = \"mysql://root:secret@db\"\n", &[]));
     insta::assert_snapshot!(refused("", &[("PERIHELION_LIMITS_MAX_STEPS", "many")]));
     insta::assert_snapshot!(refused("", &[("OPENAI_BASE_URL", "localhost:11434")]));
+    insta::assert_snapshot!(refused("[limits]\nmax_cost_usd = 1.0\n", &[]));
+    let price = "[models.prices.\"m\"]\ninput_per_mtok = -1.0\noutput_per_mtok = 0.0\n";
+    insta::assert_snapshot!(refused(price, &[]));
 }
 
 #[test]

@@ -73,7 +73,7 @@ macro_rules! graph_state {
                     skip_serializing_if = "Option::is_none",
                     deserialize_with = "perihelion::__private::present"
                 )]
-                pub $field: Option<$crate::graph_state!(@update [$ty] $reducer $(($with))?)>,
+                pub $field: ::core::option::Option<$crate::graph_state!(@update [$ty] $reducer $(($with))?)>,
             )+
         }
 
@@ -90,7 +90,7 @@ macro_rules! graph_state {
                     mut self,
                     value: $crate::graph_state!(@update [$ty] $reducer $(($with))?),
                 ) -> Self {
-                    self.$field = Some(value);
+                    self.$field = ::core::option::Option::Some(value);
                     self
                 }
             )+
@@ -108,7 +108,7 @@ macro_rules! graph_state {
 
             fn apply(&mut self, update: $Update) {
                 $(
-                    if let Some(value) = update.$field {
+                    if let ::core::option::Option::Some(value) = update.$field {
                         $crate::graph_state!(@reduce [$ty] $reducer $(($with))? (&mut self.$field, value));
                     }
                 )+
@@ -117,7 +117,7 @@ macro_rules! graph_state {
             fn upcast(
                 version: u32,
                 stored: $crate::__private::Value,
-            ) -> Result<$crate::__private::Value, String> {
+            ) -> ::core::result::Result<$crate::__private::Value, ::std::string::String> {
                 $crate::graph_state!(@upcast [$($upcast)?] version, stored)
             }
         }
@@ -146,6 +146,6 @@ macro_rules! graph_state {
     (@upcast [$upcast:path] $version:expr, $stored:expr) => { $upcast($version, $stored) };
     (@upcast [] $version:expr, $stored:expr) => {{
         let _ = $version;
-        Ok($stored)
+        ::core::result::Result::Ok($stored)
     }};
 }

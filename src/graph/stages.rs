@@ -19,7 +19,7 @@ pub enum StageError {
 ///
 /// # Errors
 /// [`StageError`] naming the duplicate, the unknown id, or one whole cycle.
-pub fn stages<'a, D>(tasks: &[(&'a str, D)]) -> Result<Vec<Vec<usize>>, StageError>
+pub fn stages<D>(tasks: &[(&str, D)]) -> Result<Vec<Vec<usize>>, StageError>
 where
     D: AsRef<[String]>,
 {

@@ -36,7 +36,7 @@ fn agent_context() -> Value {
         "recent_messages": [{ "role": "user", "content": "How many orders?" }],
         "dependency_outputs": [{ "task": "List the tables.", "agent": "mcp_agent_sql", "output": "orders" }],
         "skills": [{ "task": "Count customers.", "solution": "SELECT count(*) FROM customers" }],
-        "feedback": "The year was not filtered.",
+        "context": [{ "key": "current_date", "value": "2025-06-01" }],
     })
 }
 
@@ -44,6 +44,7 @@ fn qa_context() -> Value {
     json!({
         "request": "How many orders?",
         "context": [],
+        "history": [{ "role": "user", "name": null, "content": "Hello" }],
         "results": [{
             "number": 1, "agent": "mcp_agent_sql", "status": "success", "task": "Count.", "output": "42",
         }],
@@ -77,10 +78,9 @@ fn an_agents_prompt() {
 #[test]
 fn an_agents_prompt_with_the_task_alone() {
     let mut context = agent_context();
-    for key in ["artifacts", "recent_messages", "dependency_outputs", "skills"] {
+    for key in ["artifacts", "context", "recent_messages", "dependency_outputs", "skills"] {
         context[key] = json!([]);
     }
-    context["feedback"] = Value::Null;
     let messages = prompts().messages("agent", context).unwrap();
     assert_eq!(
         messages[1].content,

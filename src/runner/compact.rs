@@ -6,6 +6,8 @@ use crate::ids::ThreadId;
 
 /// Drops all but the newest `keep` steps of a thread; returns the first step that is kept.
 ///
+/// The newest step always stays: only its row says what runs next.
+///
 /// What the dropped steps wrote lives on in a snapshot, which is durable before anything is dropped:
 /// a crash in between leaves the thread whole. `None` when the thread is not longer than `keep`. A run
 /// under way is not disturbed, since it only writes behind the head.
@@ -18,7 +20,7 @@ pub async fn compact<S: State>(
     keep: u64,
 ) -> Result<Option<u64>, Error> {
     let head = store.info(thread).await?.head;
-    let seq = head.saturating_sub(keep);
+    let seq = head.saturating_sub(keep.max(1));
     if seq == 0 {
         return Ok(None);
     }

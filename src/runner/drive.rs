@@ -33,7 +33,40 @@ pub(super) struct Drive<S: State> {
 }
 
 /// The tasks of the step under way.
-type Tasks<S> = FuturesUnordered<BoxFuture<'static, Ended<S>>>;
+///
+/// They live in this future and move only while it polls them, so whatever it awaits beside them it
+/// awaits through [`Tasks::beside`]: one of them may hold the store's only connection.
+struct Tasks<S: State> {
+    running: FuturesUnordered<BoxFuture<'static, Ended<S>>>,
+    /// Those that ended while something else was awaited.
+    ended: VecDeque<Ended<S>>,
+}
+
+impl<S: State> Tasks<S> {
+    fn new() -> Self {
+        Self { running: FuturesUnordered::new(), ended: VecDeque::new() }
+    }
+
+    /// Returns the next task that ended; `None` when there are no more.
+    async fn next(&mut self) -> Option<Ended<S>> {
+        match self.ended.pop_front() {
+            Some(ended) => Some(ended),
+            None => self.running.next().await,
+        }
+    }
+
+    /// Awaits something while the tasks go on.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Some(ended) = self.running.next() => self.ended.push_back(ended),
+            }
+        }
+    }
+}
 
 impl<S: State> Drive<S> {
     /// Runs until the engine has nothing more to do.
@@ -113,12 +146,14 @@ impl<S: State> Drive<S> {
         out: &mut Vec<Command<S>>,
     ) -> Result<Option<RunResult>, Error> {
         match command {
-            Command::Emit(event) => self.tell(event).await,
+            Command::Emit(event) => tasks.beside(self.tell(event)).await,
             Command::Run(run) => {
-                let (mode, recorded) = self.history_of(&run).await?;
-                tasks.push(self.around.launch(run, mode, recorded));
+                let (mode, recorded) = tasks.beside(self.history_of(&run)).await?;
+                tasks.running.push(self.around.launch(run, mode, recorded));
             }
-            Command::SavePending { task, body } => self.keep(engine.step(), task, body).await?,
+            Command::SavePending { task, body } => {
+                tasks.beside(self.keep(engine.step(), task, body)).await?;
+            }
             Command::Commit { seq, delta, frontier, .. } => {
                 let size = delta.len();
                 let clears_pending = std::mem::take(&mut self.has_pending);

@@ -9,7 +9,7 @@ use super::run::{INPUT, Runner, entry_frontier};
 use super::writer::Step;
 use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunStatus, Standing, StepKind,
-    ThreadFilter, ThreadInfo, ThreadStatus, stand_up,
+    ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, stand_up,
 };
 use crate::graph::{END, Finished, Frontier, State, Written, merge};
 use crate::ids::{InterruptId, ThreadId};
@@ -116,6 +116,12 @@ impl<S: State> Runner<S> {
             let (found, wanted) = (info.graph, self.graph().name().to_owned());
             return Err(Error::WrongGraph { thread: source, found, wanted });
         }
+        let row = self.store().history(source, Some(at.saturating_add(1)), 1).await?.pop();
+        if at > 0 && row.is_none_or(|row| row.seq != at) {
+            // Beyond the head, or dropped: then nobody knows any more what ran next.
+            let head = info.head;
+            return Err(StoreError::UnknownStep { thread: source, seq: at, head }.into());
+        }
         let mut new = self.new_thread(ThreadId::new(), title);
         new.tenant = info.tenant;
         Ok(self.store().fork(source, at, new).await?)
@@ -128,13 +134,7 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// Whatever the store reports.
     pub async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
-        let mut open = Vec::new();
-        for question in self.store().open_interrupts(thread).await? {
-            if self.is_awaited(&question).await? {
-                open.push(question);
-            }
-        }
-        Ok(open)
+        Ok(awaited_interrupts(self.store().as_ref(), thread).await?)
     }
 
     /// Answers one open question of a thread; a resume delivers the answer to the node that asked.
@@ -159,28 +159,6 @@ impl<S: State> Runner<S> {
             .map_err(|reason| Error::Answer { interrupt, reason })?;
         let answer = Encoded::json(answer, self.store().compress_above())?;
         Ok(self.store().answer(interrupt, &answer).await?)
-    }
-
-    /// Returns whether the step that asked is still the next one to finish, up to the top.
-    async fn is_awaited(&self, question: &OpenInterrupt) -> Result<bool, Error> {
-        let asking = self.store().info(question.thread).await?;
-        let Some(root) = asking.root.filter(|_| question.step == asking.head + 1) else {
-            return Ok(question.step == asking.head + 1);
-        };
-        let mut above = self.store().info(root).await?;
-        let mut namespace = String::new();
-        for place in asking.namespace.split('|') {
-            let step = place.rsplit(':').nth(1).and_then(|step| step.parse::<u64>().ok());
-            if step != Some(above.head + 1) {
-                return Ok(false);
-            }
-            if !namespace.is_empty() {
-                namespace.push('|');
-            }
-            namespace.push_str(place);
-            above = self.store().info(above.id.child(&namespace)).await?;
-        }
-        Ok(true)
     }
 
     /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::drive::Drive;
 use super::hold::Held;
 use super::lease;
-use super::outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
+use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
 use super::task::Surroundings;
 use super::writer::{Step, Writer};
@@ -218,18 +218,17 @@ impl<S: State> Runner<S> {
             has_pending,
         };
         let result = drive.drive(&mut engine).await;
-        let Drive { mut writer, mut snapshots, .. } = drive;
+        let Drive { mut writer, snapshots, .. } = drive;
         let flushed = writer.flush().await;
         let (steps, mut state) = (engine.steps_done(), Arc::clone(engine.state()));
         let head = first_step - 1 + steps;
-        if options.durability == Durability::Exit && flushed.is_ok() && snapshots.is_due(0).await {
-            snapshots.write(&self.store, head, &state);
-        }
-        snapshots.finish().await;
+        // A route's unknown target is found when its step is merged already, and not committed.
+        let is_ahead = matches!(&result, Ok(RunResult::Failed(EngineError::UnknownTarget { .. })));
+        let is_whole = result.is_ok() && flushed.is_ok() && !is_ahead;
+        snapshots.finish(is_whole.then_some((&self.store, head, &state))).await;
         let result = result?;
         flushed?;
-        if let RunResult::Failed(EngineError::UnknownTarget { .. }) = &result {
-            // A route's unknown target is found when its step is merged already, and not committed.
+        if is_ahead {
             state = stand_up::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
         }
         Ok(RunOutcome { thread, run: held.run, result, state, head, steps })

@@ -59,9 +59,18 @@ impl Snapshots {
         self.under_way = Some(UnderWay { task, covers: std::mem::take(&mut self.since) });
     }
 
-    /// Waits for a snapshot under way; a failure only costs reading time later.
-    pub(super) async fn finish(mut self) {
+    /// Waits for a snapshot under way, and writes the one that is due at the end of a run, if any.
+    ///
+    /// A run that outpaced its snapshots, or held its steps back, leaves a thread that opens fast all
+    /// the same. A failure only costs reading time later.
+    pub(super) async fn finish<S: State>(mut self, end: Option<(&Arc<dyn Store>, u64, &Arc<S>)>) {
         self.conclude().await;
+        if let Some((store, head, state)) = end
+            && self.is_due(0).await
+        {
+            self.write(store, head, state);
+            self.conclude().await;
+        }
     }
 
     async fn conclude(&mut self) {

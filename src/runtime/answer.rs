@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Error, Runtime};
-use crate::checkpoint::{self, EffectKind, Encoded, OpenInterrupt};
+use crate::checkpoint::{self, EffectKind, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::{OUTCOME_UNKNOWN, Verdict};
 
@@ -87,7 +87,7 @@ impl Runtime {
         interrupt: Option<InterruptId>,
         answer: Answer,
     ) -> Result<(), Error> {
-        let open = self.store().open_interrupts(thread).await?;
+        let open = self.runner().open_interrupts(thread).await?;
         let (kind, option) = answer.fits();
         let chosen = match interrupt {
             Some(id) => match open.iter().find(|one| one.id == id) {
@@ -103,8 +103,7 @@ impl Runtime {
             );
         }
         let value = in_form(&chosen.kind, answer.into_value())?;
-        let value = Encoded::json(&value, usize::MAX)?;
-        Ok(self.store().answer(chosen.id, &value).await?)
+        Ok(self.runner().answer(thread, chosen.id, &value).await?)
     }
 
     /// Tells a question of this thread that was answered before from one that it never asked.

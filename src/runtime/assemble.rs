@@ -52,6 +52,8 @@ impl Error {
             Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
                 error,
                 checkpoint::Error::UnknownThread(_)
+                    | checkpoint::Error::ThreadExists(_)
+                    | checkpoint::Error::Import(_)
                     | checkpoint::Error::UnknownStep { .. }
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
@@ -176,7 +178,8 @@ impl Runtime {
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
         let tools = Arc::new(Pool::new(file, PoolOptions::default()));
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
-        let star = Star::new(model, host, prompts, star_limits(&settings.limits))?;
+        let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
+        let star = Star::new(model, host, prompts, prices, limits)?;
         let roster = Arc::clone(&star.roster);
         let runner = Runner::new(Arc::clone(&star.graph), store);
         let (agents, problems) = match scan(&tools).await {
@@ -314,6 +317,8 @@ fn star_limits(limits: &config::Limits) -> StarLimits {
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,
+        // A float to an integer saturates.
+        max_nano_usd: limits.max_cost_usd.map(|usd| (usd * 1e9) as u64),
         deadline_sec: limits.deadline_sec,
         max_tool_calls: limits.max_tool_calls_per_task,
         max_reflections: limits.max_reflections,

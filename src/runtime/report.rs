@@ -49,6 +49,9 @@ pub struct RunReport {
     pub interrupts: Vec<InterruptView>,
     /// Tokens of the present turn, its crashed and interrupted runs included; each call counted once.
     pub usage: Usage,
+    /// What the turn cost so far in US dollars, where prices are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Super-steps of this run.
     pub steps: u64,
     /// Why the run failed or was stopped.
@@ -91,6 +94,9 @@ impl RunReport {
                 .collect(),
             interrupts,
             usage: state.usage_of_turn(),
+            cost_usd: Some(state.spent_in_turn().nano_usd)
+                .filter(|cost| *cost > 0)
+                .map(|cost| cost as f64 / 1e9),
             steps: outcome.steps,
             error,
         }

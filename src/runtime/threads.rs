@@ -34,7 +34,7 @@ impl ThreadView {
         let runs = store.runs(thread).await?;
         let mut open = Vec::new();
         let mut next: Option<Vec<String>> = None;
-        for one in store.open_interrupts(thread).await? {
+        for one in checkpoint::awaited_interrupts(store, thread).await? {
             if next.is_none() {
                 next = Some(next_nodes(store, thread, info.head).await?);
             }

@@ -33,7 +33,7 @@ impl Assignment {
         self.dependency_outputs = self
             .depends_on
             .iter()
-            .filter_map(|id| state.results.iter().find(|result| result.id == *id))
+            .filter_map(|id| state.result_of(id))
             .map(|result| DependencyOutput {
                 task: result.task.clone(),
                 agent: result.agent.clone(),

@@ -1,7 +1,8 @@
 //! The circuit breaker: notices that nothing moves, and that a budget is spent (S1.05).
 
 use super::star::StarLimits;
-use super::state::{GraphState, ResultStatus, Routing};
+use super::state::{GraphState, ResultStatus, Routing, Spent};
+use crate::graph::Place;
 
 /// Digests what counts as progress: successful results, artifacts, the plan.
 pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
@@ -30,27 +31,46 @@ pub(super) fn count_invalid(routing: &Routing) -> Routing {
     Routing { retry_count: routing.retry_count + 1, round: routing.round + 1, ..routing.clone() }
 }
 
+/// Clears the count: the user said something new.
+pub(super) fn cleared(routing: &Routing) -> Routing {
+    let (last, progress) = (Vec::new(), String::new());
+    Routing { retry_count: 0, last, progress, round: routing.round + 1, ..routing.clone() }
+}
+
 /// Returns why the run must end now, if a bound is reached.
 pub(super) fn exhausted(
     state: &GraphState,
     limits: &StarLimits,
-    step: u64,
+    place: &Place,
     now_micros: i64,
 ) -> Option<String> {
-    let steps = step.saturating_sub(state.routing.first_step);
+    let steps = place.step.saturating_sub(state.routing.first_step);
     if steps >= limits.max_steps {
         return Some(format!("the limit of {} steps was reached", limits.max_steps));
     }
-    let usage = state.usage_of_turn();
-    let tokens = usage.input_tokens + usage.output_tokens;
-    if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
-        return Some(format!("the budget of {limit} tokens was spent"));
+    if let Some(reason) = overspent(state, limits, Spent::default()) {
+        return Some(reason);
     }
-    let elapsed = now_micros.saturating_sub(state.routing.started_at) / 1_000_000;
+    let began = state.routing.started_at.max(place.run.started_micros());
+    let elapsed = now_micros.saturating_sub(began) / 1_000_000;
     if let Some(limit) =
         limits.deadline_sec.filter(|limit| elapsed >= i64::try_from(*limit).unwrap_or(i64::MAX))
     {
         return Some(format!("the time limit of {limit} s was reached"));
+    }
+    None
+}
+
+/// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
+pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) -> Option<String> {
+    let mut spent = state.spent_in_turn();
+    spent += more;
+    let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
+    if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
+        return Some(format!("the budget of {limit} tokens was spent"));
+    }
+    if let Some(limit) = limits.max_nano_usd.filter(|limit| spent.nano_usd >= *limit) {
+        return Some(format!("the budget of {} USD was spent", limit as f64 / 1e9));
     }
     None
 }
@@ -71,5 +91,8 @@ mod tests {
         assert_eq!(third.retry_count, 2);
         assert_eq!(count(&third, agents(), "q".into()).retry_count, 0);
         assert_eq!(count(&third, vec!["c".into()], "p".into()).retry_count, 0);
+        let told = cleared(&second);
+        assert_eq!((told.retry_count, told.round), (0, 3));
+        assert_eq!(count(&told, agents(), "p".into()).retry_count, 0);
     }
 }

@@ -7,6 +7,9 @@ use super::{Assignment, node};
 use crate::config::strict::nearest;
 use crate::graph::stages;
 
+/// Tasks of one decision; more of them are a runaway plan, not a plan.
+const MAX_TASKS: usize = 32;
+
 /// What the supervisor answers, under the schema name `supervisor_decision`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SupervisorDecision {
@@ -58,42 +61,37 @@ pub(super) fn accept(
     {
         return Ok(Accepted::Clarify(question.to_owned()));
     }
-    let selected: Vec<&str> = decision
-        .selected_agents
-        .iter()
-        .map(|name| name.trim())
-        .filter(|name| *name != node::QA)
-        .collect();
-    if selected.is_empty() && decision.tasks.is_empty() {
-        return match decision.selected_agents.is_empty() {
-            true => Err(vec![
-                "selected_agents is empty: choose agents from the menu, or qa to finish".into(),
-            ]),
-            false => Ok(Accepted::Finish),
-        };
+    let chosen: Vec<&str> = decision.selected_agents.iter().map(|name| name.trim()).collect();
+    if !chosen.is_empty() && chosen.iter().all(|name| *name == node::QA) {
+        return Ok(Accepted::Finish);
     }
-    let named = selected.iter().copied().chain(decision.tasks.iter().map(|task| task.agent.trim()));
-    let mut errors: Vec<String> = Vec::new();
-    for name in named {
-        let problem = unknown(name, menu);
-        if let Some(problem) = problem.filter(|problem| !errors.contains(problem)) {
-            errors.push(problem);
-        }
+    // QA always comes last, so a task for it says nothing.
+    let is_work = |agent: &str| agent.trim() != node::QA;
+    let selected: Vec<&str> = chosen.into_iter().filter(|name| is_work(name)).collect();
+    let mut tasks: Vec<PlannedTask> =
+        decision.tasks.iter().filter(|task| is_work(&task.agent)).cloned().collect();
+    if selected.is_empty() && tasks.is_empty() {
+        let problem = "selected_agents is empty: choose agents from the menu, or qa to finish";
+        return Err(vec![problem.into()]);
     }
+    let errors = problems(&selected, &tasks, menu);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let mut tasks = decision.tasks.clone();
-    for (number, agent) in selected.iter().enumerate() {
-        if !tasks.iter().any(|task| task.agent.trim() == *agent) {
-            let id = format!("r{}", number + 1);
-            tasks.push(PlannedTask {
-                id,
-                agent: (*agent).to_owned(),
-                task: request.to_owned(),
-                depends_on: vec![],
-            });
+    let mut number = 0;
+    for agent in selected {
+        if tasks.iter().any(|task| task.agent.trim() == agent) {
+            continue;
         }
+        let id = loop {
+            number += 1;
+            let id = format!("r{number}");
+            if !tasks.iter().any(|task| task.id == id) {
+                break id;
+            }
+        };
+        let (agent, task) = (agent.to_owned(), request.to_owned());
+        tasks.push(PlannedTask { id, agent, task, depends_on: vec![] });
     }
     let listed: Vec<(&str, &Vec<String>)> =
         tasks.iter().map(|task| (task.id.as_str(), &task.depends_on)).collect();
@@ -113,9 +111,29 @@ pub(super) fn accept(
     ))
 }
 
+/// Names everything that is wrong with the choice itself, each thing once.
+fn problems(selected: &[&str], tasks: &[PlannedTask], menu: &[String]) -> Vec<String> {
+    let mut problems: Vec<String> = Vec::new();
+    let named = selected.iter().copied().chain(tasks.iter().map(|task| task.agent.trim()));
+    for problem in named.filter_map(|name| unknown(name, menu)) {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    let empty = tasks.iter().filter(|task| task.task.trim().is_empty());
+    problems.extend(empty.map(|task| format!("the task {} does not say what to do", task.id)));
+    if tasks.len() > MAX_TASKS {
+        problems.push(format!("one decision may have {MAX_TASKS} tasks at most: {}", tasks.len()));
+    }
+    problems
+}
+
 fn unknown(name: &str, menu: &[String]) -> Option<String> {
     if menu.iter().any(|known| known == name) {
         return None;
+    }
+    if menu.is_empty() {
+        return Some(format!("there is no agent named {name}; the menu is empty: choose qa"));
     }
     let hint = nearest(name, menu.iter().map(String::as_str))
         .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
@@ -188,6 +206,31 @@ mod tests {
         let cycle =
             decision(&[], &[("a", "mcp_agent_sql", &["b"]), ("b", "mcp_agent_sql", &["a"])]);
         assert!(refuse(cycle).contains("a → b → a"));
-        assert_eq!(accept(&decision(&["qa"], &[]), &menu(), "", "1.1"), Ok(Accepted::Finish));
+        assert!(refuse(decision(&[], &[("q", "qa", &[])])).contains("selected_agents is empty"));
+        let mut vague = decision(&[], &[("a", "mcp_agent_sql", &[])]);
+        vague.tasks[0].task = " ".into();
+        assert_eq!(refuse(vague), "the task a does not say what to do");
+        let many = vec![("a", "mcp_agent_sql", &[][..]); 33];
+        assert!(refuse(decision(&[], &many)).contains("32 tasks at most: 33"));
+        let nobody = accept(&decision(&["mcp_agent_sql"], &[]), &[], "", "1.1").unwrap_err();
+        assert!(nobody[0].ends_with("the menu is empty: choose qa"));
+    }
+
+    #[test]
+    fn qa_alone_finishes_and_qa_among_agents_only_comes_last() {
+        let accept = |decision| accept(&decision, &menu(), "", "1.1");
+        assert_eq!(accept(decision(&["qa"], &[])), Ok(Accepted::Finish));
+        let repeated = decision(&["qa"], &[("a", "mcp_agent_sql", &[])]);
+        assert_eq!(accept(repeated), Ok(Accepted::Finish), "what qa alone says goes");
+        let stages = work(&decision(&["mcp_agent_sql", "qa"], &[("q", "qa", &["r1"])]));
+        assert_eq!(stages, [[("1.1.r1".into(), "the request".into())]]);
+    }
+
+    #[test]
+    fn a_request_given_to_an_agent_without_a_task_takes_an_id_that_is_free() {
+        let both = ["mcp_agent_sql", "mcp_agent_files"];
+        let stages = work(&decision(&both, &[("r1", "mcp_agent_sql", &[])]));
+        let own = ("1.1.r1".into(), "do r1".into());
+        assert_eq!(stages, [[own, ("1.1.r2".into(), "the request".into())]]);
     }
 }

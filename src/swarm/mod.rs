@@ -4,9 +4,13 @@
 //! every model and tool call goes through the node's context, so it happens once; no agent's failure
 //! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
 
+mod artifacts;
 mod assignment;
 mod breaker;
+mod citing;
+mod clarification;
 mod decision;
+mod handout;
 mod model;
 mod preprocess;
 mod qa;
@@ -16,6 +20,7 @@ mod specialist;
 mod star;
 mod state;
 mod supervisor;
+mod tool_names;
 mod toolbox;
 mod window;
 
@@ -27,7 +32,7 @@ pub use roster::Roster;
 pub use star::{GRAPH, Star, StarLimits};
 pub use state::{
     AgentResult, Artifact, Citation, GraphState, GraphUpdate, Message, Preferences, ResultStatus,
-    Routing, TaskRecord, ToolUse,
+    Routing, Spent, TaskRecord, ToolUse,
 };
 
 /// Prefix of the agents that are generated from MCP servers (S1.09).

@@ -1,11 +1,13 @@
-//! A model behind the node's context: each call is recorded, and paid once.
+//! A model behind the node's context: each call is recorded, paid once, and counted.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::GraphState;
+use super::star::StarParts;
+use super::{GraphState, Spent};
 use crate::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode,
 };
@@ -14,20 +16,65 @@ use crate::llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
 /// Calls a model for one node, recorded in the node's journal.
 pub(super) struct RecordedModel<'a> {
     ctx: &'a Context<GraphState>,
-    model: &'a Arc<dyn ChatModel>,
+    parts: &'a StarParts,
     /// Publish the pieces of streamed answers.
     streamed: bool,
+    spent: Mutex<Spent>,
+}
+
+/// An answer as recorded, with what it cost at the prices of that time.
+#[derive(Serialize, Deserialize)]
+struct Paid {
+    #[serde(flatten)]
+    response: ChatResponse,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    nano_usd: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl<'a> RecordedModel<'a> {
-    pub(super) fn new(ctx: &'a Context<GraphState>, model: &'a Arc<dyn ChatModel>) -> Self {
-        Self { ctx, model, streamed: false }
+    pub(super) fn new(ctx: &'a Context<GraphState>, parts: &'a StarParts) -> Self {
+        Self { ctx, parts, streamed: false, spent: Mutex::default() }
     }
 
     /// Streams answers to the run's listeners as they are written.
     pub(super) fn streamed(mut self) -> Self {
         self.streamed = true;
         self
+    }
+
+    /// Returns what all calls so far have cost; answers that turned out to be unusable are paid as well.
+    pub(super) fn spent(&self) -> Spent {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn perform(
+        &self,
+        request: &ChatRequest,
+        failure: &Mutex<Option<Error>>,
+    ) -> Result<serde_json::Value, EffectFailure> {
+        let mut publish =
+            |piece: &str| self.ctx.port().emit(StreamMode::Messages, json!({ "text": piece }));
+        let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
+        let no_effect = |text: String| EffectFailure::NoEffect(text);
+        match self.parts.model.chat(request, sink).await {
+            Ok(response) => {
+                let price = self.parts.prices.of(request.role.as_str(), &response.model);
+                let usage = response.usage;
+                let nano_usd = price
+                    .map_or(0, |price| price.nano_usd(usage.input_tokens, usage.output_tokens));
+                serde_json::to_value(Paid { response, nano_usd })
+                    .map_err(|error| no_effect(error.to_string()))
+            }
+            Err(error) => {
+                let text = error.to_string();
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(no_effect(text))
+            }
+        }
     }
 }
 
@@ -47,27 +94,14 @@ impl ChatModel for RecordedModel<'_> {
             request: recorded,
         };
         let perform = Box::new(|_key| {
-            let failure = &failure;
-            Box::pin(async move {
-                let mut publish = |piece: &str| {
-                    self.ctx.port().emit(StreamMode::Messages, json!({ "text": piece }))
-                };
-                let sink: Option<TokenSink<'_>> =
-                    if self.streamed { Some(&mut publish) } else { None };
-                match self.model.chat(request, sink).await {
-                    Ok(response) => serde_json::to_value(response)
-                        .map_err(|e| EffectFailure::NoEffect(e.to_string())),
-                    Err(error) => {
-                        let text = error.to_string();
-                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                        Err(EffectFailure::NoEffect(text))
-                    }
-                }
-            }) as futures::future::BoxFuture<'_, _>
+            Box::pin(self.perform(request, &failure)) as futures::future::BoxFuture<'_, _>
         });
         match self.ctx.effect(effect, perform).await {
             Ok(Outcome::Value(value)) => {
-                serde_json::from_value(value).map_err(|error| unreadable(&error))
+                let paid: Paid = serde_json::from_value(value).map_err(|e| unreadable(&e))?;
+                let spent = Spent { usage: paid.response.usage, nano_usd: paid.nano_usd };
+                *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += spent;
+                Ok(paid.response)
             }
             Ok(Outcome::Failed(text)) => {
                 let live = failure.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -109,7 +109,8 @@ impl Node<GraphState> for Preprocess {
         let routing = Routing {
             first_step: ctx.place().step,
             started_at: now.timestamp_micros(),
-            usage_before: state.usage,
+            results_before: state.results.len(),
+            spent_before: state.spent,
             ..Routing::default()
         };
         let update = GraphUpdate::new()

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::model::{RecordedModel, stop_or_failure};
 use super::star::StarParts;
 use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus};
-use super::{node, window};
+use super::{citing, node, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
-use crate::llm::{ChatModel, ChatRequest, Error, Role, Usage};
+use crate::llm::{ChatModel, ChatRequest, Error, Role};
 
 /// Writes the answer.
 pub(super) struct Qa {
@@ -21,12 +21,13 @@ pub(super) struct Qa {
 impl Node<GraphState> for Qa {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let (answer, usage) = match self.ask(&ctx).await {
-            Ok((answer, usage)) if !answer.trim().is_empty() => (answer, usage),
-            Ok((_, usage)) => (without_model(state, "the model gave an empty answer"), usage),
-            Err(error) => {
-                (without_model(state, &stop_or_failure(error)?.to_string()), Usage::default())
+        let model = RecordedModel::new(&ctx, &self.parts).streamed();
+        let answer = match self.ask(&ctx, &model).await {
+            Ok(answer) if !answer.trim().is_empty() => {
+                citing::without_unknown(&answer, state.results_of_turn().count())
             }
+            Ok(_) => without_model(state, "the model gave an empty answer"),
+            Err(error) => without_model(state, &stop_or_failure(error)?.to_string()),
         };
         let message = Message {
             id: format!("{}.qa", state.turn),
@@ -37,19 +38,24 @@ impl Node<GraphState> for Qa {
         let update = GraphUpdate::new()
             .answer(Some(answer))
             .messages(vec![message])
-            .usage(usage)
+            .spent(model.spent())
             .next_step(vec![crate::graph::END.to_owned()]);
         Ok(NodeOutput::goto(update, []))
     }
 }
 
 impl Qa {
-    async fn ask(&self, ctx: &Context<GraphState>) -> Result<(String, Usage), Error> {
+    async fn ask(
+        &self,
+        ctx: &Context<GraphState>,
+        model: &RecordedModel<'_>,
+    ) -> Result<String, Error> {
         let state = ctx.state();
         let prompt = json!({
             "request": state.input_request,
             "context": window::context(state),
-            "results": window::results(state),
+            "history": window::history(state),
+            "results": window::results(state, window::ANSWER_CHARS),
             "failures": failures(state),
             "reason": reason(state),
         });
@@ -61,9 +67,7 @@ impl Qa {
             tools: Vec::new(),
             format: None,
         };
-        let response =
-            RecordedModel::new(ctx, &self.parts.model).streamed().chat(&request, None).await?;
-        Ok((response.content.trim().to_owned(), response.usage))
+        Ok(model.chat(&request, None).await?.content.trim().to_owned())
     }
 }
 

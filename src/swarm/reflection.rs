@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::model::{RecordedModel, stop_or_failure};
-use super::star::StarParts;
 use super::toolbox::CallRecord;
-use super::{GraphState, window};
-use crate::graph::{Context, NodeError};
-use crate::llm::{self, ChatRequest, Role, Usage};
+use super::window;
+use crate::graph::NodeError;
+use crate::llm::{self, ChatRequest, Prompts, Role};
 
 /// The three verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +52,23 @@ impl Judged {
             Self::Unverified(_) => "UNVERIFIED",
         }
     }
+
+    /// Returns why the output did not stand as it was, where that was said.
+    pub(super) fn feedback(&self) -> Option<&str> {
+        match self {
+            Self::Rejected(text) | Self::Unverified(text) => Some(text),
+            Self::Approved | Self::Fixed(_) => None,
+        }
+    }
+}
+
+/// What is judged.
+pub(super) struct Subject<'a> {
+    pub thread: String,
+    pub agent: &'a str,
+    pub task: &'a str,
+    pub calls: &'a [CallRecord],
+    pub output: &'a str,
 }
 
 /// Has an output judged.
@@ -60,33 +76,27 @@ impl Judged {
 /// # Errors
 /// [`NodeError`] only when the node must stop; a reflector that fails gives [`Judged::Unverified`].
 pub(super) async fn judge(
-    ctx: &Context<GraphState>,
-    parts: &StarParts,
-    agent: &str,
-    task: &str,
-    calls: &[CallRecord],
-    output: &str,
-) -> Result<(Judged, Usage), NodeError> {
+    model: &RecordedModel<'_>,
+    prompts: &Prompts,
+    subject: Subject<'_>,
+) -> Result<Judged, NodeError> {
     let shown = |call: &CallRecord| {
-        let CallRecord { tool, arguments, output, is_error } = call;
+        let CallRecord { tool, arguments, output, is_error, .. } = call;
         json!({ "tool": tool, "arguments": arguments.to_string(), "output": output, "is_error": is_error })
     };
-    let calls: Vec<_> = calls.iter().map(shown).collect();
-    let prompt = json!({ "task": task, "tool_calls": calls, "output": output });
+    let calls: Vec<_> = subject.calls.iter().map(shown).collect();
+    let prompt = json!({ "task": subject.task, "tool_calls": calls, "output": subject.output });
     let request = ChatRequest {
         role: Role::Reflector,
-        thread: ctx.place().thread.to_string(),
-        agent: Some(agent.to_owned()),
-        messages: parts.prompts.messages("reflector", prompt).map_err(window::prompt_failed)?,
+        thread: subject.thread,
+        agent: Some(subject.agent.to_owned()),
+        messages: prompts.messages("reflector", prompt).map_err(window::prompt_failed)?,
         tools: Vec::new(),
         format: None,
     };
-    let model = RecordedModel::new(ctx, &parts.model);
-    match llm::ask::<Reflection>(&model, request, "reflection").await {
-        Ok(answer) => Ok((verdict(answer.value), answer.usage)),
-        Err(error) => {
-            Ok((Judged::Unverified(stop_or_failure(error)?.to_string()), Usage::default()))
-        }
+    match llm::ask::<Reflection>(model, request, "reflection").await {
+        Ok(answer) => Ok(verdict(answer.value)),
+        Err(error) => Ok(Judged::Unverified(stop_or_failure(error)?.to_string())),
     }
 }
 

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
+use super::artifacts::READ_ARTIFACT;
 use super::model::{RecordedModel, stop_or_failure};
-use super::reflection::{Judged, judge};
+use super::reflection::{Judged, Subject, judge};
 use super::star::StarParts;
-use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus, ToolUse};
+use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus, Spent, ToolUse};
 use super::toolbox::Toolbox;
-use super::{Assignment, window};
+use super::{Assignment, breaker, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
-use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role, Usage};
+use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::mcp::ServerInfo;
 
 /// Works on tasks with the tools of its server, and with nothing else.
@@ -22,13 +23,13 @@ pub(super) struct Specialist {
     pub server: Arc<ServerInfo>,
 }
 
-/// How the work on a task ended.
+/// How far the work on a task has come.
 struct Work {
+    /// The newest output, also when the work failed after it.
     output: String,
     error: Option<String>,
     reflection: &'static str,
     attempts: u32,
-    usage: Usage,
 }
 
 /// Why the work on a task stopped early.
@@ -41,10 +42,7 @@ enum Halt {
 
 impl From<NodeError> for Halt {
     fn from(error: NodeError) -> Self {
-        match error {
-            NodeError::Failed { message, .. } => Self::Agent(message),
-            other => Self::Node(other),
-        }
+        Self::Node(error)
     }
 }
 
@@ -53,24 +51,21 @@ impl Node<GraphState> for Specialist {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let assignment: Assignment = ctx.input()?;
         let task = assignment.id.clone();
+        let model = RecordedModel::new(&ctx, &self.parts);
         let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task);
-        let mut usage = Usage::default();
-        let work = match self.work(&ctx, &assignment, &mut tools, &mut usage).await {
-            Ok(work) => work,
+        let mut work =
+            Work { output: String::new(), error: None, reflection: "UNVERIFIED", attempts: 0 };
+        match self.work(&ctx, &model, &assignment, &mut tools, &mut work).await {
+            Ok(()) => {}
             Err(Halt::Node(error)) => return Err(error),
-            Err(Halt::Agent(error)) => Work {
-                output: String::new(),
-                error: Some(error),
-                reflection: "UNVERIFIED",
-                attempts: 1,
-                usage,
-            },
-        };
+            Err(Halt::Agent(error)) => work.error = Some(error),
+        }
+        let spent = model.spent();
         ctx.emit(json!({
             "type": "agent_result", "agent": self.name, "reflection": work.reflection,
-            "error": work.error, "usage": work.usage,
+            "error": work.error, "usage": spent.usage,
         }));
-        Ok(NodeOutput::update(self.report(&ctx, assignment, work, tools)))
+        Ok(NodeOutput::update(self.report(&ctx, assignment, work, tools, spent)))
     }
 }
 
@@ -79,37 +74,43 @@ impl Specialist {
     async fn work(
         &self,
         ctx: &Context<GraphState>,
+        model: &RecordedModel<'_>,
         assignment: &Assignment,
         tools: &mut Toolbox<'_>,
-        usage: &mut Usage,
-    ) -> Result<Work, Halt> {
-        let mut messages = self.opening(ctx, assignment)?;
+        work: &mut Work,
+    ) -> Result<(), Halt> {
+        let mut messages = self.opening(ctx, assignment, tools)?;
         let rounds = self.parts.limits.max_reflections + 1;
-        let mut attempts = 0;
         loop {
-            attempts += 1;
-            let output = self.act(ctx, &mut messages, tools, usage).await?;
-            let (judged, spent) =
-                judge(ctx, &self.parts, &self.name, &assignment.task, &tools.calls, &output)
-                    .await?;
-            *usage += spent;
-            let reflection = judged.word();
+            work.attempts += 1;
+            work.output = self.act(ctx, model, &mut messages, tools).await?;
+            let subject = Subject {
+                thread: ctx.place().thread.to_string(),
+                agent: &self.name,
+                task: &assignment.task,
+                calls: &tools.calls,
+                output: &work.output,
+            };
+            let judged = judge(model, &self.parts.prompts, subject).await?;
+            work.reflection = judged.word();
             ctx.emit(json!({
-                "type": "reflection", "agent": self.name, "status": reflection, "attempt": attempts, "of": rounds,
-                "usage": spent,
+                "type": "reflection", "agent": self.name, "status": work.reflection,
+                "attempt": work.attempts, "of": rounds, "feedback": judged.feedback(),
             }));
-            let done = |output, error| Work { output, error, reflection, attempts, usage: *usage };
             match judged {
-                Judged::Approved | Judged::Unverified(_) => return Ok(done(output, None)),
-                Judged::Fixed(refined) => return Ok(done(refined, None)),
-                Judged::Rejected(feedback) if attempts >= rounds => {
-                    let error = format!(
-                        "the output was rejected {attempts} times, last because: {feedback}"
-                    );
-                    return Ok(done(output, Some(error)));
+                Judged::Approved | Judged::Unverified(_) => return Ok(()),
+                Judged::Fixed(refined) => {
+                    work.output = refined;
+                    return Ok(());
+                }
+                Judged::Rejected(feedback) if work.attempts >= rounds => {
+                    return Err(Halt::Agent(format!(
+                        "the output was rejected {} times, last because: {feedback}",
+                        work.attempts
+                    )));
                 }
                 Judged::Rejected(feedback) => {
-                    messages.push(ChatMessage::assistant(output));
+                    messages.push(ChatMessage::assistant(work.output.clone()));
                     let prompt =
                         self.parts.prompts.render("feedback", json!({ "feedback": feedback }));
                     messages.push(ChatMessage::user(prompt.map_err(window::prompt_failed)?));
@@ -122,15 +123,18 @@ impl Specialist {
     async fn act(
         &self,
         ctx: &Context<GraphState>,
+        model: &RecordedModel<'_>,
         messages: &mut Vec<ChatMessage>,
         tools: &mut Toolbox<'_>,
-        usage: &mut Usage,
     ) -> Result<String, Halt> {
-        let limit = self.parts.limits.max_tool_calls as usize;
+        let limits = &self.parts.limits;
+        let limit = limits.max_tool_calls as usize;
         loop {
-            let spent = tools.calls.len() >= limit;
-            let response = self.ask(ctx, messages, tools, spent).await?;
-            *usage += response.usage;
+            if let Some(reason) = breaker::overspent(ctx.state(), limits, model.spent()) {
+                return Err(Halt::Agent(reason));
+            }
+            let is_last = tools.calls.len() >= limit;
+            let response = self.ask(ctx, model, messages, tools, is_last).await?;
             if response.tool_calls.is_empty() {
                 return match response.content.trim() {
                     "" => Err(Halt::Agent(
@@ -139,7 +143,7 @@ impl Specialist {
                     text => Ok(text.to_owned()),
                 };
             }
-            if spent {
+            if is_last {
                 return Err(Halt::Agent(format!(
                     "the limit of {limit} tool calls for one task was reached"
                 )));
@@ -166,6 +170,7 @@ impl Specialist {
     async fn ask(
         &self,
         ctx: &Context<GraphState>,
+        model: &RecordedModel<'_>,
         messages: &[ChatMessage],
         tools: &Toolbox<'_>,
         without_tools: bool,
@@ -178,12 +183,9 @@ impl Specialist {
             tools: if without_tools { Vec::new() } else { tools.specs() },
             format: None,
         };
-        match RecordedModel::new(ctx, &self.parts.model).chat(&request, None).await {
+        match model.chat(&request, None).await {
             Ok(response) => Ok(response),
-            Err(error) => match stop_or_failure(error) {
-                Ok(failure) => Err(Halt::Agent(failure.to_string())),
-                Err(stop) => Err(Halt::Node(stop)),
-            },
+            Err(error) => Err(Halt::Agent(stop_or_failure(error)?.to_string())),
         }
     }
 
@@ -192,9 +194,10 @@ impl Specialist {
         &self,
         ctx: &Context<GraphState>,
         assignment: &Assignment,
+        tools: &Toolbox<'_>,
     ) -> Result<Vec<ChatMessage>, NodeError> {
         let state = ctx.state();
-        let names: Vec<&str> = self.server.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let names: Vec<String> = tools.specs().into_iter().map(|tool| tool.name).collect();
         let prompt = json!({
             "agent": self.name,
             "server": self.server.name,
@@ -216,6 +219,7 @@ impl Specialist {
         assignment: Assignment,
         work: Work,
         tools: Toolbox<'_>,
+        spent: Spent,
     ) -> GraphUpdate {
         let turn = ctx.state().turn;
         // Results of one step are appended in frontier order, so the number follows from the task's index.
@@ -223,7 +227,10 @@ impl Specialist {
         let citations =
             if work.error.is_none() { tools.citations(number, turn) } else { Vec::new() };
         let uses = tools.calls.iter().map(|call| ToolUse {
-            tool: format!("{}.{}", self.server.name, call.tool),
+            tool: match call.tool.as_str() {
+                READ_ARTIFACT => READ_ARTIFACT.to_owned(),
+                tool => format!("{}.{tool}", self.server.name),
+            },
             arguments: call.arguments.clone(),
             is_error: call.is_error,
         });
@@ -237,7 +244,7 @@ impl Specialist {
             reflection: work.reflection.to_owned(),
             attempts: work.attempts,
             tools: uses.collect(),
-            usage: work.usage,
+            usage: spent.usage,
             turn,
         };
         let said = match work.error {
@@ -254,7 +261,7 @@ impl Specialist {
             .results(vec![result])
             .messages(vec![message])
             .citations(citations)
-            .global_state(tools.artifacts)
-            .usage(work.usage)
+            .global_state(tools.artifacts.made)
+            .spent(spent)
     }
 }

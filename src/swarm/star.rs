@@ -8,6 +8,7 @@ use super::qa::Qa;
 use super::roster::{AgentResolver, Roster};
 use super::state::GraphState;
 use super::supervisor::Supervisor;
+use crate::config::Prices;
 use crate::graph::{BuildError, Graph, GraphBuilder};
 use crate::llm::{ChatModel, Prompts};
 use crate::mcp::ToolHost;
@@ -22,7 +23,9 @@ pub struct StarLimits {
     pub max_steps: u64,
     /// Tokens of one turn.
     pub max_tokens: Option<u64>,
-    /// Seconds of one turn, waiting for people included.
+    /// Billionths of a US dollar of one turn.
+    pub max_nano_usd: Option<u64>,
+    /// Seconds of one run; waiting for people ends a run, so it is not counted.
     pub deadline_sec: Option<u64>,
     /// Tool calls for one task.
     pub max_tool_calls: u32,
@@ -40,6 +43,7 @@ pub struct StarParts {
     pub(super) tools: Arc<dyn ToolHost>,
     pub(super) prompts: Arc<Prompts>,
     pub(super) roster: Arc<Roster>,
+    pub(super) prices: Prices,
     pub(super) limits: StarLimits,
 }
 
@@ -60,11 +64,12 @@ impl Star {
         model: Arc<dyn ChatModel>,
         tools: Arc<dyn ToolHost>,
         prompts: Arc<Prompts>,
+        prices: Prices,
         limits: StarLimits,
     ) -> Result<Self, BuildError> {
         let roster = Arc::new(Roster::default());
-        let parts =
-            Arc::new(StarParts { model, tools, prompts, roster: Arc::clone(&roster), limits });
+        let shared = Arc::clone(&roster);
+        let parts = Arc::new(StarParts { model, tools, prompts, roster: shared, prices, limits });
         let graph = GraphBuilder::new(GRAPH)
             .node(node::PREPROCESS, Arc::new(Preprocess))
             .node(node::SUPERVISOR, Arc::new(Supervisor { parts: Arc::clone(&parts) }))

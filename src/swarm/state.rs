@@ -119,11 +119,33 @@ pub struct Routing {
     pub first_step: u64,
     /// Time at which the turn began, in microseconds since the Unix epoch.
     pub started_at: i64,
-    /// Tokens spent in the thread before the turn.
-    pub usage_before: Usage,
+    /// Results in the thread before the turn.
+    pub results_before: usize,
+    /// What was spent in the thread before the turn.
+    pub spent_before: Spent,
+    /// A question to the user that is still to be put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
 }
 
-fn add_usage(current: &mut Usage, more: Usage) {
+/// What model calls have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Billionths of a US dollar, as far as prices are set.
+    #[serde(default)]
+    pub nano_usd: u64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.usage += other.usage;
+        self.nano_usd = self.nano_usd.saturating_add(other.nano_usd);
+    }
+}
+
+fn add_spent(current: &mut Spent, more: Spent) {
     *current += more;
 }
 
@@ -154,23 +176,40 @@ crate::graph_state! {
         /// Why the run went to QA, when it was not because the work was done.
         finish_reason: Option<String> => overwrite,
         answer: Option<String> => overwrite,
-        /// Tokens spent in the thread.
-        usage: Usage => with(add_usage),
+        /// What model calls have cost in the thread.
+        spent: Spent => with(add_spent),
     }
 }
 
 impl GraphState {
     /// Returns the results of the present turn, in the order in which they came.
+    ///
+    /// Takes as long as the turn has results, however old the thread is.
     pub fn results_of_turn(&self) -> impl Iterator<Item = &AgentResult> {
-        self.results.iter().filter(|result| result.turn == self.turn)
+        (self.routing.results_before..self.results.len())
+            .filter_map(|index| self.results.get(index))
+            .filter(|result| result.turn == self.turn)
+    }
+
+    /// Returns the present turn's result of a task.
+    pub fn result_of(&self, task: &str) -> Option<&AgentResult> {
+        self.results_of_turn().find(|result| result.id == task)
+    }
+
+    /// Returns what was spent since the present turn began.
+    pub fn spent_in_turn(&self) -> Spent {
+        let (now, before) = (self.spent, self.routing.spent_before);
+        Spent {
+            usage: Usage {
+                input_tokens: now.usage.input_tokens.saturating_sub(before.usage.input_tokens),
+                output_tokens: now.usage.output_tokens.saturating_sub(before.usage.output_tokens),
+            },
+            nano_usd: now.nano_usd.saturating_sub(before.nano_usd),
+        }
     }
 
     /// Returns the tokens spent since the present turn began.
     pub fn usage_of_turn(&self) -> Usage {
-        let before = self.routing.usage_before;
-        Usage {
-            input_tokens: self.usage.input_tokens.saturating_sub(before.input_tokens),
-            output_tokens: self.usage.output_tokens.saturating_sub(before.output_tokens),
-        }
+        self.spent_in_turn().usage
     }
 }

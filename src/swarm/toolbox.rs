@@ -1,13 +1,15 @@
 //! An agent's tools: checked, gated, called once, and their results kept in bounds.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
+use super::artifacts::{Artifacts, READ_ARTIFACT};
 use super::star::StarParts;
-use super::state::{Artifact, Citation, GraphState};
-use super::window::clip;
+use super::state::{Citation, GraphState};
+use super::tool_names::ToolNames;
+use super::window::{clip, prompt_failed};
 use crate::graph::{Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use crate::llm::{ToolCall, ToolSpec};
 use crate::mcp::{self, CallContext, ServerInfo, ToolDefinition, ToolOutcome};
@@ -15,16 +17,32 @@ use crate::mcp::{self, CallContext, ServerInfo, ToolDefinition, ToolOutcome};
 /// Kind of the interrupt that asks a person to allow a call.
 const APPROVAL: &str = "approval";
 
-/// Characters of an artifact that models see.
-const PREVIEW_CHARS: usize = 1_000;
+/// Times that the same call with the same arguments is made for one task.
+const SAME_CALLS: usize = 3;
 
 /// One call as shown to the reflector and kept with the result.
 #[derive(Clone, Debug)]
 pub(super) struct CallRecord {
+    /// The tool's own name.
     pub tool: String,
     pub arguments: Value,
     pub output: String,
     pub is_error: bool,
+    /// `server.tool` whose data it gave.
+    pub source: String,
+}
+
+/// What a call gave; the error is told to the model as well.
+struct Told {
+    text: String,
+    source: Option<String>,
+    is_error: bool,
+}
+
+impl Told {
+    fn problem(text: String) -> Self {
+        Self { text, source: None, is_error: true }
+    }
 }
 
 /// The tools of one agent while it works on one task.
@@ -34,8 +52,9 @@ pub(super) struct Toolbox<'a> {
     server: &'a ServerInfo,
     agent: &'a str,
     task: &'a str,
+    names: ToolNames,
     pub calls: Vec<CallRecord>,
-    pub artifacts: BTreeMap<String, Artifact>,
+    pub artifacts: Artifacts<'a>,
 }
 
 impl<'a> Toolbox<'a> {
@@ -46,17 +65,20 @@ impl<'a> Toolbox<'a> {
         agent: &'a str,
         task: &'a str,
     ) -> Self {
-        Self { ctx, parts, server, agent, task, calls: Vec::new(), artifacts: BTreeMap::new() }
+        let names = ToolNames::new(&server.tools);
+        let artifacts = Artifacts::new(ctx.state(), parts.limits.result_bytes);
+        Self { ctx, parts, server, agent, task, names, calls: Vec::new(), artifacts }
     }
 
     /// Returns the tools as the model is shown them.
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
-        let spec = |tool: &ToolDefinition| ToolSpec {
-            name: tool.name.clone(),
+        let spec = |(tool, name): (&ToolDefinition, &str)| ToolSpec {
+            name: name.to_owned(),
             description: tool.description.clone(),
             parameters: tool.input_schema.clone(),
         };
-        self.server.tools.iter().map(spec).collect()
+        let own = self.server.tools.iter().zip(self.names.iter()).map(spec);
+        own.chain(self.artifacts.spec()).collect()
     }
 
     /// Performs a call that the model asked for and returns what the model is told; a failure is told as data.
@@ -64,64 +86,77 @@ impl<'a> Toolbox<'a> {
     /// # Errors
     /// [`NodeError`] when a person must decide first, or the run stops.
     pub(super) async fn call(&mut self, call: &ToolCall) -> Result<String, NodeError> {
-        let (output, is_error) = match self.perform(call).await? {
-            Ok(outcome) => (outcome.text, outcome.is_error),
-            Err(problem) => (problem, true),
+        let (server, tools) = (self.server, &self.server.tools);
+        let tool = self.names.find(&call.name, tools);
+        let name = tool.map_or_else(|| call.name.clone(), |tool| tool.name.clone());
+        let full_name = match tool {
+            None if call.name == READ_ARTIFACT => READ_ARTIFACT.to_owned(),
+            _ => format!("{}.{name}", server.name),
         };
-        let name = format!("{}.{}", self.server.name, call.name);
-        self.ctx.emit(json!({
-            "type": "tool_result", "agent": self.agent, "tool": name, "is_error": is_error,
-            "preview": clip(&output, 200),
-        }));
-        let output = self.bounded(&name, output);
-        let shown = json!({ "tool": call.name, "output": output, "is_error": is_error });
-        let told = self
-            .parts
-            .prompts
-            .render("tool_result", shown)
-            .map_err(super::window::prompt_failed)?;
-        self.calls.push(CallRecord {
-            tool: call.name.clone(),
-            arguments: call.arguments.clone(),
-            output,
-            is_error,
-        });
-        Ok(told)
-    }
-
-    /// Checks, gates and sends one call; `Err` is a problem to tell the model.
-    async fn perform(&self, call: &ToolCall) -> Result<Result<ToolOutcome, String>, NodeError> {
-        let Some(tool) = self.server.tools.iter().find(|tool| tool.name == call.name) else {
-            let names: Vec<&str> =
-                self.server.tools.iter().map(|tool| tool.name.as_str()).collect();
-            return Ok(Err(format!(
+        let told = match tool {
+            _ if self.is_worn_out(&name, &call.arguments) => Told::problem(format!(
+                "not called: the same call was made {SAME_CALLS} times for this task and will not be \
+                 repeated; go on with what it gave"
+            )),
+            Some(tool) => self.perform(tool, &full_name, &call.arguments).await?,
+            None if call.name == READ_ARTIFACT => match self.artifacts.read(&call.arguments) {
+                Ok(piece) => Told { text: piece.text, source: Some(piece.source), is_error: false },
+                Err(problem) => Told::problem(problem),
+            },
+            None => Told::problem(format!(
                 "there is no tool named {}; the tools are: {}",
                 call.name,
-                names.join(", ")
-            )));
+                self.names.iter().collect::<Vec<_>>().join(", ")
+            )),
         };
-        let Value::Object(arguments) = &call.arguments else {
-            return Ok(Err(format!(
-                "the arguments of {} are not a JSON object: {}",
-                call.name, call.arguments
+        self.ctx.emit(json!({
+            "type": "tool_result", "agent": self.agent, "tool": full_name, "is_error": told.is_error,
+            "preview": clip(&told.text, 200),
+        }));
+        let Told { text, source, is_error } = told;
+        // A piece of an artifact is in bounds already and must not become one itself.
+        let output = match source {
+            Some(_) => text,
+            None => {
+                let key = format!("{}/{}", self.task, self.calls.len() + 1);
+                self.artifacts.bounded(key, &full_name, text)
+            }
+        };
+        let shown = json!({ "tool": call.name, "output": output, "is_error": is_error });
+        let shown = self.parts.prompts.render("tool_result", shown).map_err(prompt_failed)?;
+        let (arguments, source) = (call.arguments.clone(), source.unwrap_or(full_name));
+        self.calls.push(CallRecord { tool: name, arguments, output, is_error, source });
+        Ok(shown)
+    }
+
+    /// Returns whether a call was made as often as makes sense.
+    fn is_worn_out(&self, name: &str, arguments: &Value) -> bool {
+        let same = |call: &&CallRecord| call.tool == name && call.arguments == *arguments;
+        self.calls.iter().filter(same).count() >= SAME_CALLS
+    }
+
+    /// Checks, gates and sends one call.
+    async fn perform(
+        &self,
+        tool: &ToolDefinition,
+        full_name: &str,
+        arguments: &Value,
+    ) -> Result<Told, NodeError> {
+        let Value::Object(arguments) = arguments else {
+            return Ok(Told::problem(format!(
+                "the arguments of {} are not a JSON object: {arguments}",
+                tool.name
             )));
         };
         if let Err(problem) = mcp::validate_arguments(tool, arguments) {
-            return Ok(Err(format!(
-                "the arguments of {} do not fit its schema: {problem}",
-                call.name
-            )));
+            return Ok(Told::problem(problem));
         }
         if tool.needs_approval
             && let Some(denied) = self.denied(tool, arguments).await?
         {
-            return Ok(Err(denied));
+            return Ok(Told::problem(denied));
         }
-        self.ctx.emit(json!({
-            "type": "tool_call", "agent": self.agent, "tool": format!("{}.{}", self.server.name, tool.name),
-            "arguments": call.arguments,
-        }));
-        self.send(tool, arguments).await
+        self.send(tool, full_name, arguments).await
     }
 
     /// Asks a person to allow the call; returns what the model is told when it was denied.
@@ -149,15 +184,21 @@ impl<'a> Toolbox<'a> {
     async fn send(
         &self,
         tool: &ToolDefinition,
+        full_name: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<Result<ToolOutcome, String>, NodeError> {
+    ) -> Result<Told, NodeError> {
         let effect = EffectRequest {
             class: EffectClass::Action { repeatable: tool.repeatable },
-            name: format!("{}.{}", self.server.name, tool.name),
+            name: full_name.to_owned(),
             request: json!({ "server": self.server.name, "tool": tool.name, "arguments": arguments }),
         };
         let tools = Arc::clone(&self.parts.tools);
-        let perform = Box::new(move |key: String| {
+        let sent = AtomicBool::new(false);
+        let perform = Box::new(|key: String| {
+            sent.store(true, Ordering::Relaxed);
+            self.ctx.emit(json!({
+                "type": "tool_call", "agent": self.agent, "tool": full_name, "arguments": arguments,
+            }));
             let tools = Arc::clone(&tools);
             let (server, tool, arguments) =
                 (self.server.name.clone(), tool.name.clone(), arguments.clone());
@@ -173,48 +214,50 @@ impl<'a> Toolbox<'a> {
                 }
             }) as futures::future::BoxFuture<'_, _>
         });
-        match self.ctx.effect(effect, perform).await? {
-            Outcome::Failed(problem) => Ok(Err(problem)),
-            // A person who supplied the result wrote it as they liked.
-            Outcome::Value(value) => {
-                Ok(Ok(serde_json::from_value(value.clone()).unwrap_or_else(|_| ToolOutcome {
-                    is_error: false,
-                    text: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-                    structured: None,
-                })))
-            }
+        let outcome = self.ctx.effect(effect, perform).await?;
+        if !sent.load(Ordering::Relaxed) {
+            self.ctx.emit(json!({
+                "type": "tool_recorded", "agent": self.agent, "tool": full_name, "arguments": arguments,
+            }));
         }
+        Ok(match outcome {
+            Outcome::Failed(problem) => Told::problem(problem),
+            Outcome::Value(value) => match serde_json::from_value::<ToolOutcome>(value.clone()) {
+                Ok(outcome) => {
+                    Told { text: outcome.text, source: None, is_error: outcome.is_error }
+                }
+                Err(_) => Told { text: reported(&value), source: None, is_error: false },
+            },
+        })
     }
 
-    /// Moves a result that is too long onto the blackboard and returns its preview.
-    fn bounded(&mut self, source: &str, output: String) -> String {
-        if output.len() <= self.parts.limits.result_bytes {
-            return output;
-        }
-        let key = format!("{}/{}", self.task, self.calls.len() + 1);
-        let preview = clip(&output, PREVIEW_CHARS);
-        let bytes = output.len();
-        let shown = format!(
-            "The result has {bytes} bytes and is kept as the artifact {key}. It begins:\n{preview}"
-        );
-        let artifact = Artifact { source: source.to_owned(), preview, bytes, content: output };
-        self.artifacts.insert(key, artifact);
-        shown
-    }
-
-    /// Returns where the work's facts come from: the calls that succeeded, each once.
+    /// Returns where the work's facts come from: the calls that succeeded, each once; the agent where there are none.
     pub(super) fn citations(&self, number: usize, turn: u32) -> Vec<Citation> {
+        let agent = || self.agent.to_owned();
         let mut citations: Vec<Citation> = Vec::new();
         for call in self.calls.iter().filter(|call| !call.is_error) {
-            let source = format!("{}.{}", self.server.name, call.tool);
-            if !citations
-                .iter()
-                .any(|known| known.source == source && known.arguments == call.arguments)
-            {
-                let (agent, arguments) = (self.agent.to_owned(), call.arguments.clone());
-                citations.push(Citation { number, agent, source, arguments, turn });
+            let same =
+                |one: &Citation| one.source == call.source && one.arguments == call.arguments;
+            if !citations.iter().any(same) {
+                let (source, arguments) = (call.source.clone(), call.arguments.clone());
+                citations.push(Citation { number, agent: agent(), source, arguments, turn });
             }
         }
+        if citations.is_empty() {
+            let (source, arguments) = (agent(), Value::Null);
+            citations.push(Citation { number, agent: agent(), source, arguments, turn });
+        }
         citations
+    }
+}
+
+/// Words a result that a person supplied, as they liked, for a call whose outcome was unknown.
+fn reported(value: &Value) -> String {
+    match value {
+        Value::Null => {
+            "A person confirmed that the call was carried out; its result is not known.".into()
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }

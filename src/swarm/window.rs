@@ -12,11 +12,17 @@ const AGENT_MESSAGES: usize = 5;
 /// Messages of the session that the supervisor sees.
 const SESSION_MESSAGES: usize = 20;
 
-/// Characters of an earlier output that the supervisor sees.
-const OUTPUT_CHARS: usize = 4_000;
+/// Characters of a message, and of a result that the supervisor sees.
+pub(super) const OUTPUT_CHARS: usize = 4_000;
 
-/// Artifacts that are listed.
-const ARTIFACTS: usize = 50;
+/// Characters of a result that QA sees.
+pub(super) const ANSWER_CHARS: usize = 24_000;
+
+/// Artifacts that are listed, those of the present turn first.
+const ARTIFACTS: usize = 30;
+
+/// Characters of an artifact where artifacts are listed.
+const LISTED_CHARS: usize = 300;
 
 /// A context entry.
 #[derive(Debug, Serialize)]
@@ -66,18 +72,13 @@ pub(super) fn context(state: &GraphState) -> Vec<Entry> {
     entries
 }
 
-/// Returns the session's messages before and in this turn, without what agents said in it.
+/// Returns what was said between user, supervisor and QA, without the present request and the agents' reports.
 pub(super) fn history(state: &GraphState) -> Vec<Said> {
-    let own = format!("{}.", state.turn);
-    let request = format!("{own}user");
-    let shown = |message: &&super::Message| match message.id.starts_with(&own) {
-        true => {
-            message.id != request
-                && message.name.as_deref().is_none_or(|name| name == super::node::SUPERVISOR)
-        }
-        false => message.role == "user" || message.name.as_deref() == Some(super::node::QA),
-    };
-    last(state, SESSION_MESSAGES, shown)
+    let request = format!("{}.user", state.turn);
+    let is_talk = |name: &str| [super::node::SUPERVISOR, super::node::QA].contains(&name);
+    last(state, SESSION_MESSAGES, |message| {
+        message.id != request && message.name.as_deref().is_none_or(is_talk)
+    })
 }
 
 /// Returns the last messages, whoever spoke.
@@ -102,8 +103,8 @@ fn last(state: &GraphState, count: usize, shown: impl Fn(&&super::Message) -> bo
     said
 }
 
-/// Returns the turn's results, numbered as they are cited.
-pub(super) fn results(state: &GraphState) -> Vec<NumberedResult> {
+/// Returns the turn's results, numbered as they are cited, each cut after so many characters.
+pub(super) fn results(state: &GraphState, chars: usize) -> Vec<NumberedResult> {
     state
         .results_of_turn()
         .enumerate()
@@ -117,20 +118,27 @@ pub(super) fn results(state: &GraphState) -> Vec<NumberedResult> {
             task: result.task.clone(),
             output: match &result.error {
                 Some(error) if result.output.is_empty() => format!("failed: {error}"),
-                Some(error) => format!("failed: {error}\n{}", clip(&result.output, OUTPUT_CHARS)),
-                None => clip(&result.output, OUTPUT_CHARS),
+                Some(error) => format!("failed: {error}\n{}", clip(&result.output, chars)),
+                None => clip(&result.output, chars),
             },
         })
         .collect()
 }
 
-/// Returns keys and previews of the blackboard's artifacts.
+/// Returns keys and beginnings of the blackboard's artifacts, those of the present turn first.
 pub(super) fn artifacts(state: &GraphState) -> Vec<Preview> {
-    state
-        .global_state
-        .iter()
+    let own = format!("{}.", state.turn);
+    // Keys begin with the turn, and `/` is the character that follows `.`.
+    let turn = own.clone()..format!("{}/", state.turn);
+    let present = state.global_state.range(turn);
+    let earlier = state.global_state.iter().filter(|(key, _)| !key.starts_with(&own));
+    present
+        .chain(earlier)
         .take(ARTIFACTS)
-        .map(|(key, artifact)| Preview { key: key.clone(), preview: artifact.preview.clone() })
+        .map(|(key, artifact)| Preview {
+            key: key.clone(),
+            preview: clip(&artifact.preview, LISTED_CHARS),
+        })
         .collect()
 }
 

@@ -7,9 +7,15 @@
 
 mod bundled_servers;
 mod cli;
+mod examples;
+mod golden;
 mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
+mod parallel_tasks;
+mod runner;
 mod store_suite;
 mod support;
+mod swarm;
+mod tidy;

@@ -14,7 +14,7 @@ use crate::ids::RunId;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
     Header(Header),
-    Thread(ThreadInfo),
+    Thread(Box<ThreadInfo>),
     Snapshot(Snapshot),
     Step(Box<Step>),
     Pending(Pending),

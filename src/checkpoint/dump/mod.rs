@@ -30,7 +30,7 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     };
     put(&Line::Header(Header { format: FORMAT.to_owned(), version: VERSION }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
-        put(&Line::Thread(thread.info.clone()))?;
+        put(&Line::Thread(Box::new(thread.info.clone())))?;
         if let Some(row) = &thread.snapshot {
             put(&Line::Snapshot(lines::Snapshot::new(row)?))?;
         }
@@ -75,7 +75,7 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
         }
         let line = parsed.map_err(|e| wrong(format!("it is damaged: {e}")))?;
         match (line, threads.last_mut()) {
-            (Line::Thread(info), _) => threads.push(empty(info)),
+            (Line::Thread(info), _) => threads.push(empty(*info)),
             (Line::End(end), _) if end.lines == number => ended = true,
             (Line::End(end), _) => {
                 return Err(wrong(format!("{} lines were written, some are missing", end.lines)));

@@ -70,9 +70,18 @@ impl Connections {
 
     /// Borrows a connection, opening one when none rests; waits while all are in use.
     pub(super) async fn take(&self) -> Result<Borrowed<'_>, Error> {
+        self.take_trusting(TRUSTED_FOR).await
+    }
+
+    /// Borrows a connection that has just answered: for statements that cannot be repeated when it breaks.
+    pub(super) async fn take_tested(&self) -> Result<Borrowed<'_>, Error> {
+        self.take_trusting(Duration::ZERO).await
+    }
+
+    async fn take_trusting(&self, trusted_for: Duration) -> Result<Borrowed<'_>, Error> {
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         while let Some(Resting { mut connection, since }) = self.pop() {
-            if clock::monotonic().duration_since(since) < TRUSTED_FOR
+            if clock::monotonic().duration_since(since) < trusted_for
                 || connection.ping().await.is_ok()
             {
                 return Ok(Borrowed { connection, home: self, _permit: permit });

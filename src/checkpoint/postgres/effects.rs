@@ -210,7 +210,7 @@ pub(super) async fn answer(
     interrupt: InterruptId,
     answer: &Encoded,
 ) -> Result<(), Error> {
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let done = sqlx::query(ANSWER)
         .bind(interrupt.0.as_bytes().as_slice())
         .bind(answer.codec as i16)

@@ -34,7 +34,7 @@ pub(super) async fn claim(
     force: bool,
 ) -> Result<ThreadInfo, Error> {
     for attempt in 1.. {
-        let mut connection = connections.take().await?;
+        let mut connection = connections.take_tested().await?;
         let row = sqlx::query(CLAIM)
             .bind(thread.0)
             .bind(text(owner))

@@ -47,7 +47,7 @@ const DELETE: [&str; 6] = [
 ];
 
 pub(super) async fn delete(connections: &Connections, thread: ThreadId) -> Result<(), Error> {
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let done = delete_all(&mut connection, thread).await;
     match connection.settle(done)? {
         true => Ok(()),
@@ -118,7 +118,7 @@ pub(super) async fn truncate(
     thread: ThreadId,
     seq: u64,
 ) -> Result<(), Error> {
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let done = drop_before(&mut connection, thread, seq).await;
     connection.settle(done)?
 }

@@ -35,7 +35,7 @@ pub(super) async fn create(
     connections: &Connections,
     new: &NewThread,
 ) -> Result<ThreadInfo, Error> {
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let made = insert(&mut connection, new, None).await;
     name_refusal(connection, made, new, None)
 }
@@ -49,7 +49,7 @@ pub(super) async fn fork(
     at: u64,
     new: &NewThread,
 ) -> Result<ThreadInfo, Error> {
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let mut transaction = connection.begin().await?;
     let place = sqlx::query("SELECT head, base FROM thread WHERE id = $1 FOR KEY SHARE")
         .bind(source.0)

@@ -19,7 +19,7 @@ pub(super) async fn export(
     connections: &Connections,
     thread: ThreadId,
 ) -> Result<ThreadDump, Error> {
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let mut transaction =
         connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let mut dump = read_one(&mut transaction, thread).await?;
@@ -106,7 +106,7 @@ async fn read_one(connection: &mut PgConnection, thread: ThreadId) -> Result<Thr
 /// Writes a thread and its subgraphs' threads, all or nothing, after checking its hash chain.
 pub(super) async fn import(connections: &Connections, dump: &ThreadDump) -> Result<(), Error> {
     chain::verify(dump)?;
-    let mut connection = connections.take().await?;
+    let mut connection = connections.take_tested().await?;
     let mut transaction = connection.begin().await?;
     for one in std::iter::once(dump).chain(&dump.children) {
         match write_one(&mut transaction, one).await {

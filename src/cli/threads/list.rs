@@ -8,6 +8,7 @@ use crate::cli::output;
 use crate::runtime::is_abandoned;
 
 #[derive(Debug, Default, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Only threads that stand so: idle, busy, interrupted, failed or parked
     #[arg(long, value_name = "STATUS", value_parser = status)]

@@ -80,7 +80,7 @@ fn summary(state: &GraphState) -> String {
     if let Some(answer) = &state.answer {
         text.push_str(&format!("answer\n{answer}\n"));
     }
-    let usage = state.usage;
+    let usage = state.spent.usage;
     text.push_str(&format!(
         "turn {}, {} messages, {} tokens in and {} out in the whole thread\n",
         state.turn,

@@ -58,7 +58,7 @@ async fn a_fork_goes_on_from_its_step_and_the_source_stays_as_it_is() {
     let source = world.run(&["threads", "show", "t", "--json"]).await.code(0).json();
     assert_eq!((&source["steps"], source["runs"].as_array().unwrap().len()), (&6.into(), 1));
     // A taken name is not taken again.
-    world.run(&args).await.code(1).says("exists already");
+    world.run(&args).await.code(2).says("exists already");
 }
 
 #[tokio::test]
@@ -78,12 +78,12 @@ async fn a_thread_travels_as_a_file_and_through_a_pipe() {
     let over_there = world.run(&[&state[..], &["--database", there]].concat()).await.code(0).stdout;
     assert_eq!(here, over_there, "{import:?}");
 
-    world.run(&["threads", "import", "t.jsonl"]).await.code(1).says("exists already");
+    world.run(&["threads", "import", "t.jsonl"]).await.code(2).says("exists already");
     world.run(&["threads", "import", "nowhere.jsonl"]).await.code(2).says("nowhere.jsonl");
     let cut: String =
         world.read("t.jsonl").lines().take(3).map(|line| format!("{line}\n")).collect();
     let third = ["threads", "import", "-", "--database", "sqlite:third.db"];
-    world.run_with_input(&third, &cut).await.code(1).says("cannot import the thread");
+    world.run_with_input(&third, &cut).await.code(2).says("cannot import the thread");
     world
         .run(&["threads", "export", "t", "--output", "no/such/t.jsonl"])
         .await

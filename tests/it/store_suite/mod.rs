@@ -2,6 +2,9 @@
 //!
 //! Each theme is a file; each of its tests takes a [`stores::Fixture`] and runs on every store.
 
+#![expect(clippy::panic, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod broken_connections;
 mod commits;
 mod concurrency;
 mod dumps;

@@ -1,30 +1,23 @@
 //! Opening, migrating and refusing databases.
 
 use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store};
-use uuid::Uuid;
 
 use super::{
-    stores::{connect, drop_postgres_database, postgres_database, sqlite},
+    stores::sqlite,
     writer::{Writer, new_thread},
 };
-
-/// A database of its own, since the suite's shared one must not be damaged.
-async fn own_database() -> (String, String) {
-    let name = format!("perihelion_opening_{}", Uuid::now_v7().simple());
-    let url = postgres_database(&name).await;
-    (name, url)
-}
+use crate::support::postgres::server;
 
 #[tokio::test]
 async fn many_processes_may_open_a_new_postgres_database_at_once() {
-    let (name, url) = own_database().await;
-    let opened = futures::future::join_all((0..8).map(|_| PostgresStore::open(&url))).await;
+    let database = server().await.fresh().await;
+    let url = &database.url;
+    let opened = futures::future::join_all((0..8).map(|_| PostgresStore::open(url))).await;
     for store in opened {
         let store = store.unwrap();
         store.create(new_thread()).await.unwrap();
         store.close().await;
     }
-    drop_postgres_database(&name).await;
 }
 
 #[tokio::test]
@@ -41,9 +34,10 @@ async fn many_processes_may_open_a_new_sqlite_file_at_once() {
 
 #[tokio::test]
 async fn a_postgres_database_of_a_newer_version_is_refused_untouched() {
-    let (name, url) = own_database().await;
-    PostgresStore::open(&url).await.unwrap().close().await;
-    let mut connection = connect(&url).await;
+    let database = server().await.fresh().await;
+    let url = &database.url;
+    PostgresStore::open(url).await.unwrap().close().await;
+    let mut connection = database.connect().await;
     sqlx::raw_sql(
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (9001, 'future', true, '', 0)",
@@ -51,13 +45,12 @@ async fn a_postgres_database_of_a_newer_version_is_refused_untouched() {
     .execute(&mut connection)
     .await
     .unwrap();
-    match PostgresStore::open(&url).await.err() {
+    match PostgresStore::open(url).await.err() {
         Some(error @ Error::Newer { found: 9001, .. }) => {
             assert!(error.to_string().contains("upgrade this binary"));
         }
         other => panic!("{other:?}"),
     }
-    drop_postgres_database(&name).await;
 }
 
 #[tokio::test]
@@ -127,10 +120,18 @@ async fn an_unreachable_server_is_named_without_its_password() {
     assert!(!message.contains("s3cret"), "{message}");
     assert!(matches!(error, Error::Unreachable { .. }));
 
-    let server = std::env::var("TEST_DATABASE_URL").unwrap();
-    let (base, _) = server.rsplit_once('/').unwrap();
-    let message = checkpoint::open(&format!("{base}/no_such_db")).await.err().unwrap().to_string();
+    let absent = server().await.url("no_such_db");
+    let message = checkpoint::open(&absent).await.err().unwrap().to_string();
     assert!(message.contains("no_such_db") && message.contains("DATABASE_URL"), "{message}");
+}
+
+#[tokio::test]
+async fn a_refused_login_is_named_without_its_password() {
+    let database = server().await.fresh().await;
+    let error = checkpoint::open(&database.url_as("no_such_role", "s3cret")).await.err().unwrap();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+    let message = format!("{error} {error:?}");
+    assert!(message.contains("no_such_role") && !message.contains("s3cret"), "{message}");
 }
 
 #[tokio::test]

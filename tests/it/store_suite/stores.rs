@@ -9,6 +9,8 @@ use perihelion::{
 use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
 use tempfile::TempDir;
 
+use crate::support::postgres::server;
+
 /// A store, and what it takes to reach its data a second time.
 pub struct Fixture {
     pub store: Arc<dyn Store>,
@@ -66,29 +68,18 @@ pub async fn postgres() -> Fixture {
 }
 
 /// Makes a database on the test server unless it is there, and returns its address.
-pub async fn postgres_database(name: &str) -> String {
-    let server = std::env::var("TEST_DATABASE_URL").expect("TEST_DATABASE_URL names a test server");
-    let mut connection = connect(&server).await;
+async fn postgres_database(name: &str) -> String {
+    let server = server().await;
+    let mut connection = connect(&server.url("postgres")).await;
     // Another test process may be making it at the same moment; then either statement may fail.
     let made = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
         .execute(&mut connection)
         .await;
     if let Err(error) = made {
-        let code =
-            error.as_database_error().and_then(|e| e.code()).unwrap_or_default().into_owned();
-        assert!(["42P04", "23505", "55006"].contains(&code.as_str()), "{error}");
+        let code = error.as_database_error().and_then(|e| e.code()).unwrap_or_default();
+        assert!(["42P04", "23505", "55006"].contains(&&*code), "{error}");
     }
-    let (base, _) = server.rsplit_once('/').unwrap();
-    format!("{base}/{name}")
-}
-
-pub async fn drop_postgres_database(name: &str) {
-    let server = std::env::var("TEST_DATABASE_URL").expect("TEST_DATABASE_URL names a test server");
-    let mut connection = connect(&server).await;
-    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)")))
-        .execute(&mut connection)
-        .await
-        .unwrap();
+    server.url(name)
 }
 
 pub async fn connect(url: &str) -> PgConnection {

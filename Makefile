@@ -1,0 +1,56 @@
+# `make` alone lists what there is. Only Rust is needed; what else a target needs it brings or names.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help run demo test lint deny clean install
+
+CARGO ?= cargo
+PERIHELION = $(CARGO) run --quiet --bin perihelion --
+
+# The question of `make run`; the files server of mcp-servers.toml reads the current directory.
+Q ?= What does the project in this directory do, and which file should a newcomer read first?
+export Q
+
+-include benches/bench.mk
+
+help: ## List the targets
+	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sort
+	@echo
+	@echo '  make run Q="Which files mention leap seconds?"   asks a question of your own'
+
+run: ## Build, then ask Q of the model configured by OPENAI_BASE_URL or OPENAI_API_KEY; without one, the demo
+	$(CARGO) build --bin perihelion
+	@if [ -n "$$OPENAI_BASE_URL$$OPENAI_API_KEY" ] || grep -Eqs '^[[:space:]]*url[[:space:]]*=' perihelion.toml; then \
+		printf '\nAsking: %s\n\n' "$$Q"; \
+		$(PERIHELION) run "$$Q"; \
+	else \
+		printf '\nNo model is configured: set OPENAI_BASE_URL (any OpenAI-compatible server) or OPENAI_API_KEY.\n'; \
+		printf 'Running the demo instead, which needs neither key nor network.\n\n'; \
+		$(PERIHELION) demo; \
+	fi
+
+demo: ## Build, then run the whole star on bundled servers, real data and a scripted model
+	$(CARGO) build --bin perihelion
+	@$(PERIHELION) demo
+
+test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL (brought where missing)
+	@tests/all.sh
+
+lint: ## Check format, clippy and documentation; every warning is an error
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps
+
+deny: ## Check licences, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)
+	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
+	$(CARGO) deny check licenses bans sources
+	@if $(CARGO) deny fetch db; then $(CARGO) deny check advisories; \
+	else echo 'advisories were not checked: their database cannot be reached'; fi
+
+install: ## Build with optimisation and install into Cargo's own directory of programs
+	$(CARGO) install --path . --locked
+
+clean: ## Remove everything that was built
+	$(CARGO) clean

@@ -1,0 +1,46 @@
+//! Which recorded questions still wait for an answer.
+
+use super::{Error, OpenInterrupt, Store};
+use crate::ids::ThreadId;
+
+/// Returns the questions that wait for a person, of a thread and of its subgraphs, oldest first.
+///
+/// A question waits while the step that asked it is the next one to finish, up to the top: one whose
+/// step was abandoned by an edit is left out, though its row stays in the journal.
+///
+/// # Errors
+/// Whatever the store reports.
+pub async fn awaited_interrupts(
+    store: &dyn Store,
+    thread: ThreadId,
+) -> Result<Vec<OpenInterrupt>, Error> {
+    let mut awaited = Vec::new();
+    for question in store.open_interrupts(thread).await? {
+        if is_awaited(store, &question).await? {
+            awaited.push(question);
+        }
+    }
+    Ok(awaited)
+}
+
+async fn is_awaited(store: &dyn Store, question: &OpenInterrupt) -> Result<bool, Error> {
+    let asking = store.info(question.thread).await?;
+    if question.step != asking.head + 1 {
+        return Ok(false);
+    }
+    let Some(root) = asking.root else { return Ok(true) };
+    let mut above = store.info(root).await?;
+    let mut namespace = String::new();
+    for place in asking.namespace.split('|') {
+        let step = place.rsplit(':').nth(1).and_then(|step| step.parse::<u64>().ok());
+        if step != Some(above.head + 1) {
+            return Ok(false);
+        }
+        if !namespace.is_empty() {
+            namespace.push('|');
+        }
+        namespace.push_str(place);
+        above = store.info(above.id.child(&namespace)).await?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,81 @@
+//! What models charge, so that a run can be held to a budget in money.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A model's price in USD per million tokens; a table `[models.prices."<model name>"]`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    pub input_per_mtok: f64,
+    pub output_per_mtok: f64,
+}
+
+impl Price {
+    /// Returns what so many tokens cost, in billionths of a US dollar, rounded up.
+    pub fn nano_usd(&self, input_tokens: u64, output_tokens: u64) -> u64 {
+        // USD per million tokens is a thousand billionths per token; a float to an integer saturates.
+        let cost = |tokens: u64, price: f64| tokens as f64 * price * 1_000.0;
+        (cost(input_tokens, self.input_per_mtok) + cost(output_tokens, self.output_per_mtok)).ceil()
+            as u64
+    }
+}
+
+/// The prices in force, and the model that each role asks.
+#[derive(Clone, Debug, Default)]
+pub struct Prices {
+    pub(super) models: BTreeMap<String, Price>,
+    pub(super) roles: BTreeMap<String, String>,
+}
+
+impl Prices {
+    /// Returns the price of a call: that of the model that answered, else of the one that the role asks.
+    ///
+    /// Endpoints often answer under a longer name than the one they were asked by.
+    pub fn of(&self, role: &str, answered_by: &str) -> Option<Price> {
+        let asked = || self.models.get(self.roles.get(role)?);
+        self.models.get(answered_by).or_else(asked).copied()
+    }
+}
+
+/// Checks the table as it stands in the file; returns the key and what is wrong with it.
+pub(super) fn check(prices: &BTreeMap<String, Price>) -> Result<(), (String, String)> {
+    for (model, price) in prices {
+        for (key, value) in
+            [("input_per_mtok", price.input_per_mtok), ("output_per_mtok", price.output_per_mtok)]
+        {
+            if !value.is_finite() || value < 0.0 {
+                let key = format!("models.prices.{model:?}.{key}");
+                return Err((
+                    key,
+                    format!("must be zero or more, in USD per million tokens: {value}"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_costs_by_the_model_that_answered_or_else_by_the_one_asked() {
+        let price = |input, output| Price { input_per_mtok: input, output_per_mtok: output };
+        let prices = Prices {
+            models: BTreeMap::from([
+                ("big".into(), price(2.0, 8.0)),
+                ("other".into(), price(0.01, 0.0)),
+            ]),
+            roles: BTreeMap::from([("qa".into(), "big".into())]),
+        };
+        assert_eq!(
+            prices.of("qa", "big-2025-04-14").unwrap().nano_usd(1_000_000, 500_000),
+            6_000_000_000
+        );
+        assert_eq!(prices.of("qa", "other").unwrap().nano_usd(1, 1), 10);
+        assert_eq!(prices.of("agent", "unheard-of"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! Artifacts: results too long for a prompt, kept on the blackboard and read piece by piece.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::state::{Artifact, GraphState};
+use super::window::clip;
+use crate::llm::ToolSpec;
+
+/// The built-in tool; servers' tools never show under this name.
+pub(super) const READ_ARTIFACT: &str = "perihelion_read_artifact";
+
+/// Characters of an artifact that the agent that made it is shown at once.
+const PREVIEW_CHARS: usize = 1_000;
+
+/// Characters of a piece, unless the model asks for another length.
+const PIECE_CHARS: usize = 8_000;
+
+/// Keys that are listed when one is wrong.
+const LISTED_KEYS: usize = 20;
+
+/// The artifacts that an agent can read: those of the thread, and those that it made itself.
+pub(super) struct Artifacts<'a> {
+    state: &'a GraphState,
+    /// Bytes above which a result becomes an artifact, and that a piece never exceeds.
+    result_bytes: usize,
+    pub made: BTreeMap<String, Artifact>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    key: String,
+    #[serde(default)]
+    offset: usize,
+    limit: Option<usize>,
+}
+
+/// A piece of an artifact, as told to the model, and where the whole came from.
+pub(super) struct Piece {
+    pub text: String,
+    pub source: String,
+}
+
+impl<'a> Artifacts<'a> {
+    pub(super) fn new(state: &'a GraphState, result_bytes: usize) -> Self {
+        Self { state, result_bytes, made: BTreeMap::new() }
+    }
+
+    /// Returns the built-in tool's definition, if there is anything to read.
+    pub(super) fn spec(&self) -> Option<ToolSpec> {
+        if self.made.is_empty() && self.state.global_state.is_empty() {
+            return None;
+        }
+        Some(ToolSpec {
+            name: READ_ARTIFACT.to_owned(),
+            description:
+                "Reads a piece of an artifact, which is a result too long to be shown whole. \
+                          Costs no call of the server."
+                    .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "key": { "type": "string", "description": "The artifact's key." },
+                    "offset": {
+                        "type": "integer", "minimum": 0,
+                        "description": "Characters to pass over; 0 by default."
+                    },
+                    "limit": {
+                        "type": "integer", "minimum": 1,
+                        "description": format!("Characters to read at most; {PIECE_CHARS} by default.")
+                    },
+                },
+                "required": ["key"],
+                "additionalProperties": false,
+            }),
+        })
+    }
+
+    /// Keeps a result that is too long, and returns what the model is shown in its place.
+    pub(super) fn bounded(&mut self, key: String, source: &str, output: String) -> String {
+        if output.len() <= self.result_bytes {
+            return output;
+        }
+        let preview = clip(&output, PREVIEW_CHARS);
+        let bytes = output.len();
+        let shown = format!(
+            "The result has {bytes} bytes and is kept as the artifact {key}; read on with \
+             {READ_ARTIFACT}. It begins:\n{preview}"
+        );
+        let artifact = Artifact { source: source.to_owned(), preview, bytes, content: output };
+        self.made.insert(key, artifact);
+        shown
+    }
+
+    /// Reads a piece; the same state gives the same piece.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub(super) fn read(&self, arguments: &Value) -> Result<Piece, String> {
+        let wanted: Wanted = serde_json::from_value(arguments.clone()).map_err(|error| {
+            format!("the arguments of {READ_ARTIFACT} do not fit its schema: {error}")
+        })?;
+        let known = self.made.get(&wanted.key).or_else(|| self.state.global_state.get(&wanted.key));
+        let artifact = known.ok_or_else(|| self.unknown(&wanted.key))?;
+        let mut piece: String = artifact
+            .content
+            .chars()
+            .skip(wanted.offset)
+            .take(wanted.limit.unwrap_or(PIECE_CHARS))
+            .collect();
+        piece.truncate(piece.floor_char_boundary(self.result_bytes));
+        let total = artifact.content.chars().count();
+        let end = wanted.offset.saturating_add(piece.chars().count());
+        let text = match piece.is_empty() {
+            true => format!(
+                "The artifact {} has {total} characters; there are none at offset {}.",
+                wanted.key, wanted.offset
+            ),
+            false => format!(
+                "Characters {} to {end} of {total} of the artifact {}:\n{piece}",
+                wanted.offset, wanted.key
+            ),
+        };
+        Ok(Piece { text, source: artifact.source.clone() })
+    }
+
+    fn unknown(&self, key: &str) -> String {
+        let of_thread = self.state.global_state.keys().map(String::as_str);
+        let keys: Vec<&str> =
+            self.made.keys().map(String::as_str).chain(of_thread).take(LISTED_KEYS).collect();
+        format!("there is no artifact {key}; there are: {}", keys.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_artifact_is_read_in_pieces_that_join_to_the_whole() {
+        let state = GraphState::default();
+        let mut artifacts = Artifacts::new(&state, 100);
+        assert!(artifacts.spec().is_none(), "nothing to read yet");
+        assert_eq!(artifacts.bounded("k".into(), "s.t", "short".into()), "short");
+        let long: String = "äöü".repeat(50);
+        let shown = artifacts.bounded("1.1.t1/1".into(), "s.t", long.clone());
+        assert!(shown.contains("300 bytes") && shown.contains("1.1.t1/1"), "{shown}");
+        assert!(artifacts.spec().is_some());
+
+        let mut read = String::new();
+        while let Some(piece) = {
+            let arguments = json!({ "key": "1.1.t1/1", "offset": read.chars().count() });
+            let piece = artifacts.read(&arguments).unwrap();
+            assert_eq!(piece.source, "s.t");
+            piece.text.split_once(":\n").map(|(_, piece)| piece.to_owned())
+        } {
+            assert!(piece.len() <= 100);
+            read.push_str(&piece);
+        }
+        assert_eq!(read, long);
+    }
+
+    #[test]
+    fn a_wrong_key_or_argument_is_told_with_the_way_out() {
+        let state = GraphState::default();
+        let mut artifacts = Artifacts::new(&state, 1);
+        artifacts.bounded("a/1".into(), "s.t", "long".into());
+        let told = |arguments| artifacts.read(&arguments).err().unwrap();
+        assert_eq!(told(json!({ "key": "b" })), "there is no artifact b; there are: a/1");
+        assert!(told(json!({ "offset": 1 })).contains("missing field `key`"));
+        assert!(told(json!({ "key": "a/1", "offset": -1 })).contains("invalid value"));
+    }
+}

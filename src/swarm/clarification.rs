@@ -1,0 +1,58 @@
+//! Asks the user, and takes the answer into the session's history.
+
+use serde_json::{Value, json};
+
+use super::state::{GraphState, GraphUpdate, Message, Routing};
+use super::{breaker, node};
+use crate::graph::{Context, NodeError, NodeOutput, Target};
+
+/// Kind of the interrupt that asks the user.
+const CLARIFICATION: &str = "clarification";
+
+/// Keeps the question for the next step, which puts it.
+///
+/// It is committed first, so that the answer finds the same question after days, whatever changed
+/// in the menu or the prompts meanwhile.
+pub(super) fn prepare(
+    state: &GraphState,
+    update: GraphUpdate,
+    question: String,
+) -> NodeOutput<GraphState> {
+    let routing = Routing { question: Some(question), ..breaker::cleared(&state.routing) };
+    let update = update.routing(routing).next_step(vec![node::SUPERVISOR.to_owned()]);
+    NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
+}
+
+/// Suspends the run with the question and goes on with the answer as a part of the history.
+///
+/// # Errors
+/// [`NodeError::Interrupted`] until it is answered.
+pub(super) async fn put(
+    ctx: &Context<GraphState>,
+    question: String,
+) -> Result<NodeOutput<GraphState>, NodeError> {
+    let answer = ctx.interrupt(CLARIFICATION, json!({ "question": question })).await?;
+    let state = ctx.state();
+    let message = |who: &str, role: &str, name: Option<&str>, content: String| Message {
+        id: format!("{}.{}.{who}", state.turn, state.routing.round),
+        role: role.into(),
+        name: name.map(Into::into),
+        content,
+    };
+    let messages = vec![
+        message("question", "assistant", Some(node::SUPERVISOR), question),
+        message("clarification", "user", None, text_of(&answer)),
+    ];
+    let routing = Routing { question: None, ..state.routing.clone() };
+    let update = GraphUpdate::new()
+        .messages(messages)
+        .routing(routing)
+        .next_step(vec![node::SUPERVISOR.to_owned()]);
+    Ok(NodeOutput::goto(update, [Target::node(node::SUPERVISOR)]))
+}
+
+/// Reads an answer: a text, an object with a `text`, or whatever else as JSON.
+fn text_of(answer: &Value) -> String {
+    let text = answer.as_str().or_else(|| answer.get("text").and_then(Value::as_str));
+    text.map_or_else(|| answer.to_string(), str::to_owned)
+}

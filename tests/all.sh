@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Builds once, then runs every test: documentation, examples, unit and integration tests.
+#
+# The tests get a PostgreSQL from tests/postgres.sh, or use the one that TEST_DATABASE_URL names. With
+# cargo-nextest installed each test runs in a process of its own; without it `cargo test` runs them all.
+# Arguments go to the last of these: `tests/all.sh tidy` runs the tests with "tidy" in their names.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ "${1:-}" != "--with-postgres" ]; then
+    exec tests/postgres.sh run tests/all.sh --with-postgres "$@"
+fi
+shift
+
+started=$SECONDS
+heading() { printf '\n== %s (%d s so far)\n\n' "$*" $((SECONDS - started)); }
+
+heading "Building the program, its examples and its tests"
+cargo build --locked --lib --bins --examples
+cargo test --locked --lib --bins --tests --no-run
+
+heading "Examples"
+# Each runs by itself, without arguments, a key or a network.
+for example in examples/*.rs; do
+    [ -e "$example" ] || continue
+    name=$(basename "$example" .rs)
+    echo "-- $name"
+    cargo run --locked --quiet --example "$name" </dev/null
+done
+
+heading "Documentation tests"
+cargo test --locked --doc --quiet
+
+if cargo nextest --version >/dev/null 2>&1; then
+    heading "Unit and integration tests, with cargo-nextest"
+    cargo nextest run --locked --lib --bins --tests --no-fail-fast "$@"
+else
+    heading "Unit and integration tests, with cargo test (cargo-nextest is not installed)"
+    cargo test --locked --lib --bins --tests --no-fail-fast -- "$@"
+fi

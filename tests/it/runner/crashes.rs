@@ -1,0 +1,188 @@
+//! A run that is broken off goes on from what was kept (S1.03).
+
+use perihelion::checkpoint::ThreadStatus;
+use perihelion::graph::{Outcome, node_fn};
+use perihelion::runner::{Error, RunOptions};
+
+use super::world::*;
+use crate::store_suite::{on_every_store, stores::Fixture};
+
+on_every_store!(
+    a_run_that_crashed_in_a_node_goes_on_with_that_node,
+    what_finished_beside_the_crash_is_not_run_again,
+    a_model_call_is_paid_once_whatever_crashes,
+    time_and_chance_are_the_same_after_a_crash,
+    a_crash_after_the_last_commit_leaves_nothing_to_run,
+    an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume,
+);
+
+/// S1.03
+async fn a_run_that_crashed_in_a_node_goes_on_with_that_node(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let slow = {
+        let (world, gate) = (world.clone(), gate.clone());
+        node_fn(move |_| {
+            let (world, gate) = (world.clone(), gate.clone());
+            async move {
+                world.note("slow");
+                gate.pass().await;
+                Ok(say("slow"))
+            }
+        })
+    };
+    let graph = graph(|graph| {
+        graph
+            .node("first", world.speaker("first"))
+            .node("slow", slow)
+            .entry("first")
+            .edge("first", "slow")
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    crash_at(&gate, runner.start(thread, input(), RunOptions::default())).await;
+    assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Busy);
+
+    gate.open();
+    let another = super::world::runner(&graph, &on.another().await);
+    let outcome = resume(&another, thread).await;
+    assert!(is_done(&outcome));
+    assert_eq!(said(&outcome.state), ["input", "first", "slow"]);
+    assert_eq!(world.seen(), ["first", "slow", "slow"]);
+    assert_eq!(on.store.info(thread).await.unwrap().status, ThreadStatus::Idle);
+}
+
+async fn what_finished_beside_the_crash_is_not_run_again(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let slow = {
+        let gate = gate.clone();
+        node_fn(move |_| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                Ok(say("slow"))
+            }
+        })
+    };
+    let graph = graph(|graph| {
+        graph.node("slow", slow).node("fast", world.speaker("fast")).entry("slow").entry("fast")
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    let run = runner.start(thread, input(), RunOptions::default());
+    // The gate is reached before the fast node ran; wait for its write to be kept.
+    tokio::select! {
+        _ = run => panic!(),
+        () = async {
+            gate.reached().await;
+            while on.store.load(thread, None).await.unwrap().pending.is_empty() {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    gate.open();
+    let outcome = resume(&runner, thread).await;
+    assert_eq!(said(&outcome.state), ["input", "slow", "fast"], "in frontier order");
+    assert_eq!(world.count("fast"), 1);
+    assert!(on.store.load(thread, None).await.unwrap().pending.is_empty());
+}
+
+/// X2: what was recorded is read back, in the same process or another.
+async fn a_model_call_is_paid_once_whatever_crashes(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let node = {
+        let (world, gate) = (world.clone(), gate.clone());
+        node_fn(move |ctx| {
+            let (world, gate) = (world.clone(), gate.clone());
+            async move {
+                let mut text = Vec::new();
+                for what in ["plan", "plan", "write"] {
+                    match world.ask_model(&ctx, what).await? {
+                        Outcome::Value(value) => text.push(value.as_str().unwrap().to_owned()),
+                        Outcome::Failed(error) => panic!("{error}"),
+                    }
+                }
+                gate.pass().await;
+                Ok(say(text.join(", ")))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("a", node).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    crash_at(&gate, runner.start(thread, input(), RunOptions::default())).await;
+    crash_at(&gate, runner.resume(thread, RunOptions::default())).await;
+    gate.open();
+    let outcome = resume(&super::world::runner(&graph, &on.another().await), thread).await;
+    assert_eq!(outcome.state.last, "plan #0, plan #1, write #0");
+    assert_eq!(world.seen(), ["plan", "plan", "write"]);
+    assert_eq!(on.store.effects(thread, None).await.unwrap().len(), 3);
+}
+
+async fn time_and_chance_are_the_same_after_a_crash(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let node = {
+        let (world, gate) = (world.clone(), gate.clone());
+        node_fn(move |ctx| {
+            let (world, gate) = (world.clone(), gate.clone());
+            async move {
+                let drawn = (ctx.now().await?, ctx.random().await?, ctx.random().await?);
+                assert_ne!(drawn.1, drawn.2);
+                world.note(format!("{drawn:?}"));
+                gate.pass().await;
+                Ok(say("done"))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("a", node).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    crash_at(&gate, runner.start(thread, input(), RunOptions::default())).await;
+    gate.open();
+    resume(&runner, thread).await;
+    let seen = world.seen();
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0], seen[1]);
+}
+
+async fn a_crash_after_the_last_commit_leaves_nothing_to_run(on: &Fixture) {
+    let world = World::default();
+    let graph = graph(|graph| graph.node("a", world.speaker("a")).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    // As if the process had ended between the last commit and giving the thread back.
+    on.store.claim(thread, "elsewhere", std::time::Duration::ZERO, false).await.unwrap();
+    let outcome = resume(&runner, thread).await;
+    assert!(is_done(&outcome));
+    assert_eq!((outcome.steps, world.count("a")), (0, 1));
+}
+
+async fn an_unfinished_thread_takes_no_new_input_and_a_finished_one_no_resume(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let slow = {
+        let gate = gate.clone();
+        node_fn(move |_| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                Ok(say("slow"))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("slow", slow).entry("slow"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    let never = runner.resume(thread, RunOptions::default()).await;
+    assert!(matches!(never, Err(Error::Finished { .. })), "{never:?}");
+    crash_at(&gate, runner.start(thread, input(), RunOptions::default())).await;
+    for _ in 0..2 {
+        let refused = runner.start(thread, input(), RunOptions::default()).await;
+        assert!(matches!(refused, Err(Error::Unfinished { .. })), "{refused:?}");
+    }
+    gate.open();
+    resume(&runner, thread).await;
+    let again = runner.resume(thread, RunOptions::default()).await;
+    assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
+    let next = start(&runner, thread).await;
+    assert_eq!(said(&next.state), ["input", "slow", "input", "slow"]);
+}

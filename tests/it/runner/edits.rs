@@ -1,0 +1,157 @@
+//! Time travel: reading any step, forking from it, editing the state.
+
+use perihelion::checkpoint::{Error as StoreError, StepKind, ThreadStatus};
+use perihelion::graph::{END, State, node_fn};
+use perihelion::runner::{Error, RunOptions};
+
+use super::world::*;
+use crate::store_suite::{on_every_store, stores::Fixture};
+
+on_every_store!(
+    the_state_at_any_step_is_what_the_steps_fold_to,
+    a_fork_runs_on_from_its_step_and_leaves_its_source_alone,
+    an_edit_is_a_step_after_which_the_named_node_leads_on,
+    an_edit_can_end_a_thread_or_begin_it_anew,
+    an_edit_in_the_name_of_an_unknown_node_changes_nothing,
+    an_edit_drops_what_its_abandoned_step_already_had,
+    a_thread_of_another_graph_is_refused,
+);
+
+fn chain(world: &World) -> std::sync::Arc<perihelion::graph::Graph<Story>> {
+    graph(|graph| {
+        graph
+            .node("a", world.speaker("a"))
+            .node("b", world.speaker("b"))
+            .node("c", world.speaker("c"))
+            .entry("a")
+            .edge("a", "b")
+            .edge("b", "c")
+    })
+}
+
+/// X3
+async fn the_state_at_any_step_is_what_the_steps_fold_to(on: &Fixture) {
+    let world = World::default();
+    let runner = runner(&chain(&world), &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    let mut rows = on.store.history(thread, None, 10).await.unwrap();
+    rows.reverse();
+    let mut folded = Story::default();
+    for (seq, next) in [(0, None), (1, Some("a")), (2, Some("b")), (3, Some("c")), (4, None)] {
+        if seq > 0 {
+            let delta = rows[seq as usize - 1].delta.clone();
+            for written in delta.decode::<Vec<perihelion::graph::Written<Story>>>().unwrap() {
+                folded.apply(written.update);
+            }
+        }
+        let view = runner.state(thread, Some(seq)).await.unwrap();
+        assert_eq!((said(&view.state), view.seq), (said(&folded), seq));
+        assert_eq!(view.next, Vec::from_iter(next.map(str::to_owned)));
+    }
+    let beyond = runner.state(thread, Some(9)).await;
+    assert!(matches!(beyond, Err(Error::Store(StoreError::UnknownStep { seq: 9, head: 4, .. }))));
+}
+
+async fn a_fork_runs_on_from_its_step_and_leaves_its_source_alone(on: &Fixture) {
+    let world = World::default();
+    let runner = runner(&chain(&world), &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    let fork = runner.fork(thread, 2, Some("other end".into())).await.unwrap();
+    assert_eq!((fork.head, fork.forked_from), (2, Some((thread, 2))));
+    let refused = runner.start(fork.id, input(), RunOptions::default()).await;
+    assert!(matches!(refused, Err(Error::Unfinished { .. })), "{refused:?}");
+    let outcome = resume(&runner, fork.id).await;
+    assert_eq!((said(&outcome.state), outcome.head), (vec!["input", "a", "b", "c"], 4));
+    assert_eq!(world.seen(), ["a", "b", "c", "b", "c"]);
+    assert_eq!(on.own_steps(fork.id).await.unwrap_or(2), 2, "shared steps are not copied");
+    let more = start(&runner, fork.id).await;
+    assert_eq!(more.head, 8);
+    assert_eq!(runner.state(thread, None).await.unwrap().seq, 4);
+}
+
+async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
+    let world = World::default();
+    let runner = runner(&chain(&world), &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    let update = StoryUpdate::new().said(vec!["edited".into()]);
+    let view = runner.update_state(thread, update, "b").await.unwrap();
+    assert_eq!(
+        (view.seq, &view.next[..], view.info.status),
+        (5, &["c".to_owned()][..], ThreadStatus::Failed)
+    );
+    let row = on.store.history(thread, None, 1).await.unwrap().pop().unwrap();
+    assert_eq!(row.kind, StepKind::Edit);
+    let outcome = resume(&runner, thread).await;
+    assert_eq!(said(&outcome.state), ["input", "a", "b", "c", "edited", "c"]);
+}
+
+async fn an_edit_can_end_a_thread_or_begin_it_anew(on: &Fixture) {
+    let world = World::default();
+    let fails = node_fn(|_| async { Err(perihelion::graph::NodeError::failed("x", "always")) });
+    let graph = graph(|graph| graph.node("a", fails).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    let update = || StoryUpdate::new().said(vec!["enough".into()]);
+    let view = runner.update_state(thread, update(), END).await.unwrap();
+    assert_eq!((view.info.status, view.next.len()), (ThreadStatus::Idle, 0));
+    let view = runner.update_state(thread, update(), "__input__").await.unwrap();
+    assert_eq!(view.next, ["a"]);
+    assert_eq!(said(&view.state), ["input", "enough", "enough"]);
+}
+
+async fn an_edit_in_the_name_of_an_unknown_node_changes_nothing(on: &Fixture) {
+    let world = World::default();
+    let runner = runner(&chain(&world), &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    let before = on.store.info(thread).await.unwrap();
+    let refused = runner.update_state(thread, StoryUpdate::new(), "nobody").await.unwrap_err();
+    assert_eq!(refused.to_string(), "the graph story has no node of that name: nobody");
+    assert_eq!(on.store.info(thread).await.unwrap(), before);
+}
+
+async fn an_edit_drops_what_its_abandoned_step_already_had(on: &Fixture) {
+    let world = World::default();
+    let fails = node_fn(|_| async { Err(perihelion::graph::NodeError::failed("x", "always")) });
+    let graph = graph(|graph| {
+        graph
+            .node("fast", world.speaker("fast"))
+            .node("fails", fails)
+            .node("other", world.speaker("other"))
+            .entry("fast")
+            .entry("fails")
+            .edge("fast", "other")
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    assert_eq!(on.store.load(thread, None).await.unwrap().pending.len(), 1);
+    runner.update_state(thread, StoryUpdate::new(), "fast").await.unwrap();
+    assert!(on.store.load(thread, None).await.unwrap().pending.is_empty());
+    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "other"]);
+}
+
+async fn a_thread_of_another_graph_is_refused(on: &Fixture) {
+    let world = World::default();
+    let here = runner(&chain(&world), &on.store);
+    let other = perihelion::graph::GraphBuilder::new("other")
+        .node("a", world.speaker("a"))
+        .entry("a")
+        .build()
+        .unwrap();
+    let other = runner(&other, &on.store);
+    let thread = world.thread(&here).await;
+    for refused in [
+        other.start(thread, input(), RunOptions::default()).await.err(),
+        other.resume(thread, RunOptions::default()).await.err(),
+        other.update_state(thread, StoryUpdate::new(), "a").await.err(),
+        other.fork(thread, 0, None).await.err(),
+    ] {
+        assert!(matches!(refused, Some(Error::WrongGraph { .. })), "{refused:?}");
+    }
+    assert!(world.seen().is_empty());
+}

@@ -1,0 +1,134 @@
+//! One runner per thread: the second is told so, and one that lost the thread writes nothing.
+
+use perihelion::checkpoint::{Error as StoreError, RunStatus, ThreadStatus};
+use perihelion::graph::{Context, node_fn};
+use perihelion::runner::{Error, RunOptions};
+use serde_json::json;
+use std::time::Duration;
+
+use super::world::*;
+use crate::store_suite::{on_every_store, stores::Fixture};
+
+on_every_store!(
+    of_two_runners_of_one_thread_the_second_is_told_who_holds_it,
+    a_run_that_was_dropped_frees_its_thread_at_once,
+    a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing,
+    what_cannot_be_read_is_not_taken,
+);
+
+async fn of_two_runners_of_one_thread_the_second_is_told_who_holds_it(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let slow = {
+        let gate = gate.clone();
+        node_fn(move |_| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                Ok(say("slow"))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("a", slow).entry("a"));
+    let (one, two) = (runner(&graph, &on.store), runner(&graph, &on.another().await));
+    let thread = world.thread(&one).await;
+    let (outcome, ()) = futures::future::join(start(&one, thread), async {
+        gate.reached().await;
+        for refused in [
+            two.resume(thread, RunOptions::default()).await,
+            two.start(thread, input(), RunOptions::default()).await,
+            two.resume(thread, RunOptions::default()).await,
+        ] {
+            assert!(matches!(&refused, Err(Error::Store(StoreError::Busy { .. }))), "{refused:?}");
+        }
+        let edit = two.update_state(thread, StoryUpdate::new(), "a").await;
+        assert!(matches!(edit, Err(Error::Store(StoreError::Busy { .. }))));
+        gate.open();
+    })
+    .await;
+    assert!(is_done(&outcome));
+    assert_eq!(on.store.runs(thread).await.unwrap().len(), 1, "the refused ones left no trace");
+    let late = two.resume(thread, RunOptions::default()).await;
+    assert!(matches!(late, Err(Error::Finished { .. })), "a duplicate resume finds nothing to do");
+}
+
+async fn a_run_that_was_dropped_frees_its_thread_at_once(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let slow = {
+        let gate = gate.clone();
+        node_fn(move |_| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                Ok(say("slow"))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("a", slow).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    crash_at(&gate, runner.start(thread, input(), RunOptions::default())).await;
+    let info = on.store.info(thread).await.unwrap();
+    assert!(info.lease_until.is_some(), "nobody gave it back");
+    gate.open();
+    assert!(is_done(&resume(&runner, thread).await));
+}
+
+/// A stale writer changes nothing; a call that it had not sent yet is never sent.
+async fn a_runner_that_lost_its_thread_commits_nothing_and_sends_nothing(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let caller = {
+        let (world, gate) = (world.clone(), gate.clone());
+        node_fn(move |ctx: Context<Story>| {
+            let (world, gate) = (world.clone(), gate.clone());
+            async move {
+                gate.pass().await;
+                world.call_tool(&ctx, false, || Ok(json!("written"))).await?;
+                Ok(say("called"))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("a", caller).entry("a"));
+    let (stale, fresh) = (runner(&graph, &on.store), runner(&graph, &on.another().await));
+    let thread = world.thread(&stale).await;
+    let (lost, ()) =
+        futures::future::join(stale.start(thread, input(), RunOptions::default()), async {
+            gate.reached().await;
+            let ttl = Duration::ZERO;
+            on.store.claim(thread, "elsewhere/boot/1/1", ttl, true).await.unwrap();
+            gate.open();
+        })
+        .await;
+    assert!(matches!(lost, Err(Error::Store(StoreError::Fenced { .. }))), "{lost:?}");
+    assert!(world.seen().is_empty(), "the intent was refused, so nothing was sent");
+    let info = on.store.info(thread).await.unwrap();
+    assert_eq!((info.head, info.status), (1, ThreadStatus::Busy), "the new holder's, untouched");
+    assert_eq!(said(&resume(&fresh, thread).await.state), ["input", "called"]);
+    assert_eq!(world.seen().len(), 1);
+    let runs = on.store.runs(thread).await.unwrap();
+    assert_eq!(runs.last().unwrap().status, RunStatus::Done);
+}
+
+async fn what_cannot_be_read_is_not_taken(on: &Fixture) {
+    perihelion::graph_state! {
+        pub struct Newer, update NewerUpdate, version 2 { said: Vec<String> => append }
+    }
+    let newer = perihelion::graph::GraphBuilder::<Newer>::new("story")
+        .node(
+            "a",
+            node_fn(|_| async { Ok(perihelion::graph::NodeOutput::update(NewerUpdate::new())) }),
+        )
+        .entry("a")
+        .build()
+        .unwrap();
+    let newer = perihelion::runner::Runner::new(newer, on.store.clone());
+    let thread = perihelion::ids::ThreadId::new();
+    newer.create(thread, None).await.unwrap();
+    newer.start(thread, NewerUpdate::new(), RunOptions::default()).await.unwrap();
+    let before = on.store.info(thread).await.unwrap();
+    let world = World::default();
+    let older = runner(&graph(|graph| graph.node("a", world.speaker("a")).entry("a")), &on.store);
+    let refused = older.start(thread, input(), RunOptions::default()).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("state schema 2, this version knows 1; upgrade"), "{text}");
+    assert_eq!(on.store.info(thread).await.unwrap(), before);
+}

@@ -1,0 +1,109 @@
+//! Rows that were lost or edited are noticed, and named.
+
+use std::str::FromStr;
+
+use perihelion::checkpoint::Error as StoreError;
+use perihelion::graph::node_fn;
+use perihelion::ids::ThreadId;
+use perihelion::runner::{Error, Runner};
+use sqlx::ConnectOptions;
+
+use super::world::*;
+use crate::store_suite::{
+    on_durable_stores,
+    stores::{self, Fixture},
+};
+
+on_durable_stores!(
+    an_edited_delta_is_noticed_and_its_step_named,
+    an_edited_frontier_is_noticed_even_behind_a_snapshot,
+    a_missing_step_is_noticed_wherever_it_stood,
+    a_damaged_snapshot_is_noticed,
+);
+
+/// Runs SQL on the fixture's database, with the thread's id as `{thread}`.
+async fn sql(on: &Fixture, thread: ThreadId, statement: &str) {
+    let url = on.url.as_deref().unwrap();
+    let changed = if url.starts_with("sqlite:") {
+        let statement = statement.replace("{thread}", &format!("x'{}'", thread.0.simple()));
+        let options = sqlx::sqlite::SqliteConnectOptions::from_str(url).unwrap();
+        let mut connection = options.connect().await.unwrap();
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await;
+        done.unwrap().rows_affected()
+    } else {
+        let statement = statement.replace("{thread}", &format!("'{thread}'"));
+        let mut connection = stores::connect(url).await;
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await;
+        done.unwrap().rows_affected()
+    };
+    assert!(changed > 0, "the statement should change something: {statement}");
+}
+
+async fn four_steps(on: &Fixture, long: bool) -> (Runner<Story>, ThreadId) {
+    let world = World::default();
+    let first = match long {
+        true => node_fn(|_| async { Ok(say("x".repeat(100_000))) }),
+        false => world.speaker("a"),
+    };
+    let graph = graph(|graph| {
+        graph
+            .node("a", first)
+            .node("b", world.speaker("b"))
+            .node("c", world.speaker("c"))
+            .entry("a")
+            .edge("a", "b")
+            .edge("b", "c")
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    (runner, thread)
+}
+
+async fn damaged_at(runner: &Runner<Story>, thread: ThreadId) -> (u64, String) {
+    let error = runner.state(thread, None).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(&thread.to_string()) && text.contains("backup"), "{text}");
+    match error {
+        Error::Store(StoreError::Corrupt { seq, reason, .. }) => (seq, reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn an_edited_delta_is_noticed_and_its_step_named(on: &Fixture) {
+    let (runner, thread) = four_steps(on, false).await;
+    let other =
+        "UPDATE step SET delta = (SELECT delta FROM step WHERE thread_id = {thread} AND seq = 2)
+        WHERE thread_id = {thread} AND seq = 3";
+    sql(on, thread, other).await;
+    assert_eq!(damaged_at(&runner, thread).await.0, 3);
+    assert!(runner.state(thread, Some(2)).await.is_ok(), "what lies before it can still be read");
+}
+
+async fn an_edited_frontier_is_noticed_even_behind_a_snapshot(on: &Fixture) {
+    let (runner, thread) = four_steps(on, true).await;
+    let snapshot = on.store.load(thread, None).await.unwrap().snapshot.unwrap();
+    let other = "UPDATE step SET frontier = (SELECT frontier FROM step WHERE thread_id = {thread} AND seq = 1)
+        WHERE thread_id = {thread} AND seq = ";
+    sql(on, thread, &format!("{other}{}", snapshot.seq)).await;
+    assert_eq!(damaged_at(&runner, thread).await.0, snapshot.seq);
+}
+
+async fn a_missing_step_is_noticed_wherever_it_stood(on: &Fixture) {
+    for missing in 1..=4 {
+        let (runner, thread) = four_steps(on, false).await;
+        let delete = format!("DELETE FROM step WHERE thread_id = {{thread}} AND seq = {missing}");
+        sql(on, thread, &delete).await;
+        let (seq, reason) = damaged_at(&runner, thread).await;
+        assert_eq!(seq, missing, "{reason}");
+    }
+}
+
+async fn a_damaged_snapshot_is_noticed(on: &Fixture) {
+    let (runner, thread) = four_steps(on, true).await;
+    let seq = on.store.load(thread, None).await.unwrap().snapshot.unwrap().seq;
+    let cut = "UPDATE snapshot SET state = substr(state, 1, length(state) - 3) WHERE thread_id = {thread}";
+    sql(on, thread, cut).await;
+    let (damaged, reason) = damaged_at(&runner, thread).await;
+    assert!(damaged == seq && reason.contains("snapshot"), "{reason}");
+}

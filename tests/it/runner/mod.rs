@@ -1,0 +1,16 @@
+//! The runner as users rely on it, on every store: crashes, questions, calls, limits, history.
+
+mod actions;
+mod crashes;
+mod durability;
+mod edits;
+mod events;
+mod holders;
+mod integrity;
+mod interrupts;
+mod limits;
+mod parking;
+mod replay;
+mod snapshots;
+mod subgraphs;
+mod world;

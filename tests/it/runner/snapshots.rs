@@ -1,0 +1,95 @@
+//! A long thread opens from a snapshot and few steps (X1).
+
+use perihelion::checkpoint::Error as StoreError;
+use perihelion::graph::{Context, NodeOutput, Target, node_fn};
+use perihelion::runner::{Error, RunOptions, compact};
+
+use super::world::*;
+use crate::store_suite::{on_every_store, stores::Fixture};
+
+on_every_store!(
+    a_long_thread_is_opened_from_a_snapshot_and_few_steps,
+    a_state_that_only_overwrites_is_snapshotted_by_its_real_size,
+    a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped,
+);
+
+/// Runs a node over and over, each time with an update of `bytes` bytes.
+async fn long_thread(
+    on: &Fixture,
+    steps: usize,
+    append: bool,
+) -> (perihelion::runner::Runner<Story>, perihelion::ids::ThreadId) {
+    let node = node_fn(move |ctx: Context<Story>| async move {
+        let step = ctx.place().step;
+        let text = format!("{step} {}", "x".repeat(2000));
+        let update = match append {
+            true => StoryUpdate::new().said(vec![text]),
+            false => StoryUpdate::new().last(text),
+        };
+        let more = (step as usize) <= steps;
+        Ok(NodeOutput::goto(update, more.then(|| Target::node("a"))))
+    });
+    let graph = graph(|graph| graph.node("a", node).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = World::default().thread(&runner).await;
+    runner.start(thread, input(), RunOptions::default()).await.unwrap();
+    (runner, thread)
+}
+
+/// X1: what is read to open a thread is at most about twice its state.
+async fn a_long_thread_is_opened_from_a_snapshot_and_few_steps(on: &Fixture) {
+    let (runner, thread) = long_thread(on, 200, true).await;
+    let loaded = on.store.load(thread, None).await.unwrap();
+    let snapshot = loaded.snapshot.unwrap();
+    let state = snapshot.state.to_json_bytes().unwrap().len();
+    let deltas: usize =
+        loaded.steps.iter().map(|row| row.delta.to_json_bytes().unwrap().len()).sum();
+    assert!(deltas <= state + 64 * 1024, "{deltas} bytes of deltas after {state} of snapshot");
+    let view = runner.state(thread, None).await.unwrap();
+    assert_eq!(view.state.said.len(), 201);
+    let early = runner.state(thread, Some(5)).await.unwrap();
+    assert_eq!(early.state.said.len(), 5);
+}
+
+async fn a_state_that_only_overwrites_is_snapshotted_by_its_real_size(on: &Fixture) {
+    let (runner, thread) = long_thread(on, 400, false).await;
+    let loaded = on.store.load(thread, None).await.unwrap();
+    let deltas: usize =
+        loaded.steps.iter().map(|row| row.delta.to_json_bytes().unwrap().len()).sum();
+    assert!(deltas < 64 * 1024, "{deltas} bytes of deltas for a state of 2 KB");
+    assert!(runner.state(thread, None).await.unwrap().state.last.starts_with("401 "));
+}
+
+async fn a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped(on: &Fixture) {
+    let world = World::default();
+    let asks = node_fn(|ctx: Context<Story>| async move {
+        ctx.interrupt("clarification", "go?").await?;
+        Ok(say("asked"))
+    });
+    let graph = graph(|graph| {
+        graph
+            .node("a", world.speaker("a"))
+            .node("b", world.speaker("b"))
+            .node("asks", asks)
+            .entry("a")
+            .edge("a", "b")
+            .edge("b", "asks")
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    let outcome = start(&runner, thread).await;
+    let kept = compact::<Story>(on.store.as_ref(), thread, 0).await.unwrap();
+    assert_eq!(kept, Some(3), "of three steps the newest says what runs next");
+    assert_eq!(said(&runner.state(thread, Some(2)).await.unwrap().state), ["input", "a"]);
+    let refused = runner.fork(thread, 2, None).await;
+    assert!(
+        matches!(refused, Err(Error::Store(StoreError::UnknownStep { seq: 2, .. }))),
+        "{refused:?}"
+    );
+    runner.answer(thread, interrupts(&outcome)[0].id, &serde_json::json!("go")).await.unwrap();
+    assert_eq!(said(&resume(&runner, thread).await.state), ["input", "a", "b", "asked"]);
+    let fork = runner.fork(thread, 3, None).await.unwrap();
+    assert_eq!(interrupts(&resume(&runner, fork.id).await).len(), 1, "it asks in its own name");
+    let report = runner.replay(thread).await.unwrap();
+    assert_eq!((report.from, report.replayed, report.divergence), (4, 1, None));
+}

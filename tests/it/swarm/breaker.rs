@@ -1,0 +1,151 @@
+//! The circuit breaker and the budgets: every run ends in an answer that says why (S1.05).
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Script};
+use perihelion::runtime::RunReport;
+use perihelion::swarm::Request;
+use serde_json::json;
+
+use super::{A, B, Room, assert_done, decide, script};
+
+/// A supervisor that never has enough, and an agent whose output is `output`.
+fn insatiable(output: impl Fn() -> Reply + Send + Sync + 'static) -> Script {
+    script(move |asked| match asked.role {
+        "supervisor" => Some(decide(&["try"], &[A], json!([]))),
+        "agent" => Some(output()),
+        _ => None,
+    })
+}
+
+fn reason_given_to_qa(room: &Room) -> String {
+    let qa = room.requests(Role::Qa).remove(0);
+    let text = qa.last_text().to_owned();
+    text.split("<reason>\n").nth(1).unwrap().split("\n</reason>").next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_same_routing_without_progress_trips_at_two_and_qa_is_told_why() {
+    let room = Room::in_memory(insatiable(|| Reply::status(400, "no such model"))).await;
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert!(report.answer.is_some());
+    // The third identical decision is cut off before its agents start.
+    assert_eq!(report.results.len(), 2);
+    assert_eq!(room.requests(Role::Supervisor).len(), 3);
+    assert_eq!(
+        reason_given_to_qa(&room),
+        "the same agents were chosen 3 times in a row without progress: mcp_agent_alpha"
+    );
+    let state = room.state().await;
+    assert_eq!(state.routing.retry_count, 2);
+    assert_eq!(state.tasks.len(), 2, "tasks that were never handed out are not on record");
+}
+
+#[tokio::test]
+async fn another_agent_or_a_new_plan_is_progress() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", round @ 0..4) => {
+            let plan = format!("try {round}");
+            Some(decide(&[&plan], &[if round == 3 { B } else { A }], json!([])))
+        }
+        ("agent", _) => Some(Reply::status(400, "no")),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert_eq!(report.results.len(), 4, "each new plan is another chance");
+    assert_eq!(reason_given_to_qa(&room), "the supervisor judged the work to be done");
+}
+
+/// Runs an insatiable supervisor with an agent that always succeeds, under a limit.
+async fn under(limit: &str, value: &str) -> (Room, RunReport) {
+    let room = Room::in_memory(insatiable(|| Reply::text("more").usage(1_000, 100))).await;
+    let room = room.with_env(limit, value);
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert!(report.answer.is_some());
+    (room, report)
+}
+
+#[tokio::test]
+async fn the_step_limit_leads_to_qa() {
+    let (room, report) = under("PERIHELION_LIMITS_MAX_STEPS", "6").await;
+    assert_eq!(reason_given_to_qa(&room), "the limit of 6 steps was reached");
+    assert_eq!(report.results.len(), 3);
+}
+
+#[tokio::test]
+async fn the_token_budget_leads_to_qa() {
+    let (room, report) = under("PERIHELION_LIMITS_MAX_TOKENS", "20000").await;
+    assert_eq!(reason_given_to_qa(&room), "the budget of 20000 tokens was spent");
+    assert!(report.usage.input_tokens + report.usage.output_tokens >= 20_000);
+}
+
+#[tokio::test]
+async fn the_cost_budget_leads_to_qa_and_the_cost_is_reported() {
+    let room = Room::in_memory(insatiable(|| Reply::text("more").usage(1_000_000, 100_000))).await;
+    let settings = "[limits]\nmax_cost_usd = 3.0\n\
+                    [models.prices.\"big\"]\ninput_per_mtok = 1.0\noutput_per_mtok = 10.0\n";
+    std::fs::write(room.directory.path().join("perihelion.toml"), settings).unwrap();
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert_eq!(reason_given_to_qa(&room), "the budget of 3 USD was spent");
+    // Two rounds of 2 USD for the agent; the estimates for the other roles are far below a cent each.
+    let cost = report.cost_usd.unwrap();
+    assert!((4.0..4.1).contains(&cost), "{cost}");
+    assert_eq!(report.results.len(), 2);
+}
+
+#[tokio::test]
+async fn the_time_limit_leads_to_qa_and_each_run_has_its_own() {
+    let room = Room::in_memory(insatiable(|| Reply::text("more").delay_ms(400)))
+        .await
+        .with_env("PERIHELION_LIMITS_DEADLINE_SEC", "1");
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert_eq!(reason_given_to_qa(&room), "the time limit of 1 s was reached");
+}
+
+/// An agent stops at the budget as well, not only the supervisor after it.
+#[tokio::test]
+async fn an_agent_that_would_go_on_for_ever_stops_at_the_budget() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["try"], &[A], json!([])).usage(10, 10)),
+        ("agent", _) => {
+            let key = format!("missing {}", asked.tools);
+            Some(Reply::call("look_up", json!({ "key": key })).usage(1_000, 10))
+        }
+        _ => None,
+    }))
+    .await
+    .with_env("PERIHELION_LIMITS_MAX_TOKENS", "3000");
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    let error = report.results[0].error.as_deref().unwrap();
+    assert_eq!(error, "the budget of 3000 tokens was spent");
+    assert_eq!(room.agent_requests(A).len(), 3);
+    assert_eq!(room.requests(Role::Supervisor).len(), 1);
+}
+
+/// What was planned and never started is said as well.
+#[tokio::test]
+async fn a_plan_cut_off_by_a_limit_names_what_was_not_started() {
+    let room = Room::in_memory(script(|asked| match asked.role {
+        "supervisor" => Some(decide(
+            &["chain"],
+            &[A, B],
+            json!([super::task("a", A, "first", &[]), super::task("b", B, "second", &["a"])]),
+        )),
+        "agent" => Some(Reply::text("done")),
+        _ => None,
+    }))
+    .await
+    .with_env("PERIHELION_LIMITS_MAX_STEPS", "3");
+    let request = Request { question: "Go".into(), ..Request::default() };
+    assert_done(&room.ask_for(request).await.unwrap());
+    let qa = &room.requests(Role::Qa)[0];
+    assert!(qa.contains(
+        "not started, because the limit of 3 steps was reached: mcp_agent_beta (second)"
+    ));
+}

@@ -1,0 +1,95 @@
+//! Decisions that cannot be accepted are fed back, and counted (S1.04).
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Script};
+use serde_json::{Value, json};
+
+use super::{A, B, Room, assert_done, decide, script, task};
+
+/// A supervisor that answers `first` once, and well after it was told `complaint`.
+fn corrected(first: Reply, complaint: &'static str) -> Script {
+    script(move |asked| match (asked.role, asked.results) {
+        ("supervisor", 0) if asked.text.contains(complaint) => {
+            Some(decide(&["better"], &[A], json!([])))
+        }
+        ("supervisor", 0) => Some(first.clone()),
+        ("agent", _) => Some(Reply::text("done")),
+        _ => None,
+    })
+}
+
+async fn is_fed_back(first: Reply, complaint: &'static str) {
+    let room = Room::in_memory(corrected(first, complaint)).await;
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert_eq!(report.results.len(), 1);
+    let requests = room.requests(Role::Supervisor);
+    assert_eq!(requests.len(), 3);
+    assert!(requests[1].contains(complaint), "{}", requests[1].last_text());
+    assert!(!requests[2].contains(complaint), "a good decision clears the errors");
+}
+
+#[tokio::test]
+async fn an_unknown_agent_an_empty_choice_and_a_cycle_reach_the_second_request() {
+    let unknown = decide(&["x"], &["mcp_agent_alhpa"], json!([]));
+    is_fed_back(unknown, "there is no agent named mcp_agent_alhpa (did you mean mcp_agent_alpha?)")
+        .await;
+    is_fed_back(decide(&["x"], &[], json!([])), "selected_agents is empty").await;
+    let cycle = json!([task("a", A, "x", &["b"]), task("b", B, "y", &["a"])]);
+    is_fed_back(decide(&["x"], &[A, B], cycle), "in a cycle: a → b → a").await;
+    let unheard = json!([task("a", A, "x", &["z"])]);
+    is_fed_back(decide(&["x"], &[A], unheard), "depends on an unknown task: z").await;
+}
+
+/// The repairs within one decision come first: the same request with what was wrong, at most twice.
+#[tokio::test]
+async fn json_that_breaks_the_schema_is_repaired_within_the_decision() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) if asked.text.contains("not a valid `supervisor_decision`") => {
+            Some(decide(&["better"], &[A], json!([])))
+        }
+        ("supervisor", 0) => Some(Reply::text("I would ask alpha.")),
+        ("agent", _) => Some(Reply::text("done")),
+        _ => None,
+    }))
+    .await;
+    assert_done(&room.ask("Go").await);
+    assert_eq!(room.requests(Role::Supervisor).len(), 3);
+    let first = &room.requests(Role::Supervisor)[0];
+    assert_eq!(first.body["response_format"]["json_schema"]["name"], "supervisor_decision");
+    let schema = &first.body["response_format"]["json_schema"]["schema"];
+    let mut fields: Vec<&str> =
+        schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    fields.sort_unstable();
+    assert_eq!(fields, ["clarification", "plan", "selected_agents", "tasks", "thought_process"]);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_talks_nonsense_is_given_up_and_qa_answers_and_all_of_it_is_counted() {
+    let room = Room::in_memory(script(|asked| match asked.role {
+        "supervisor" => Some(Reply::text("Nonsense.").usage(100, 10)),
+        "qa" => Some(Reply::text("Nothing was found.").usage(7, 3)),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert_eq!(report.answer.as_deref(), Some("Nothing was found."));
+    // Two decisions of three attempts each.
+    assert_eq!(room.requests(Role::Supervisor).len(), 6);
+    assert_eq!((report.usage.input_tokens, report.usage.output_tokens), (607, 63));
+    let qa = &room.requests(Role::Qa)[0];
+    assert!(qa.contains("no usable decision could be made"), "{}", qa.last_text());
+}
+
+/// With no server at all there is still an answer.
+#[tokio::test]
+async fn without_any_agent_the_supervisor_can_only_finish() {
+    let mut room = Room::in_memory(script(|asked| match asked.role {
+        "supervisor" => Some(super::finish()),
+        _ => None,
+    }))
+    .await;
+    room.servers.clear();
+    assert_done(&room.ask("Hello").await);
+}

@@ -1,0 +1,156 @@
+//! Tools and endpoints that fail: data for the agent, a fallback for QA, a clear error for the run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::Reply;
+use perihelion::runtime::RunStatusView;
+use serde_json::json;
+
+use super::{A, Room, assert_done, decide, script};
+use crate::store_suite::{on_every_store, stores::Fixture};
+
+on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later);
+
+#[tokio::test]
+async fn a_tool_error_goes_back_to_the_model_which_recovers() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
+        ("supervisor", _, 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", 0, _) => Some(Reply::call("look_up", json!({ "key": "colour" }))),
+        ("agent", 1, _) if asked.text.contains("no fact under the key: colour") => {
+            Some(Reply::call("look_up", json!({ "kex": "color" })))
+        }
+        ("agent", 2, _) if asked.text.contains("invalid arguments for look_up") => {
+            Some(Reply::call("look_down", json!({})))
+        }
+        ("agent", 3, _) if asked.text.contains("there is no tool named look_down") => {
+            Some(Reply::call("look_up", json!("key=color")))
+        }
+        ("agent", 4, _) if asked.text.contains("are not a JSON object") => {
+            Some(Reply::call("look_up", json!({ "key": "color" })))
+        }
+        ("agent", 5, _) => Some(Reply::text("Teal.")),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Which color?").await;
+    assert_done(&report);
+    let result = &report.results[0];
+    assert_eq!(result.output, "Teal.");
+    let errors: Vec<bool> = result.tools.iter().map(|call| call.is_error).collect();
+    assert_eq!(errors, [true, true, true, true, false]);
+    assert_eq!(report.citations.len(), 1, "only the call that succeeded is cited");
+    let told = room.agent_requests(A)[1].last_text().to_owned();
+    assert!(told.starts_with("<tool_result tool=\"look_up\" failed=\"yes\">"), "{told}");
+}
+
+#[tokio::test]
+async fn the_same_call_is_not_made_a_fourth_time() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["write"], &[A], json!([]))),
+        ("agent", _) if asked.text.contains("will not be repeated") => Some(Reply::text("Enough.")),
+        ("agent", _) => Some(Reply::call("append", json!({ "line": "again" }))),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    assert_eq!(room.log("alpha").len(), 3);
+    let errors: Vec<bool> = report.results[0].tools.iter().map(|call| call.is_error).collect();
+    assert_eq!(errors, [false, false, false, true]);
+}
+
+#[tokio::test]
+async fn the_tool_loop_is_bounded() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", _) => {
+            let key = format!("{}", asked.tools);
+            Some(
+                Reply::call("look_up", json!({ "key": key }))
+                    .and_call("look_up", json!({ "key": "x" })),
+            )
+        }
+        _ => None,
+    }))
+    .await
+    .with_env("PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", "3");
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    let result = &report.results[0];
+    assert_eq!(result.tools.len(), 3);
+    assert_eq!(result.error.as_deref(), Some("the limit of 3 tool calls for one task was reached"));
+    let last = room.agent_requests(A).pop().unwrap();
+    assert!(last.last_text().starts_with("not called: the limit of 3 tool calls"));
+    assert!(last.body.get("tools").is_none(), "no tools are offered any more");
+}
+
+/// Names that models refuse are mapped to safe ones and back.
+#[tokio::test]
+async fn a_tool_with_a_name_that_models_refuse_can_be_called() {
+    let room = Room::in_memory(super::one_call("desk_tidy_up", json!({ "key": "x" }))).await;
+    let report = room.ask("Tidy up").await;
+    assert_done(&report);
+    assert_eq!(report.citations[0].source, "alpha.desk/tidy up");
+    let first = &room.agent_requests(A)[0];
+    let shown: Vec<&str> = first.body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|tool| tool["function"]["name"].as_str())
+        .collect();
+    assert_eq!(shown, ["look_up", "append", "append_and_hang", "paper", "desk_tidy_up"]);
+}
+
+/// S1.13: QA always answers.
+#[tokio::test]
+async fn when_qas_model_fails_the_answer_is_put_together_without_it() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
+        ("supervisor", _, 0) => Some(decide(&["look"], &[A, super::B], json!([]))),
+        ("agent", _, _) if asked.agent == super::B => Some(Reply::status(400, "too long")),
+        ("agent", 0, _) => Some(Reply::call("look_up", json!({ "key": "color" }))),
+        ("agent", ..) => Some(Reply::text("It is teal.")),
+        ("qa", ..) => Some(Reply::status(503, "overloaded")),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Which color?").await;
+    assert_done(&report);
+    let answer = report.answer.unwrap();
+    assert!(answer.contains("overloaded"), "{answer}");
+    assert!(answer.contains("[1] mcp_agent_alpha: It is teal."), "{answer}");
+    assert!(answer.contains("Failed:\n- mcp_agent_beta"), "{answer}");
+}
+
+async fn a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later(
+    fixture: &Fixture,
+) {
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = Arc::clone(&up);
+    let room = Room::on(
+        fixture,
+        script(move |asked| match (asked.role, asked.results) {
+            ("supervisor", 1) if !is_up.load(Ordering::SeqCst) => {
+                Some(Reply::status(502, "upstream is down"))
+            }
+            ("supervisor", 0) => Some(decide(&["x"], &[A], json!([]))),
+            ("agent", _) => Some(Reply::text("done")),
+            _ => None,
+        }),
+    )
+    .await;
+    let report = room.ask("Go").await;
+    assert_eq!(report.status, RunStatusView::Failed);
+    let error = report.error.unwrap();
+    assert!(
+        error.contains("status 502: upstream is down") && error.contains(room.model.url()),
+        "{error}"
+    );
+    assert_eq!(report.results.len(), 1, "what was done is kept");
+
+    up.store(true, Ordering::SeqCst);
+    assert_done(&room.resume().await);
+    assert_eq!(room.requests(Role::Agent).len(), 1);
+    assert_eq!(room.requests(Role::Supervisor).len(), 3);
+}

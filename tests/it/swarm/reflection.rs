@@ -1,0 +1,91 @@
+//! Tri-state reflection: APPROVED, FIXED, REJECTED, and what follows (S1.07).
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Script};
+use perihelion::swarm::ResultStatus;
+use serde_json::json;
+
+use super::{A, Room, assert_done, decide, script, verdict};
+
+/// An agent that says `draft N`, and a reflector that says what `judge` makes of it.
+fn drafts(judge: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Script {
+    script(move |asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["write"], &[A], json!([]))),
+        ("agent", _) => {
+            let rejected = asked.text.matches("</reflection_feedback>").count();
+            Some(Reply::text(format!("draft {}", rejected + 1)))
+        }
+        ("reflector", _) => Some(judge(&asked.text)),
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn a_rejected_output_goes_back_with_the_feedback_and_is_approved_the_second_time() {
+    let room = Room::in_memory(drafts(|text| match text.contains("draft 2") {
+        true => super::approved(),
+        false => verdict("REJECTED", None, Some("Say <more>.")),
+    }))
+    .await;
+    let report = room.ask("Write").await;
+    assert_done(&report);
+    let result = &report.results[0];
+    assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 2", "APPROVED", 2));
+    let second = &room.agent_requests(A)[1];
+    let texts = second.texts();
+    assert_eq!(texts[texts.len() - 2], "draft 1");
+    assert!(second.last_text().contains("Say &lt;more&gt;."), "{}", second.last_text());
+}
+
+#[tokio::test]
+async fn a_fixed_output_is_replaced() {
+    let room = Room::in_memory(drafts(|_| verdict("FIXED", Some("a fair copy"), None))).await;
+    let result = room.ask("Write").await.results.remove(0);
+    assert_eq!(
+        (&*result.output, &*result.reflection, result.attempts),
+        ("a fair copy", "FIXED", 1)
+    );
+    assert_eq!(result.status, ResultStatus::Success);
+}
+
+/// The bound: `max_reflections` = 2 gives three rounds; the last output is kept, marked as failed.
+#[tokio::test]
+async fn an_output_rejected_until_the_bound_is_kept_as_failed() {
+    let room = Room::in_memory(drafts(|_| verdict("REJECTED", None, Some("Still wrong.")))).await;
+    let report = room.ask("Write").await;
+    assert_done(&report);
+    let result = &report.results[0];
+    assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 3", "REJECTED", 3));
+    assert_eq!(result.status, ResultStatus::Failed);
+    let error = result.error.as_deref().unwrap();
+    assert_eq!(error, "the output was rejected 3 times, last because: Still wrong.");
+    assert_eq!(room.requests(Role::Reflector).len(), 3);
+    let qa = &room.requests(Role::Qa)[0];
+    assert!(qa.contains("rejected 3 times") && qa.contains("draft 3"), "what there is reaches QA");
+}
+
+#[tokio::test]
+async fn a_reflector_that_fails_leaves_the_output_standing_unverified() {
+    let room = Room::in_memory(drafts(|_| Reply::status(500, "out of order"))).await;
+    let result = room.ask("Write").await.results.remove(0);
+    assert_eq!((&*result.output, &*result.reflection), ("draft 1", "UNVERIFIED"));
+    assert_eq!(result.status, ResultStatus::Success);
+}
+
+/// A model that fails after a rejection costs the new draft, not the old one.
+#[tokio::test]
+async fn what_was_written_before_the_model_failed_is_kept() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => Some(decide(&["write"], &[A], json!([]))),
+        ("agent", _) if asked.text.contains("</reflection_feedback>") => {
+            Some(Reply::status(400, "no more"))
+        }
+        ("agent", _) => Some(Reply::text("draft 1")),
+        ("reflector", _) => Some(verdict("REJECTED", None, Some("Again."))),
+        _ => None,
+    }))
+    .await;
+    let result = room.ask("Write").await.results.remove(0);
+    assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 1", "REJECTED", 2));
+    assert!(result.error.unwrap().contains("no more"));
+}

@@ -1,0 +1,41 @@
+//! `ARCHITECTURE.md` describes the rooms that there are.
+
+use std::collections::BTreeSet;
+
+use super::{GROUND, imports, read, rooms};
+
+#[test]
+fn the_map_lists_every_room_and_no_other() {
+    let map = read("ARCHITECTURE.md");
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| `src/"));
+    let listed: BTreeSet<String> = rows
+        .filter_map(|row| row.split('`').next())
+        .map(|name| name.trim_end_matches('/').trim_end_matches(".rs").to_owned())
+        .collect();
+    assert_eq!(listed, rooms(), "left: the table of rooms in ARCHITECTURE.md, right: src/lib.rs");
+}
+
+#[test]
+fn the_diagram_shows_every_room_and_no_other() {
+    let arrows = imports::drawn();
+    let ends = arrows.iter().flat_map(|(from, to)| to.iter().chain([from])).cloned();
+    let mut shown: BTreeSet<String> = ends.collect();
+    shown.extend(GROUND.map(str::to_owned));
+    assert_eq!(shown, rooms(), "left: the diagram in ARCHITECTURE.md, right: src/lib.rs");
+}
+
+#[test]
+fn the_documents_speak_of_files_that_exist() {
+    let mut missing = Vec::new();
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = read(document);
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            let path = link.split('#').next().unwrap_or(link);
+            if !super::root().join(path).exists() {
+                missing.push(format!("{document}: {link}"));
+            }
+        }
+    }
+    super::report(&missing, "Mend the link or the file.");
+}

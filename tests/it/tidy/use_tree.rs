@@ -1,0 +1,84 @@
+//! Finds the paths by which a source file names other rooms.
+
+/// Returns the paths after `crate::` and `perihelion::`, groups taken apart: `llm::Role`, `llm::Usage`.
+pub(super) fn paths(source: &str) -> Vec<String> {
+    let code: String = source
+        .lines()
+        .map(|line| line.split_once("//").map_or(line, |(code, _comment)| code))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut found = Vec::new();
+    for root in ["crate::", "perihelion::"] {
+        for (at, _) in code.match_indices(root) {
+            let before = code[..at].chars().next_back();
+            if !before.is_some_and(is_name) {
+                tree(&code[at + root.len()..], "", &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Reads one tree of paths and returns what follows it.
+fn tree<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str {
+    let text = text.trim_start();
+    if let Some(mut rest) = text.strip_prefix('{') {
+        loop {
+            rest = rest.trim_start().trim_start_matches(',').trim_start();
+            match rest.strip_prefix('}') {
+                Some(after) => return after,
+                None if rest.is_empty() => return rest,
+                None => {}
+            }
+            let after = tree(rest, prefix, found);
+            if after.len() == rest.len() {
+                return after;
+            }
+            rest = after;
+        }
+    }
+    let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let path = match (prefix, name) {
+        ("", name) => name.to_owned(),
+        (prefix, "self") => prefix.to_owned(),
+        (prefix, name) => format!("{prefix}::{name}"),
+    };
+    if let Some(deeper) = rest.strip_prefix("::")
+        && deeper.starts_with(|c| is_name(c) || c == '{')
+    {
+        return tree(deeper, &path, found);
+    }
+    if !name.is_empty() {
+        found.push(path);
+    }
+    let rest = rest.strip_prefix("::*").unwrap_or(rest).trim_start();
+    match rest.strip_prefix("as ") {
+        Some(alias) => alias.trim_start().trim_start_matches(is_name),
+        None => rest,
+    }
+}
+
+#[test]
+fn paths_in_groups_are_taken_apart() {
+    let source = "use crate::{clock, graph::{Engine as E, Node, frontier::*}, ids};\n\
+                  // crate::cli is only spoken of\n\
+                  fn f(x: &crate::llm::Usage) -> my_crate::Other { perihelion::mcp::Pool::new(x) }\n\
+                  use crate::config::strict::{self, Error};";
+    let expected = [
+        "clock",
+        "graph::Engine",
+        "graph::Node",
+        "graph::frontier",
+        "ids",
+        "llm::Usage",
+        "config::strict",
+        "config::strict::Error",
+        "mcp::Pool::new",
+    ];
+    assert_eq!(paths(source), expected);
+}
