@@ -34,7 +34,7 @@ pub fn workload(
     threads: &[ThreadId],
     aside: Option<Aside>,
 ) -> anyhow::Result<Arc<Workload>> {
-    let texts = Texts::of_run(rounds);
+    let texts = Texts::of_run(rounds, threads.len());
     let checksum = texts.checksum();
     ensure!(checksum == CHECKSUM, "these are not the workload's texts: {checksum}");
     let room = 2 * rounds + 4;
@@ -52,6 +52,8 @@ pub fn check(options: &Options, rounds: usize, outcome: &RunOutcome<Star>) -> an
     ensure!(state.results.len() == rounds, "results: {}", state.results.len());
     let keys = if options.gs_keys == 0 { rounds } else { rounds.min(options.gs_keys) };
     ensure!(state.global_state.size() == keys, "keys: {}", state.global_state.size());
+    let bytes: usize = state.messages.iter().map(|message| message.content.len()).sum();
+    ensure!(bytes >= rounds * (1024 + 200) * 99 / 100, "bytes of messages: {bytes}");
     ensure!(state.next_step == "end" && state.tasks.len() == 1, "the end was not reached");
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The workload's texts: a pure function of stream, number and length.
 
+use std::sync::{Mutex, PoisonError};
+
 use sha2::{Digest, Sha256};
 
 /// What the first digits of the SHA-256 over sample texts must be, or the workload is another one.
@@ -58,18 +60,21 @@ impl SplitMix64 {
 pub struct Texts {
     words: Vec<String>,
     /// By stream, then by number.
-    ready: Vec<Vec<String>>,
+    ready: Vec<Vec<Mutex<String>>>,
+    /// Whether each text is asked for once only, and can be handed over instead of copied.
+    once: bool,
 }
 
 impl Texts {
     /// Makes the vocabulary only; texts are then made when they are asked for.
     pub fn lazy() -> Self {
-        Self { words: vocabulary(), ready: STREAMS.map(|_| Vec::new()).into() }
+        Self { words: vocabulary(), ready: STREAMS.map(|_| Vec::new()).into(), once: false }
     }
 
-    /// Makes every text of a run of so many rounds.
-    pub fn of_run(rounds: usize) -> Self {
+    /// Makes every text of a run of so many rounds; for one thread each is handed over once.
+    pub fn of_run(rounds: usize, threads: usize) -> Self {
         let mut texts = Self::lazy();
+        texts.once = threads == 1;
         texts.ready = STREAMS
             .map(|stream| {
                 let count = match stream {
@@ -77,17 +82,23 @@ impl Texts {
                     Stream::Message | Stream::Result | Stream::Entry => rounds,
                     Stream::Answer | Stream::Task | Stream::Input => 1,
                 };
-                (0..count).map(|k| texts.make(stream, k, stream.length())).collect()
+                (0..count).map(|k| texts.make(stream, k, stream.length()).into()).collect()
             })
             .into();
         texts
     }
 
-    /// Returns a copy of the text, as a model's answer would be a string of its own.
+    /// Returns a text as a string of its own, as a model's answer would be.
     pub fn text(&self, stream: Stream, k: usize) -> String {
-        match self.ready[stream as usize].get(k) {
-            Some(text) => text.clone(),
-            None => self.make(stream, k, stream.length()),
+        let Some(text) = self.ready[stream as usize].get(k) else {
+            return self.make(stream, k, stream.length());
+        };
+        let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first plan is written twice.
+        if self.once && !matches!((stream, k), (Stream::Plan, 0)) {
+            std::mem::take(&mut text)
+        } else {
+            text.clone()
         }
     }
 

@@ -156,6 +156,7 @@ impl Progress {
                 let arguments = brief(&told["arguments"].to_string(), SHOWN);
                 format!("{agent}: calls {} {arguments}", word("tool"))
             }
+            "tool_recorded" => format!("{agent}: reads back the recorded call of {}", word("tool")),
             "tool_result" => {
                 let how = if told["is_error"] == true { "failed" } else { "gave" };
                 format!("{agent}: {} {how}: {}", word("tool"), brief(word("preview"), SHOWN))

@@ -1,6 +1,7 @@
 //! An agent's tools: checked, gated, called once, and their results kept in bounds.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
@@ -155,9 +156,6 @@ impl<'a> Toolbox<'a> {
         {
             return Ok(Told::problem(denied));
         }
-        self.ctx.emit(json!({
-            "type": "tool_call", "agent": self.agent, "tool": full_name, "arguments": arguments,
-        }));
         self.send(tool, full_name, arguments).await
     }
 
@@ -195,7 +193,12 @@ impl<'a> Toolbox<'a> {
             request: json!({ "server": self.server.name, "tool": tool.name, "arguments": arguments }),
         };
         let tools = Arc::clone(&self.parts.tools);
-        let perform = Box::new(move |key: String| {
+        let sent = AtomicBool::new(false);
+        let perform = Box::new(|key: String| {
+            sent.store(true, Ordering::Relaxed);
+            self.ctx.emit(json!({
+                "type": "tool_call", "agent": self.agent, "tool": full_name, "arguments": arguments,
+            }));
             let tools = Arc::clone(&tools);
             let (server, tool, arguments) =
                 (self.server.name.clone(), tool.name.clone(), arguments.clone());
@@ -211,7 +214,13 @@ impl<'a> Toolbox<'a> {
                 }
             }) as futures::future::BoxFuture<'_, _>
         });
-        Ok(match self.ctx.effect(effect, perform).await? {
+        let outcome = self.ctx.effect(effect, perform).await?;
+        if !sent.load(Ordering::Relaxed) {
+            self.ctx.emit(json!({
+                "type": "tool_recorded", "agent": self.agent, "tool": full_name, "arguments": arguments,
+            }));
+        }
+        Ok(match outcome {
             Outcome::Failed(problem) => Told::problem(problem),
             Outcome::Value(value) => match serde_json::from_value::<ToolOutcome>(value.clone()) {
                 Ok(outcome) => {

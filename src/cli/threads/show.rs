@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::list::{as_json, standing};
 use super::{Error, moment, named};
-use crate::checkpoint::{Store, ThreadStatus};
+use crate::checkpoint::{RunStatus, Store, ThreadStatus};
 use crate::cli::{output, questions};
 use crate::runtime::ThreadView;
 
@@ -40,11 +40,15 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     text.push_str(&format!("created  {}\n", moment(info.created_at)));
     text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
     if !runs.is_empty() {
+        // A run whose process died has no end of its own; the next one began where it stood.
+        let under_way = runs.last().filter(|_| standing(&info) == "busy").map(|run| run.id);
         let rows = runs.iter().map(|run| {
+            let crashed = run.status == RunStatus::Running && under_way != Some(run.id);
+            let status = if crashed { "crashed" } else { run.status.as_str() };
             [
                 run.number.to_string(),
                 run.id.to_string(),
-                run.status.as_str().to_owned(),
+                status.to_owned(),
                 moment(run.started_at),
                 run.ended_at.map_or_else(|| "-".to_owned(), moment),
             ]
