@@ -14,6 +14,7 @@ use crate::llm::{self, ChatModel, OpenAiModel, Prompts};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{self, RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, Request, RequestError, Roster, Star, StarLimits};
+use crate::telemetry::{self, ExportCounts, Exporter};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,10 @@ pub enum Error {
     Request(#[from] RequestError),
     #[error(transparent)]
     Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Trace(#[from] telemetry::Error),
+    #[error(transparent)]
+    Traces(#[from] telemetry::otlp::Error),
     #[error(transparent)]
     Graph(#[from] BuildError),
     /// A server marked `required` could not be scanned.
@@ -48,7 +53,15 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
+            Self::Trace(
+                telemetry::Error::NeverRan(_)
+                | telemetry::Error::UnknownRun { .. }
+                | telemetry::Error::Truncated { .. },
+            )
+            | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
+            Self::Store(error)
+            | Self::Run(runner::Error::Store(error))
+            | Self::Trace(telemetry::Error::Store(error)) => matches!(
                 error,
                 checkpoint::Error::UnknownThread(_)
                     | checkpoint::Error::UnknownStep { .. }
@@ -86,6 +99,8 @@ pub struct Runtime {
     problems: Vec<ServerProblem>,
     /// The scripted model of a demo, which ends with the runtime.
     companion: Option<ScriptedServer>,
+    /// Sends traces where the settings name a collector.
+    exporter: Option<Exporter>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
@@ -147,8 +162,22 @@ impl Runtime {
         file: ServersFile,
         store: Arc<dyn Store>,
     ) -> Result<Self, Error> {
+        Self::with_pool(settings, model, Pool::new(file, PoolOptions::default()), store).await
+    }
+
+    /// Opens a runtime on parts that are there already, a pool of servers among them.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub async fn with_pool(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
-        let tools = Arc::new(Pool::new(file, PoolOptions::default()));
+        let exporter = super::trace::exporter(&settings)?;
+        let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         let star = Star::new(model, host, prompts, star_limits(&settings.limits))?;
         let roster = Arc::clone(&star.roster);
@@ -161,7 +190,17 @@ impl Runtime {
             }
         };
         roster.set(agents.iter().map(|agent| agent.server.clone()));
-        Ok(Self { settings, runner, roster, tools, agents, problems, companion: None, _star: star })
+        Ok(Self {
+            settings,
+            runner,
+            roster,
+            tools,
+            agents,
+            problems,
+            companion: None,
+            exporter,
+            _star: star,
+        })
     }
 
     /// Returns the settings in force.
@@ -257,12 +296,23 @@ impl Runtime {
     }
 
     fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+        if let Some(exporter) = &self.exporter {
+            exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
+        }
         RunReport::new(&outcome)
     }
 
-    /// Closes sessions, child processes and the store.
+    /// Returns what became of the traces so far; none where no collector is named.
+    pub fn exports(&self) -> Option<ExportCounts> {
+        self.exporter.as_ref().map(Exporter::counts)
+    }
+
+    /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
         self.tools.close().await;
+        if let Some(exporter) = &self.exporter {
+            exporter.close().await;
+        }
         self.runner.store().close().await;
         if let Some(companion) = self.companion {
             companion.stop().await;

@@ -9,8 +9,10 @@ mod assemble;
 pub mod demo;
 mod report;
 mod threads;
+mod trace;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Error, Runtime, ServerProblem};
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use threads::{ThreadView, read_state};
+pub use trace::{Trace, trace};
