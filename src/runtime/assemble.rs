@@ -307,6 +307,14 @@ impl Runtime {
         self.exporter.as_ref().map(Exporter::counts)
     }
 
+    /// Waits for traces under way and returns what became of all; further runs are exported as before.
+    pub async fn flush_exports(&self) -> Option<ExportCounts> {
+        match &self.exporter {
+            Some(exporter) => Some(exporter.flush().await),
+            None => None,
+        }
+    }
+
     /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
         self.tools.close().await;

@@ -365,8 +365,10 @@ impl Attributes {
         };
         self.observed("tool", "TOOL", "execute_tool");
         self.named(agent);
-        self.put(n::TOOL, tool.clone());
-        self.put(n::OI_TOOL, tool.clone());
+        if *attempts > 0 || self.content {
+            self.put(n::TOOL, tool.clone());
+            self.put(n::OI_TOOL, tool.clone());
+        }
         self.put(n::TOOL_TYPE, "extension");
         self.put(n::ATTEMPTS, i64::from(*attempts));
         if !server.is_empty() {

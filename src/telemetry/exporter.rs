@@ -96,12 +96,22 @@ impl Exporter {
     }
 
     /// Waits for what is under way, at most ten seconds, and returns what became of the traces.
-    pub async fn close(&self) -> ExportCounts {
+    pub async fn flush(&self) -> ExportCounts {
         self.tasks.close();
-        if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {
-            self.stop.cancel();
-            self.tasks.wait().await;
+        let waited = tokio::time::timeout(GRACE, self.tasks.wait()).await;
+        self.tasks.reopen();
+        if waited.is_err() {
+            tracing::debug!("traces are still under way");
         }
+        self.counts()
+    }
+
+    /// As [`Exporter::flush`], then gives up what is still under way.
+    pub async fn close(&self) -> ExportCounts {
+        self.flush().await;
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
         self.counts()
     }
 }

@@ -123,6 +123,8 @@ fn name(about: &About) -> String {
         About::Chat { model: Some(model), .. } => format!("chat {model}"),
         About::Chat { .. } => "chat".to_owned(),
         About::Agent { agent, .. } => format!("invoke_agent {agent}"),
+        // The name in a call that was never sent is the model's own; there may be no such tool.
+        About::Tool { attempts: 0, .. } => "execute_tool".to_owned(),
         About::Tool { tool, .. } => format!("execute_tool {tool}"),
         About::Reflection { .. } => "reflect".to_owned(),
         About::Question { interrupt_kind, .. } => format!("interrupt {interrupt_kind}"),

@@ -83,8 +83,10 @@ impl Work<'_> {
     /// Reads the way taken, and why, out of what was written.
     fn way(&self, decision: Option<SupervisorDecision>) -> About {
         let (reason, thought) = self.reason(decision.as_ref());
+        // Names in a decision that was not accepted may be anything.
+        let accepted = matches!(reason, Reason::Decision | Reason::Breaker) && !self.refused();
         let mut candidates: Vec<String> = Vec::new();
-        for decision in decision.iter() {
+        for decision in decision.iter().filter(|_| accepted) {
             let tasks = decision.tasks.iter().map(|task| &task.agent);
             for agent in decision.selected_agents.iter().chain(tasks).map(|name| name.trim()) {
                 if !candidates.iter().any(|known| known == agent) {
@@ -124,6 +126,11 @@ impl Work<'_> {
             Some(_) => (Reason::Decision, thought),
             None => (Reason::NextStage, None),
         }
+    }
+
+    fn refused(&self) -> bool {
+        let errors = self.written.and_then(|written| written.update["errors"].as_array());
+        errors.is_some_and(|errors| !errors.is_empty())
     }
 
     fn result(&self) -> Option<AgentResult> {
@@ -391,13 +398,12 @@ fn spent(spans: &[Span]) -> Usage {
     all
 }
 
-/// Counts the calls of each tool, in order of name.
+/// Counts the calls of each tool that were sent, in order of name.
 pub(super) fn tool_counts(spans: &[Span]) -> Vec<ToolCount> {
     let mut counts = std::collections::BTreeMap::new();
     for span in spans {
-        if let About::Tool { server, tool, .. } = &span.about {
-            let name = if server.is_empty() { tool.clone() } else { format!("{server}.{tool}") };
-            *counts.entry(name).or_insert(0) += 1;
+        if let About::Tool { server, tool, attempts: 1.., .. } = &span.about {
+            *counts.entry(format!("{server}.{tool}")).or_insert(0) += 1;
         }
     }
     counts.into_iter().map(|(tool, calls)| ToolCount { tool, calls }).collect()

@@ -11,3 +11,4 @@ mod mcp_servers_file;
 mod mcp_traps;
 mod model;
 mod support;
+mod telemetry;
