@@ -7,6 +7,7 @@
 //! delays or fails a run; what people, models and tools wrote leaves the process only when content
 //! capture is on. Deliberately absent: live spans, which would die with the process.
 
+mod canvas;
 pub mod dialect;
 mod exporter;
 mod group;

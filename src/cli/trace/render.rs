@@ -118,9 +118,12 @@ impl Tree<'_> {
             }
             _ => {}
         }
-        if let (Status::Error { message }, false) =
-            (&span.status, matches!(span.about, About::Agent { error: Some(_), .. }))
-        {
+        // What has a text of its own says more than the status does.
+        let told = matches!(
+            &span.about,
+            About::Agent { error: Some(_), .. } | About::Tool { result: Some(_), .. }
+        );
+        if let (Status::Error { message }, false) = (&span.status, told) {
             self.text(&indent, "because", Some(message));
         }
     }
