@@ -1,17 +1,5 @@
-use clap::Parser;
-use perihelion::servers::Bundled;
+//! The binary: everything is in the library's `cli` room.
 
-#[derive(Parser)]
-#[command(name = "perihelion", version, about)]
-enum Command {
-    /// Serves a bundled MCP server over standard input and output.
-    #[command(subcommand)]
-    Mcp(Bundled),
-}
-
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-    let Command::Mcp(server) = Command::parse();
-    Ok(server.run().await?)
+fn main() -> std::process::ExitCode {
+    perihelion::cli::main()
 }

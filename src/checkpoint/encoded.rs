@@ -64,10 +64,10 @@ impl Encoded {
     /// # Errors
     /// As [`Encoded::json`].
     pub fn json_streamed<T: Serialize + ?Sized>(value: &T) -> Result<(Self, usize), Error> {
-        let mut sink = Counting {
-            inner: zstd::Encoder::new(Vec::new(), LEVEL).map_err(Error::Compress)?,
-            count: 0,
-        };
+        let mut inner = zstd::Encoder::new(Vec::new(), LEVEL).map_err(Error::Compress)?;
+        // No hash chain covers a snapshot, so the frame carries its own checksum.
+        inner.include_checksum(true).map_err(Error::Compress)?;
+        let mut sink = Counting { inner, count: 0 };
         serde_json::to_writer(&mut sink, value).map_err(Error::Encode)?;
         let count = sink.count;
         let bytes = sink.inner.finish().map_err(Error::Compress)?;

@@ -36,7 +36,7 @@ pub enum Error {
     InterruptClosed(InterruptId),
     /// There is no started effect to settle at that place, or it has ended with another outcome.
     #[error(
-        "the thread {thread} has no started effect with that key at step {step}, task {task}; nothing was written"
+        "the thread {thread} has no unfinished effect with that key at step {step}, task {task}; nothing was written"
     )]
     UnknownEffect { thread: ThreadId, step: u64, task: u32 },
     /// The database was migrated by a newer version of this program.
@@ -71,6 +71,9 @@ pub enum Error {
     /// The database answered with an error of its own.
     #[error("the database failed: {0}")]
     Database(#[from] sqlx::Error),
+    /// The file or stream that a thread is exported to refused it.
+    #[error("cannot write the exported thread: {0}")]
+    Export(#[source] std::io::Error),
     /// A dump file cannot be imported.
     #[error("cannot import the thread: {0}")]
     Import(String),

@@ -8,11 +8,11 @@
 mod address;
 mod chain;
 mod decode;
+mod dump;
 mod encoded;
 mod error;
 mod limits;
 mod memory;
-
 mod postgres;
 mod rows;
 mod sqlite;
@@ -21,9 +21,9 @@ mod store;
 
 pub use address::{open, redact_url};
 pub use chain::chain_hash;
+pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
-
 pub use memory::MemoryStore;
 pub use postgres::PostgresStore;
 pub use rows::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Error, Loaded, StepRow, Store, ThreadInfo, chain_hash};
+use super::{Encoded, Error, Loaded, StepRow, Store, ThreadInfo, ThreadStatus, chain_hash};
 use crate::graph::{Frontier, State, Written};
 use crate::ids::ThreadId;
 
@@ -29,6 +29,9 @@ pub struct Standing<S: State> {
 
 /// Reads a thread at a step (its head by default) and folds the stored rows into a state.
 ///
+/// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot
+/// stands for the steps before it: it is guarded by its own checksum, and they are not read.
+///
 /// # Errors
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
 /// row cannot be read, [`Error::NewerState`] when a newer version wrote it.
@@ -37,86 +40,125 @@ pub async fn stand_up<S: State>(
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<Standing<S>, Error> {
-    let Loaded { info, snapshot, mut steps, pending } = store.load(thread, at).await?;
+    let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
     let seq = at.unwrap_or(info.head);
-    let mut snapshot_size = 0;
-    let mut state = S::default();
-    let mut base = None;
+    let (mut state, mut snapshot_size, mut since_snapshot) = (S::default(), 0, 0);
+    let mut chain = Chain { thread, last: None, cut: None };
     if let Some(snapshot) = snapshot {
-        let json = snapshot.state.to_json_bytes()?;
+        let unreadable = |error: Error| {
+            corrupt(thread, snapshot.seq, format!("its snapshot cannot be read: {error}"))
+        };
+        let json = snapshot.state.to_json_bytes().map_err(unreadable)?;
         snapshot_size = json.len();
         state = current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json)?;
-        if steps.first().is_none_or(|first| first.seq > snapshot.seq) {
-            base = store.history(thread, Some(snapshot.seq + 1), 1).await?.pop();
-        }
+        chain.begin_at(store, snapshot.seq).await?;
     }
-    steps.retain(|step| step.seq > base.as_ref().map_or(0, |row: &StepRow| row.seq));
-    let mut last: Option<StepRow> = base;
-    let mut since_snapshot = 0;
     for step in steps {
-        let json = step.delta.to_json_bytes()?;
-        verify(thread, last.as_ref(), &step, &json)?;
+        if chain.last.as_ref().is_some_and(|last| step.seq <= last.seq) {
+            continue;
+        }
+        let json = step.delta.to_json_bytes().map_err(|error| {
+            corrupt(thread, step.seq, format!("its delta cannot be read: {error}"))
+        })?;
+        chain.verify(&step, &json)?;
         since_snapshot += json.len();
         for one in current_form::<S, Vec<Written<S>>>(thread, step.seq, step.schema_version, &json)?
         {
             state.apply(one.update);
         }
         drop(json);
-        last = Some(step);
+        chain.last = Some(step);
     }
-    let (frontier, hash) = match last {
-        None => (Frontier::default(), [0; 32]),
-        Some(step) => {
-            let frontier = serde_json::from_slice(&step.frontier).map_err(|error| {
-                corrupt(thread, step.seq, format!("its frontier cannot be read: {error}"))
-            })?;
-            (frontier, step.hash)
-        }
-    };
+    let (frontier, hash) = chain.end(seq, info.status)?;
     let pending = pending
         .into_iter()
-        .map(|row| Ok((row.task, row.body.decode()?)))
+        .map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?)))
         .collect::<Result<Vec<_>, Error>>()?;
-    Ok(Standing {
-        info,
-        state: Arc::new(state),
-        seq,
-        frontier,
-        hash,
-        pending,
-        snapshot_size,
-        since_snapshot,
-    })
+    let state = Arc::new(state);
+    Ok(Standing { info, state, seq, frontier, hash, pending, snapshot_size, since_snapshot })
 }
 
 fn corrupt(thread: ThreadId, seq: u64, reason: String) -> Error {
     Error::Corrupt { thread, seq, reason }
 }
 
-/// Checks a step against its predecessor; the first row after a truncation has none to check against.
-fn verify(
+/// The hash chain as far as it was followed.
+struct Chain {
     thread: ThreadId,
-    last: Option<&StepRow>,
-    step: &StepRow,
-    json: &[u8],
-) -> Result<(), Error> {
-    let previous = match last {
-        Some(last) if last.seq + 1 == step.seq => last.hash,
-        None if step.seq == 1 => [0; 32],
-        Some(last) => {
-            return Err(corrupt(
-                thread,
-                step.seq,
-                format!("the steps after {} are missing", last.seq),
-            ));
+    last: Option<StepRow>,
+    /// The step of the snapshot, where the steps up to it were dropped.
+    cut: Option<u64>,
+}
+
+impl Chain {
+    /// Begins at the step of a snapshot, which carries the hash and the frontier that the snapshot lacks.
+    async fn begin_at(&mut self, store: &dyn Store, seq: u64) -> Result<(), Error> {
+        let mut rows = store.history(self.thread, Some(seq + 1), 2).await?.into_iter();
+        match rows.next().filter(|row| row.seq == seq) {
+            None => self.cut = Some(seq),
+            Some(base) => {
+                self.last = rows.next();
+                if self.last.is_some() || seq == 1 {
+                    let json = base.delta.to_json_bytes()?;
+                    self.verify(&base, &json)?;
+                }
+                self.last = Some(base);
+            }
         }
-        None => return Ok(()),
-    };
-    if chain_hash(&previous, step.seq, json, &step.frontier) == step.hash {
         Ok(())
-    } else {
-        Err(corrupt(thread, step.seq, "its hash does not fit its content".into()))
     }
+
+    /// Checks a step against its predecessor; the first one after a cut has none to check against.
+    fn verify(&self, step: &StepRow, json: &[u8]) -> Result<(), Error> {
+        let previous = match &self.last {
+            Some(last) if last.seq + 1 == step.seq => last.hash,
+            None if step.seq == 1 => [0; 32],
+            None if self.cut.is_some_and(|cut| cut + 1 == step.seq) => return Ok(()),
+            last => {
+                let missing = last.as_ref().map_or(1, |last| last.seq + 1);
+                return Err(corrupt(self.thread, missing, "it is missing in the database".into()));
+            }
+        };
+        if chain_hash(&previous, step.seq, json, &step.frontier) == step.hash {
+            return Ok(());
+        }
+        Err(corrupt(self.thread, step.seq, "its hash does not fit its content".into()))
+    }
+
+    /// Returns the frontier and the hash at the end, which must be the wanted step.
+    fn end(self, seq: u64, status: ThreadStatus) -> Result<(Frontier, [u8; 32]), Error> {
+        let thread = self.thread;
+        match self.last {
+            Some(last) if last.seq == seq => {
+                let frontier = serde_json::from_slice(&last.frontier).map_err(|error| {
+                    corrupt(thread, seq, format!("its frontier cannot be read: {error}"))
+                })?;
+                Ok((frontier, last.hash))
+            }
+            None if seq == 0 || (self.cut == Some(seq) && status == ThreadStatus::Idle) => {
+                Ok((Frontier::default(), [0; 32]))
+            }
+            last => {
+                let missing = last.map_or(seq, |last| last.seq + 1);
+                Err(corrupt(thread, missing, "it is missing in the database".into()))
+            }
+        }
+    }
+}
+
+/// Reads a pending write, whatever schema version wrote it.
+fn from_pending<S: State>(
+    thread: ThreadId,
+    step: u64,
+    body: &Encoded,
+) -> Result<Written<S>, Error> {
+    let unreadable =
+        |error: String| corrupt(thread, step, format!("a pending write cannot be read: {error}"));
+    let (version, written): (u32, Value) =
+        body.decode().map_err(|error| unreadable(error.to_string()))?;
+    let json = serde_json::to_vec(&[written]).map_err(|error| unreadable(error.to_string()))?;
+    let mut list = current_form::<S, Vec<Written<S>>>(thread, step, version, &json)?;
+    list.pop().ok_or_else(|| unreadable("it is empty".into()))
 }
 
 /// What can be stored under a schema version and rewritten when the version is older.

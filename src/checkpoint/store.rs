@@ -90,7 +90,9 @@ pub trait Store: Send + Sync {
         effect: &EffectRow,
     ) -> Result<(), Error>;
 
-    /// Records the end or a further attempt of a started effect. Fenced.
+    /// Records the end or a further attempt of an effect that is started or failed. Fenced.
+    ///
+    /// One that is done stays as it is: [`Error::UnknownEffect`], unless the settlement is the same one.
     async fn settle_effect(
         &self,
         thread: ThreadId,
@@ -100,6 +102,13 @@ pub trait Store: Send + Sync {
 
     /// Returns the effects of one step, or of all, in order of step, task and number; own rows only.
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error>;
+
+    /// Returns the effects of `step` and of any later one, which a crash may have left uncommitted.
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        let mut effects = self.effects(thread, None).await?;
+        effects.retain(|effect| effect.step >= step);
+        Ok(effects)
+    }
 
     /// Returns the open interrupts of the thread and of its subgraphs' threads, oldest first.
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error>;

@@ -1,3 +1,108 @@
-//! (to be written)
+//! The command line: arguments in, answers and exit codes out.
+//!
+//! Enter at [`main`]; [`execute`] is how every command that runs a thread does it. Invariants: standard
+//! output carries the answer or the JSON that was asked for and nothing else; an error is one line on
+//! standard error that names the way out. Deliberately absent: any decision about a run; the edges know
+//! the façade.
+#![expect(clippy::print_stderr, reason = "this is the room that speaks to a person")]
 
-pub mod trace;
+mod agents;
+mod args;
+mod demo;
+mod doctor;
+mod error;
+pub mod execute;
+mod logging;
+mod output;
+mod progress;
+mod questions;
+mod resume;
+mod run;
+mod signals;
+mod threads;
+mod trace;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{CommandFactory as _, Parser as _};
+
+pub use args::{Cli, Globals};
+pub use error::{Error, Exit};
+pub use signals::Signals;
+
+use self::args::Command;
+use crate::config::{Overrides, Settings};
+
+/// How long tasks may take to end once the command is over.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Runs the program: reads the arguments, does what they say, and returns the exit code.
+pub fn main() -> ExitCode {
+    // Ends the process itself on `--help`, `--version` (0) and bad usage (2).
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&Error::Threads(error)).into(),
+    };
+    let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| fail(&error));
+    // What a command that was broken off left running must not keep the process.
+    runtime.shutdown_timeout(GRACE);
+    exit.into()
+}
+
+fn fail(error: &Error) -> Exit {
+    output::error(&error.to_string());
+    error.exit()
+}
+
+/// Reads one environment variable; one that is not Unicode counts as unset.
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+async fn dispatch(cli: Cli) -> Result<Exit, Error> {
+    let Cli { globals, command } = cli;
+    match command {
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "perihelion", &mut script);
+            output::bytes(&script)?;
+            return Ok(Exit::Done);
+        }
+        // It diagnoses what the others need.
+        Command::Doctor => return doctor::run(&globals).await,
+        // Its own --database goes before the global one, which is none of its business.
+        Command::Mcp { server } => {
+            let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
+            let settings = Settings::load(overrides, None, &environment);
+            logging::start(&settings.map_err(crate::runtime::Error::from)?.log)?;
+            server.run().await?;
+            return Ok(Exit::Done);
+        }
+        _ => {}
+    }
+    let settings = globals.settings()?;
+    logging::start(&settings.log)?;
+    match command {
+        Command::Run(args) => run::run(&globals, settings, args).await,
+        Command::Resume(args) => resume::run(&globals, settings, args).await,
+        Command::Threads(args) => threads::run(&globals, settings, args).await,
+        Command::Trace(args) => trace::run(settings, args).await,
+        Command::Agents(args) => agents::run(settings, args).await,
+        Command::Demo(args) => demo::run(&globals, settings, args).await,
+        Command::Completions { .. } | Command::Doctor | Command::Mcp { .. } => Ok(Exit::Done),
+    }
+}
+
+impl Globals {
+    /// Loads the settings: options go before environment, file and defaults.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] naming the option, the variable, or the file's line and key.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        let file = Settings::file(self.config.as_deref(), &environment);
+        Ok(Settings::load(self.overrides(), file.as_deref(), &environment)
+            .map_err(crate::runtime::Error::from)?)
+    }
+}

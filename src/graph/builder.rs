@@ -124,7 +124,7 @@ pub enum BuildError {
     Duplicate(String),
     #[error("{from} leads to an unknown node: {to}")]
     UnknownTarget { from: String, to: String },
-    #[error("an edge leaves an unknown node: {0}")]
+    #[error("an edge leaves a node that is not declared yet: {0}")]
     UnknownSource(String),
     #[error("a node may not be named {END}: it is where a run ends")]
     Reserved,
@@ -132,6 +132,8 @@ pub enum BuildError {
     NoEntry(String),
     #[error("the node has both edges and a route: {0}")]
     Mixed(String),
+    #[error("a node is the target of two joins, or of a join of nothing: {0}")]
+    Join(String),
 }
 
 /// A graph ready to run.
@@ -171,6 +173,11 @@ impl<S: State> Graph<S> {
     /// Finds a node: a fixed one, or through the resolver.
     pub fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<S>>> {
         self.nodes.get(name).cloned().or_else(|| self.resolver.as_ref()?.resolve(name))
+    }
+
+    /// Returns whether a node of that name is declared, or might be brought by the resolver.
+    pub(super) fn may_have(&self, name: &str) -> bool {
+        self.resolver.is_some() || self.nodes.contains_key(name)
     }
 
     pub(super) fn joins(&self) -> &BTreeMap<String, BTreeSet<String>> {
@@ -256,15 +263,21 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// Runs `to` once all of `from` have finished, however many steps apart.
+    /// Runs `to` once all of `from` have finished, however many steps apart within one run's input.
+    ///
+    /// Arrivals count whatever route a node takes besides. A join that one of its nodes never reaches
+    /// does not hold the run: it ends when nothing else is left to do.
     #[must_use]
     pub fn join<'a>(
         mut self,
         from: impl IntoIterator<Item = &'a str>,
         to: impl Into<String>,
     ) -> Self {
-        let sources = from.into_iter().map(str::to_owned).collect();
-        self.graph.joins.insert(to.into(), sources);
+        let (to, sources) = (to.into(), from.into_iter().map(str::to_owned).collect());
+        let is_empty = BTreeSet::is_empty(&sources);
+        if self.graph.joins.insert(to.clone(), sources).is_some() || is_empty {
+            self.errors.push(BuildError::Join(to));
+        }
         self
     }
 
@@ -284,10 +297,8 @@ impl<S: State> GraphBuilder<S> {
         if graph.entry.is_empty() {
             self.errors.push(BuildError::NoEntry(graph.name.clone()));
         }
-        let known =
-            |name: &str| name == END || graph.resolver.is_some() || graph.nodes.contains_key(name);
         let mut check = |from: &str, to: &str| {
-            if !known(to) {
+            if to != END && !graph.may_have(to) {
                 self.errors
                     .push(BuildError::UnknownTarget { from: from.to_owned(), to: to.to_owned() });
             }

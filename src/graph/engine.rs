@@ -9,108 +9,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::builder::Next;
 use super::{
-    END, Frontier, Graph, Interrupt, NodeEntry, NodeError, NodeOutput, RunEvent, State, Target,
-    Written,
+    Command, EngineError, Event, Finished, Frontier, Graph, Interrupt, Limits, Merged, NodeEntry,
+    NodeError, NodeOutput, NodeRun, Position, RunEvent, State, Wants, Written, merge,
 };
 
-/// Bounds that the engine enforces itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Most super-steps in one run.
-    pub max_steps: u64,
-    /// Most tasks that run at the same time.
-    pub max_parallel: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_steps: 10_000, max_parallel: 16 }
-    }
-}
-
-/// Which events somebody listens to; the others are not made, because some cost time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Wants {
-    pub tasks: bool,
-    pub updates: bool,
-    pub values: bool,
-    pub checkpoints: bool,
-}
-
-/// Where a run begins: a state, the number of its step, what runs next and what of it is done already.
-#[derive(Clone, Debug)]
-pub struct Position<S: State> {
-    pub state: Arc<S>,
-    /// Newest committed step.
-    pub head: u64,
-    pub frontier: Frontier,
-    /// Pending writes of step head + 1, by task.
-    pub done: Vec<(u32, Written<S>)>,
-}
-
-/// A task to be run now, or after a delay.
-#[derive(Debug)]
-pub struct NodeRun<S: State> {
-    pub task: u32,
-    pub node: String,
-    pub entry: Arc<NodeEntry<S>>,
-    pub input: Option<Value>,
-    pub attempt: u32,
-    pub after: Option<Duration>,
-    pub state: Arc<S>,
-    pub step: u64,
-}
-
-/// What happened, as the runner tells it.
-#[derive(Debug)]
-pub enum Event<S: State> {
-    /// A task ended, well or not.
-    Ended { task: u32, result: Result<NodeOutput<S>, NodeError> },
-    /// The commit that was asked for is durable (or, in a laxer mode, on its way).
-    Committed,
-    /// The run is to stop at the next chance.
-    Stop,
-    /// The run's deadline passed.
-    Deadline,
-}
-
-/// What the runner is to do.
-#[derive(Debug)]
-pub enum Command<S: State> {
-    /// Run a task.
-    Run(NodeRun<S>),
-    /// Keep what a task wrote, because its step goes on.
-    SavePending { task: u32, written: Vec<u8> },
-    /// Commit the step; `delta` is the JSON list of what its tasks wrote.
-    Commit { seq: u64, delta: Vec<u8>, frontier: Vec<u8>, finished: bool },
-    /// Tell the listeners.
-    Emit(RunEvent<S>),
-    /// Nothing more can run until these are answered.
-    Suspend(Vec<Interrupt>),
-    /// The run is done.
-    Finish,
-    /// The run was stopped as asked.
-    Stopped,
-    /// The run cannot go on.
-    Fail(EngineError),
-}
-
-/// Why a run cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    #[error("the node {node} failed: {message}")]
-    Node { node: String, kind: String, message: String },
-    #[error("the next node no longer exists: {node}; bring it back and resume the thread")]
-    Missing { node: String },
-    #[error("the run reached its limit of {0} steps; resume to go on, or raise limits.max_steps")]
-    StepLimit(u64),
-    #[error("the run passed its deadline; resume to go on, or raise limits.deadline_sec")]
-    Deadline,
-    #[error("what the node wrote cannot be stored as JSON: {0}")]
-    Encode(String),
-}
+#[cfg(test)]
+mod tests;
 
 #[derive(Debug)]
 enum Slot<S: State> {
@@ -134,6 +39,10 @@ pub struct Engine<S: State> {
     steps_done: u64,
     frontier: Frontier,
     slots: Vec<Slot<S>>,
+    /// The frontier's nodes, resolved once per step: what ran is also what routes.
+    entries: Vec<Arc<NodeEntry<S>>>,
+    /// Updates of the merged step, told once it is committed.
+    untold: Vec<RunEvent<S>>,
     running: usize,
     next_ready: usize,
     stopping: bool,
@@ -141,23 +50,27 @@ pub struct Engine<S: State> {
 }
 
 impl<S: State> Engine<S> {
-    /// Makes an engine at a position.
+    /// Makes an engine at a position; pending writes that fit no task of the frontier are ignored.
     pub fn new(graph: Arc<Graph<S>>, position: Position<S>, limits: Limits, wants: Wants) -> Self {
-        let mut slots: Vec<Slot<S>> = position.frontier.tasks.iter().map(|_| Slot::Ready).collect();
-        for (task, written) in position.done {
-            if let Some(slot) = slots.get_mut(task as usize) {
-                *slot = Slot::Done(written);
+        let Position { state, head, frontier, done } = position;
+        let mut slots: Vec<Slot<S>> = frontier.tasks.iter().map(|_| Slot::Ready).collect();
+        for (task, written) in done {
+            let index = task as usize;
+            if frontier.tasks.get(index).is_some_and(|task| task.node == written.node) {
+                slots[index] = Slot::Done(written);
             }
         }
         Self {
             graph,
             limits,
             wants,
-            state: position.state,
-            step: position.head + 1,
+            state,
+            step: head + 1,
             steps_done: 0,
-            frontier: position.frontier,
+            frontier,
             slots,
+            entries: Vec::new(),
+            untold: Vec::new(),
             running: 0,
             next_ready: 0,
             stopping: false,
@@ -190,7 +103,7 @@ impl<S: State> Engine<S> {
         match event {
             Event::Ended { task, result } => self.ended(task, result, out),
             Event::Committed => {
-                self.emit_committed(out);
+                self.tell_committed(out);
                 self.begin(out);
             }
             Event::Stop => self.stopping = true,
@@ -211,20 +124,28 @@ impl<S: State> Engine<S> {
         if self.steps_done >= self.limits.max_steps {
             return out.push(Command::Fail(EngineError::StepLimit(self.limits.max_steps)));
         }
-        let missing =
-            self.frontier.tasks.iter().find(|task| self.graph.resolve(&task.node).is_none());
-        if let Some(task) = missing {
-            return out.push(Command::Fail(EngineError::Missing { node: task.node.clone() }));
+        self.entries.clear();
+        for task in &self.frontier.tasks {
+            let Some(entry) = self.graph.resolve(&task.node) else {
+                let node = task.node.clone();
+                return out.push(Command::Fail(EngineError::Missing { node }));
+            };
+            self.entries.push(entry);
         }
         self.next_ready = 0;
         self.launch(out);
         self.settle(out);
     }
 
+    /// Returns whether no further task may start.
+    fn is_closing(&self) -> bool {
+        self.stopping || self.late
+    }
+
     fn launch(&mut self, out: &mut Vec<Command<S>>) {
-        while self.running < self.limits.max_parallel
+        while self.running < self.limits.max_parallel.max(1)
             && self.next_ready < self.slots.len()
-            && !self.stopping
+            && !self.is_closing()
         {
             let task = self.next_ready;
             self.next_ready += 1;
@@ -236,41 +157,22 @@ impl<S: State> Engine<S> {
 
     fn run(
         &mut self,
-        task: usize,
+        index: usize,
         attempt: u32,
         after: Option<Duration>,
         out: &mut Vec<Command<S>>,
     ) {
-        let wanted = &self.frontier.tasks[task];
-        let Some(entry) = self.graph.resolve(&wanted.node) else {
-            let message = EngineError::Missing { node: wanted.node.clone() }.to_string();
-            self.slots[task] = Slot::Failed { kind: "missing".into(), message };
-            return;
-        };
+        let wanted = &self.frontier.tasks[index];
+        let (task, step) = (index as u32, self.step);
         let (node, input) = (wanted.node.clone(), wanted.input.clone());
-        self.slots[task] = Slot::Running { attempt };
+        self.slots[index] = Slot::Running { attempt };
         self.running += 1;
-        let number = task as u32;
         if self.wants.tasks {
-            out.push(Command::Emit(RunEvent::TaskStarted {
-                step: self.step,
-                task: number,
-                node: node.clone(),
-                attempt,
-                input: input.clone(),
-            }));
+            let (node, input) = (node.clone(), input.clone());
+            out.push(Command::Emit(RunEvent::TaskStarted { step, task, node, attempt, input }));
         }
-        let state = Arc::clone(&self.state);
-        out.push(Command::Run(NodeRun {
-            task: number,
-            node,
-            entry,
-            input,
-            attempt,
-            after,
-            state,
-            step: self.step,
-        }));
+        let (entry, state) = (Arc::clone(&self.entries[index]), Arc::clone(&self.state));
+        out.push(Command::Run(NodeRun { task, node, entry, input, attempt, after, state, step }));
     }
 
     fn ended(
@@ -284,112 +186,105 @@ impl<S: State> Engine<S> {
         let attempt = *attempt;
         self.running -= 1;
         let node = self.frontier.tasks[index].node.clone();
-        let (slot, error) = match result {
-            Ok(output) => (
-                Slot::Done(Written {
-                    node: node.clone(),
-                    update: output.update,
-                    goto: output.goto,
-                }),
-                None,
-            ),
-            Err(NodeError::Interrupted(interrupts)) => (Slot::Interrupted(interrupts), None),
-            Err(NodeError::Cancelled) => (Slot::Cancelled, Some("cancelled".to_owned())),
+        let slot = match result {
+            Ok(NodeOutput { update, goto }) => {
+                self.keep(index, Written { node: node.clone(), update, goto }, out)
+            }
+            Err(NodeError::Interrupted(interrupts)) => Slot::Interrupted(interrupts),
+            Err(NodeError::Cancelled) => Slot::Cancelled,
             Err(NodeError::Failed { kind, message, retryable }) => {
-                if retryable
-                    && !self.stopping
-                    && let Some(delay) = self.retry_delay(&node, attempt)
-                {
-                    self.emit_ended(task, &node, Some(message), true, out);
-                    return self.run(index, attempt + 1, Some(delay), out);
+                let delay = self.entries[index].retry.delay_after(attempt).filter(|_| retryable);
+                match delay {
+                    Some(_) if self.is_closing() => Slot::Cancelled,
+                    Some(delay) => {
+                        self.tell_ended(task, node, Some(message), true, out);
+                        return self.run(index, attempt + 1, Some(delay), out);
+                    }
+                    None => Slot::Failed { kind, message },
                 }
-                let error = message.clone();
-                (Slot::Failed { kind, message }, Some(error))
             }
             Err(NodeError::Recorder(error)) => {
-                let message = error.to_string();
-                (Slot::Failed { kind: "recorder".into(), message: message.clone() }, Some(message))
+                Slot::Failed { kind: "recorder".into(), message: error.to_string() }
             }
         };
+        let error = match &slot {
+            Slot::Failed { message, .. } => Some(message.clone()),
+            Slot::Cancelled => Some("cancelled".to_owned()),
+            _ => None,
+        };
         self.slots[index] = slot;
-        self.emit_ended(task, &node, error, false, out);
-        let unfinished = self.slots.iter().any(|slot| !matches!(slot, Slot::Done(_)));
-        if unfinished && let Slot::Done(written) = &self.slots[index] {
-            match serde_json::to_vec(written) {
-                Ok(written) => out.push(Command::SavePending { task, written }),
-                Err(error) => {
-                    return out.push(Command::Fail(EngineError::Encode(error.to_string())));
-                }
-            }
-        }
+        self.tell_ended(task, node, error, false, out);
         self.launch(out);
         self.settle(out);
     }
 
-    fn retry_delay(&self, node: &str, attempt: u32) -> Option<Duration> {
-        self.graph.resolve(node)?.retry.delay_after(attempt)
+    /// Takes what a task wrote, and has it kept where its step goes on without it.
+    fn keep(&self, index: usize, written: Written<S>, out: &mut Vec<Command<S>>) -> Slot<S> {
+        let mut others = self.slots.iter().enumerate().filter(|(other, _)| *other != index);
+        if others.any(|(_, slot)| !matches!(slot, Slot::Done(_))) {
+            match written.to_pending() {
+                Ok(body) => out.push(Command::SavePending { task: index as u32, body }),
+                Err(error) => {
+                    let message = format!("what it wrote cannot be stored as JSON: {error}");
+                    return Slot::Failed { kind: "encode".into(), message };
+                }
+            }
+        }
+        Slot::Done(written)
     }
 
     /// Ends the step when nothing of it can run any more.
+    ///
+    /// Questions come before failures: once they are answered, a resume runs the failed tasks again too.
     fn settle(&mut self, out: &mut Vec<Command<S>>) {
-        if self.running > 0
-            || (!self.stopping && self.slots.iter().any(|slot| matches!(slot, Slot::Ready)))
-        {
+        let waiting = self.slots.iter().any(|slot| matches!(slot, Slot::Ready));
+        if self.running > 0 || (waiting && !self.is_closing()) {
             return;
         }
         if self.slots.iter().all(|slot| matches!(slot, Slot::Done(_))) {
             return self.complete(out);
         }
-        let mut interrupts = Vec::new();
-        let mut failure = None;
+        let (mut interrupts, mut failure) = (Vec::new(), None);
         for (slot, task) in self.slots.iter().zip(&self.frontier.tasks) {
             match slot {
                 Slot::Interrupted(own) => interrupts.extend(own.iter().cloned()),
                 Slot::Failed { kind, message } if failure.is_none() => {
-                    failure = Some(EngineError::Node {
-                        node: task.node.clone(),
-                        kind: kind.clone(),
-                        message: message.clone(),
-                    });
+                    let (node, kind, message) = (task.node.clone(), kind.clone(), message.clone());
+                    failure = Some(EngineError::Node { node, kind, message });
                 }
                 _ => {}
             }
         }
         if !interrupts.is_empty() {
-            out.push(Command::Emit(RunEvent::Interrupted {
-                step: self.step,
-                interrupts: interrupts.clone(),
-            }));
+            let (step, told) = (self.step, interrupts.clone());
+            out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: told }));
             out.push(Command::Suspend(interrupts));
         } else if let Some(failure) = failure {
             out.push(Command::Fail(failure));
+        } else if self.late && !self.stopping {
+            out.push(Command::Fail(EngineError::Deadline));
         } else {
             out.push(Command::Stopped);
         }
     }
 
     fn complete(&mut self, out: &mut Vec<Command<S>>) {
-        let mut written: Vec<Written<S>> = Vec::with_capacity(self.slots.len());
-        for slot in self.slots.drain(..) {
-            if let Slot::Done(done) = slot {
-                written.push(done);
-            }
-        }
-        if self.wants.updates {
-            for one in &written {
-                let update = serde_json::to_value(&one.update).unwrap_or(Value::Null);
-                out.push(Command::Emit(RunEvent::Update {
-                    step: self.step,
-                    node: one.node.clone(),
-                    update,
-                }));
+        let slots = std::mem::take(&mut self.slots);
+        let mut finished: Vec<Finished<S>> = Vec::with_capacity(slots.len());
+        for (slot, entry) in slots.into_iter().zip(self.entries.drain(..)) {
+            if let Slot::Done(written) = slot {
+                if self.wants.updates {
+                    let (step, node) = (self.step, written.node.clone());
+                    let update = serde_json::to_value(&written.update).unwrap_or(Value::Null);
+                    self.untold.push(RunEvent::Update { step, node, update });
+                }
+                finished.push(Finished { written, entry: Some(entry) });
             }
         }
         let joins = std::mem::take(&mut self.frontier.joins);
-        match merge(&self.graph, &mut self.state, written, joins) {
+        match merge(&self.graph, &mut self.state, finished, joins) {
             Ok(Merged { delta, frontier, encoded_frontier }) => {
-                let finished = frontier.tasks.is_empty();
-                let seq = self.step;
+                let (seq, finished) = (self.step, frontier.tasks.is_empty());
                 self.slots = frontier.tasks.iter().map(|_| Slot::Ready).collect();
                 self.frontier = frontier;
                 self.step += 1;
@@ -400,93 +295,29 @@ impl<S: State> Engine<S> {
         }
     }
 
-    fn emit_ended(
+    fn tell_ended(
         &self,
         task: u32,
-        node: &str,
+        node: String,
         error: Option<String>,
         retry: bool,
         out: &mut Vec<Command<S>>,
     ) {
         if self.wants.tasks {
-            let (step, node) = (self.step, node.to_owned());
+            let step = self.step;
             out.push(Command::Emit(RunEvent::TaskEnded { step, task, node, error, retry }));
         }
     }
 
-    fn emit_committed(&self, out: &mut Vec<Command<S>>) {
+    fn tell_committed(&mut self, out: &mut Vec<Command<S>>) {
         let step = self.step - 1;
+        out.extend(self.untold.drain(..).map(Command::Emit));
         if self.wants.checkpoints {
             let next = self.frontier.tasks.iter().map(|task| task.node.clone()).collect();
             out.push(Command::Emit(RunEvent::Checkpoint { step, next }));
         }
         if self.wants.values {
             out.push(Command::Emit(RunEvent::Values { step, state: Arc::clone(&self.state) }));
-        }
-    }
-}
-
-/// A step's writes, merged: what is to be stored and what runs next.
-#[derive(Debug)]
-pub struct Merged {
-    pub delta: Vec<u8>,
-    pub frontier: Frontier,
-    pub encoded_frontier: Vec<u8>,
-}
-
-/// Merges what tasks wrote into the state and decides the next frontier.
-///
-/// # Errors
-/// [`EngineError::Encode`] when a written value has no JSON form; the state is untouched then.
-pub fn merge<S: State>(
-    graph: &Graph<S>,
-    state: &mut Arc<S>,
-    mut written: Vec<Written<S>>,
-    joins: std::collections::BTreeMap<String, std::collections::BTreeSet<String>>,
-) -> Result<Merged, EngineError> {
-    let gotos: Vec<Option<Vec<Target>>> = written.iter_mut().map(|one| one.goto.take()).collect();
-    let encode = |error: serde_json::Error| EngineError::Encode(error.to_string());
-    let delta = serde_json::to_vec(&written).map_err(encode)?;
-    let merged = Arc::make_mut(state);
-    let mut nodes = Vec::with_capacity(written.len());
-    for one in written {
-        merged.apply(one.update);
-        nodes.push(one.node);
-    }
-    let mut frontier = Frontier { tasks: Vec::new(), joins };
-    for (node, goto) in nodes.iter().zip(gotos) {
-        for target in goto.unwrap_or_else(|| follow(graph, merged, node)) {
-            frontier.push(if target == Target::Node(END.to_owned()) {
-                Target::End
-            } else {
-                target
-            });
-        }
-        arrive(graph, node, &mut frontier);
-    }
-    let encoded_frontier = serde_json::to_vec(&frontier).map_err(encode)?;
-    Ok(Merged { delta, frontier, encoded_frontier })
-}
-
-fn follow<S: State>(graph: &Graph<S>, state: &S, node: &str) -> Vec<Target> {
-    match graph.resolve(node).as_deref().map(|entry| &entry.next) {
-        Some(Next::Edges(edges)) => edges.iter().cloned().map(Target::Node).collect(),
-        Some(Next::Route(route)) => route(state),
-        None => Vec::new(),
-    }
-}
-
-/// Marks a node's arrival at every join that waits for it, and opens those that are complete.
-fn arrive<S: State>(graph: &Graph<S>, node: &str, frontier: &mut Frontier) {
-    for (to, sources) in graph.joins() {
-        if !sources.contains(node) {
-            continue;
-        }
-        let arrived = frontier.joins.entry(to.clone()).or_default();
-        arrived.insert(node.to_owned());
-        if arrived.len() == sources.len() {
-            frontier.joins.remove(to);
-            frontier.push(Target::Node(to.clone()));
         }
     }
 }

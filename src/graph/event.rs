@@ -27,8 +27,9 @@ pub enum StreamMode {
     Debug,
 }
 
-/// One event of a run.
-#[derive(Clone, Debug)]
+/// One event of a run; its JSON form carries its name as `type`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", bound = "")]
 pub enum RunEvent<S: State> {
     /// A task starts (or starts again, with a higher attempt).
     TaskStarted { step: u64, task: u32, node: String, attempt: u32, input: Option<Value> },
@@ -44,23 +45,42 @@ pub enum RunEvent<S: State> {
     Published { mode: StreamMode, step: u64, task: u32, node: String, payload: Value },
     /// The run waits for a person.
     Interrupted { step: u64, interrupts: Vec<Interrupt> },
-    /// An event of a subgraph, with the place of the subgraph.
-    Nested { namespace: String, event: Value },
+    /// An event of a subgraph in its JSON form, with the place of the subgraph and the modes that show it.
+    Nested { namespace: String, modes: Vec<StreamMode>, event: Value },
 }
 
 impl<S: State> RunEvent<S> {
-    /// Returns whether a mode shows this event.
-    pub fn is_in(&self, mode: StreamMode) -> bool {
+    /// Returns the modes that show this event.
+    pub fn modes(&self) -> Vec<StreamMode> {
         match self {
             Self::TaskStarted { .. } | Self::TaskEnded { .. } => {
-                matches!(mode, StreamMode::Tasks | StreamMode::Debug)
+                vec![StreamMode::Tasks, StreamMode::Debug]
             }
-            Self::Update { .. } => mode == StreamMode::Updates,
-            Self::Values { .. } => mode == StreamMode::Values,
-            Self::Checkpoint { .. } => matches!(mode, StreamMode::Checkpoints | StreamMode::Debug),
-            Self::Published { mode: own, .. } => mode == *own,
-            Self::Interrupted { .. } => matches!(mode, StreamMode::Updates | StreamMode::Values),
-            Self::Nested { .. } => true,
+            Self::Update { .. } => vec![StreamMode::Updates],
+            Self::Values { .. } => vec![StreamMode::Values],
+            Self::Checkpoint { .. } => vec![StreamMode::Checkpoints, StreamMode::Debug],
+            Self::Published { mode, .. } => vec![*mode],
+            Self::Interrupted { .. } => vec![StreamMode::Updates, StreamMode::Values],
+            Self::Nested { modes, .. } => modes.clone(),
+        }
+    }
+
+    /// Returns whether a mode shows this event.
+    pub fn is_in(&self, mode: StreamMode) -> bool {
+        self.modes().contains(&mode)
+    }
+
+    /// Makes this event of a subgraph one of its parent; an event from deeper down keeps its place.
+    pub fn into_nested<P: State>(self, namespace: &str) -> RunEvent<P> {
+        match self {
+            Self::Nested { namespace, modes, event } => {
+                RunEvent::Nested { namespace, modes, event }
+            }
+            own => RunEvent::Nested {
+                namespace: namespace.to_owned(),
+                modes: own.modes(),
+                event: serde_json::to_value(&own).unwrap_or(Value::Null),
+            },
         }
     }
 }

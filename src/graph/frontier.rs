@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::State;
+use super::{END, State};
 
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ impl Target {
 pub struct Task {
     #[serde(rename = "n")]
     pub node: String,
+    /// The input of its own that a fan-out gave it.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
@@ -52,15 +53,16 @@ pub struct Frontier {
 impl Frontier {
     /// Makes a frontier of one plain task per name.
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a str>) -> Self {
-        let tasks =
-            nodes.into_iter().map(|node| Task { node: node.to_owned(), input: None }).collect();
-        Self { tasks, joins: BTreeMap::new() }
+        let mut frontier = Self::default();
+        nodes.into_iter().for_each(|node| frontier.push(Target::node(node)));
+        frontier
     }
 
-    /// Adds a target, keeping plain nodes single.
+    /// Adds a target, keeping plain nodes single; the end of a branch adds nothing.
     pub(super) fn push(&mut self, target: Target) {
         match target {
             Target::End => {}
+            Target::Node(node) if node == END => {}
             Target::Send { node, input } => self.tasks.push(Task { node, input: Some(input) }),
             Target::Node(node) => {
                 if !self.tasks.iter().any(|task| task.input.is_none() && task.node == node) {
@@ -81,4 +83,14 @@ pub struct Written<S: State> {
     pub update: S::Update,
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub goto: Option<Vec<Target>>,
+}
+
+impl<S: State> Written<S> {
+    /// Encodes it as a pending write: with the schema version, because it may outlive an upgrade.
+    ///
+    /// # Errors
+    /// When the update has no JSON form.
+    pub fn to_pending(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&(S::SCHEMA_VERSION, self))
+    }
 }

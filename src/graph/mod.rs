@@ -9,17 +9,19 @@ mod builder;
 mod declare;
 mod engine;
 mod event;
+mod exchange;
 mod frontier;
+mod merge;
 mod node;
 mod reducer;
 mod stages;
 
 pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPolicy};
-pub use engine::{
-    Command, Engine, EngineError, Event, Limits, Merged, NodeRun, Position, Wants, merge,
-};
+pub use engine::Engine;
 pub use event::{RunEvent, StreamMode};
+pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Position, Wants};
 pub use frontier::{Frontier, Target, Task, Written};
+pub use merge::{Finished, Merged, merge};
 pub use node::{
     Context, EffectClass, EffectFailure, EffectRequest, Interrupt, Node, NodeError, NodeOutput,
     Outcome, Perform, Place, Port, node_fn,

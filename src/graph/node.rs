@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{State, StreamMode, Target};
+use super::{State, StreamMode, Target, Wants};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// One unit of work of a graph.
@@ -185,6 +185,19 @@ pub trait Port: Send + Sync {
 
     /// Publishes a live event; never waits.
     fn emit(&self, mode: StreamMode, payload: Value);
+
+    /// Returns which events somebody listens to; `None` when nobody does.
+    fn wants(&self) -> Option<Wants> {
+        None
+    }
+
+    /// Passes an event of a subgraph on; waits while the listener is behind.
+    async fn nested(&self, _namespace: String, _modes: Vec<StreamMode>, _event: Value) {}
+
+    /// Returns whether a recorded run is being replayed, so that nothing may be written.
+    fn is_replay(&self) -> bool {
+        false
+    }
 
     /// Returns whether the run is being stopped.
     fn cancelled(&self) -> bool;

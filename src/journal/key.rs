@@ -7,7 +7,8 @@ use crate::graph::Place;
 /// Names one effect for ever: BLAKE3 over thread, step, task, name, request and occurrence.
 ///
 /// Position within the task is not part of it, so that a node whose prompts changed between two
-/// versions of the program still finds the calls it already made.
+/// versions of the program still finds the calls it already made; nor is the order of an object's
+/// fields, which a hash map draws anew in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EffectKey([u8; 32]);
 
@@ -18,9 +19,8 @@ impl EffectKey {
         hasher.update(place.thread.0.as_bytes());
         hasher.update(&place.step.to_le_bytes());
         hasher.update(&place.task.to_le_bytes());
-        hasher.update(&(name.len() as u64).to_le_bytes());
-        hasher.update(name.as_bytes());
-        hasher.update(request.to_string().as_bytes());
+        text(&mut hasher, name);
+        value(&mut hasher, request);
         hasher.update(&occurrence.to_le_bytes());
         Self(*hasher.finalize().as_bytes())
     }
@@ -34,5 +34,73 @@ impl EffectKey {
 impl std::fmt::Display for EffectKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+fn text(hasher: &mut blake3::Hasher, text: &str) {
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+/// Hashes JSON without the order of its objects' fields.
+fn value(hasher: &mut blake3::Hasher, json: &Value) {
+    match json {
+        Value::Array(items) => {
+            hasher.update(b"[");
+            hasher.update(&(items.len() as u64).to_le_bytes());
+            items.iter().for_each(|item| value(hasher, item));
+        }
+        Value::Object(fields) => {
+            hasher.update(b"{");
+            hasher.update(&(fields.len() as u64).to_le_bytes());
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort_unstable();
+            for name in names {
+                text(hasher, name);
+                value(hasher, &fields[name]);
+            }
+        }
+        Value::String(string) => {
+            hasher.update(b"\"");
+            text(hasher, string);
+        }
+        plain => {
+            hasher.update(b"=");
+            text(hasher, &plain.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::{RunId, ThreadId};
+
+    #[test]
+    fn the_key_depends_on_what_is_asked_and_where_but_not_on_field_order_or_attempt() {
+        let place = Place {
+            thread: ThreadId::new(),
+            run: RunId::new(),
+            step: 3,
+            task: 0,
+            node: Arc::from("a"),
+            attempt: 1,
+            namespace: Arc::from(""),
+        };
+        let key = |request| EffectKey::derive(&place, "files.read", &request, 0);
+        let plain = key(json!({ "path": "a", "deep": { "x": 1, "y": [1, 2] } }));
+        assert_eq!(plain, key(json!({ "deep": { "y": [1, 2], "x": 1 }, "path": "a" })));
+        assert_ne!(plain, key(json!({ "path": "a", "deep": { "x": 1, "y": [2, 1] } })));
+        assert_ne!(key(json!(["ab", "c"])), key(json!(["a", "bc"])));
+        assert_ne!(key(json!("1")), key(json!(1)));
+        let other = |place: &Place| EffectKey::derive(place, "files.read", &json!(1), 0);
+        let later = Place { attempt: 2, run: RunId::new(), ..place.clone() };
+        assert_eq!(other(&place), other(&later), "a retry finds the effects of the attempt before");
+        assert_ne!(other(&place), other(&Place { step: 4, ..place.clone() }));
+        assert_ne!(other(&place), other(&Place { task: 1, ..place.clone() }));
     }
 }

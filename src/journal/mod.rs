@@ -6,9 +6,14 @@
 //! person. Deliberately absent: any knowledge of models and tools; it records names and JSON.
 
 mod key;
+mod live;
+mod perform;
+mod recorded;
 mod task;
 mod unknown;
 
 pub use key::EffectKey;
-pub use task::{Mode, Publish, Recorded, TaskJournal};
-pub use unknown::{OUTCOME_UNKNOWN, Verdict};
+pub use live::Live;
+pub use recorded::{Recorded, by_step};
+pub use task::{Mode, TaskJournal};
+pub use unknown::{OUTCOME_UNKNOWN, Verdict, check_answer};

@@ -21,6 +21,26 @@ pub enum Verdict {
     Skip,
 }
 
+/// Checks that an answer fits the kind of its question, before it is recorded for good.
+///
+/// # Errors
+/// A sentence that says what the answer must look like.
+pub fn check_answer(kind: &str, answer: &Value) -> Result<(), String> {
+    if kind == OUTCOME_UNKNOWN {
+        verdict(answer)?;
+    }
+    Ok(())
+}
+
+/// Reads a verdict.
+pub(super) fn verdict(answer: &Value) -> Result<Verdict, String> {
+    serde_json::from_value(answer.clone()).map_err(|error| {
+        format!(
+            "the answer must be {{\"outcome\": \"done\", \"result\": …}}, {{\"outcome\": \"retry\"}} or {{\"outcome\": \"skip\"}}: {error}"
+        )
+    })
+}
+
 /// Makes the question.
 pub(super) fn question(
     name: &str,

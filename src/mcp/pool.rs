@@ -98,7 +98,8 @@ impl ToolHost for Pool {
         let scans = self.servers().into_iter().map(|server| async move {
             let outcome = server.scan().await;
             if let Err(error) = &outcome {
-                tracing::warn!(server = %server.config.name, %error, "MCP server left out");
+                // The caller has it as a value and decides how to show it.
+                tracing::debug!(server = %server.config.name, %error, "MCP server left out");
             }
             ServerStatus { name: server.config.name.clone(), outcome }
         });

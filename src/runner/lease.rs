@@ -1,7 +1,8 @@
 //! Holds a thread while a run is under way: who holds it, and keeping hold of it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,42 @@ use crate::ids::ThreadId;
 /// How long a lease lasts without renewal; a dead process on another host is waited for this long.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 
+/// The holds of this process that are under way, so that one whose run was dropped is known to be dead.
+static HOLDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+/// One hold on a thread; it dies with the future that runs the thread, however that ends.
+#[derive(Debug)]
+pub(super) struct Hold {
+    number: u64,
+    owner: String,
+}
+
+impl Hold {
+    /// Starts a hold under the name of this process.
+    pub(super) fn new(process: &str) -> Self {
+        let mut holds = HOLDS.lock().unwrap_or_else(PoisonError::into_inner);
+        // Never a number twice: a dropped hold must not come alive again under a new run.
+        static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        holds.insert(number);
+        Self { number, owner: format!("{process}/{number}") }
+    }
+
+    /// Returns the name under which the lease is held.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}
+
 /// Returns the name under which this process holds leases: host, boot, process namespace, pid, start time.
+///
+/// Each hold adds its own number.
 pub fn owner_name() -> String {
     let host = nix::unistd::gethostname()
         .ok()
@@ -26,13 +62,24 @@ pub fn owner_name() -> String {
 
 /// Returns whether the named holder ran on this very machine and process namespace and is gone.
 pub fn holder_is_dead(owner: &str) -> bool {
-    let mut parts = owner.rsplitn(3, '/');
-    let (Some(start), Some(pid), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        return false;
+    let parts: Vec<&str> = owner.split('/').collect();
+    let (place, pid, start, hold) = match parts[..] {
+        [_, place, pid, start] => (place, pid, start, None),
+        [_, place, pid, start, hold] => (place, pid, start, hold.parse::<u64>().ok()),
+        _ => return false,
     };
     let Ok(pid) = pid.parse::<u32>() else { return false };
-    let here = rest.ends_with(&machine()) && !machine().is_empty();
-    here && started(pid).is_none_or(|now| now != start)
+    if place.is_empty() || place != machine() {
+        return false;
+    }
+    if started(pid).is_none_or(|now| now != start) {
+        return true;
+    }
+    let is_mine = pid == std::process::id();
+    is_mine
+        && hold.is_some_and(|hold| {
+            !HOLDS.lock().unwrap_or_else(PoisonError::into_inner).contains(&hold)
+        })
 }
 
 /// Identifies the boot and the pid namespace, so that pids of other machines and containers never match.
@@ -67,12 +114,12 @@ pub(super) async fn claim(
     }
 }
 
-/// Renews the lease until dropped; cancels the run when the thread was lost to another process.
+/// Renews the lease until dropped; stops the run when the thread was lost to another process.
 pub(super) fn keep(
     store: Arc<dyn Store>,
     thread: ThreadId,
     fence: u64,
-    cancel: CancellationToken,
+    stop: CancellationToken,
 ) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
@@ -81,7 +128,7 @@ pub(super) fn keep(
                 Ok(()) => {}
                 Err(error @ Error::Fenced { .. }) => {
                     tracing::error!(%thread, %error, "stopping the run");
-                    return cancel.cancel();
+                    return stop.cancel();
                 }
                 Err(error) => {
                     tracing::warn!(%thread, %error, "the lease could not be renewed; trying again")
@@ -103,5 +150,14 @@ mod tests {
         assert!(!holder_is_dead(""));
         let (rest, _) = me.rsplit_once('/').unwrap();
         assert!(holder_is_dead(&format!("{rest}/1")), "same pid, other start time");
+    }
+
+    #[test]
+    fn a_hold_of_this_very_process_is_dead_once_its_run_was_dropped() {
+        let hold = Hold::new(&owner_name());
+        let owner = hold.owner().to_owned();
+        assert!(!holder_is_dead(&owner), "{owner}");
+        drop(hold);
+        assert!(holder_is_dead(&owner), "{owner}");
     }
 }

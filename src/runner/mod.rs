@@ -4,15 +4,21 @@
 //! it (in the `sync` mode), and whoever lost the thread's lease writes nothing more. Deliberately
 //! absent: decisions about what runs next, which are the engine's.
 
+mod compact;
 mod drive;
+mod edit;
+mod hold;
 mod lease;
 mod outcome;
 mod run;
 mod snapshots;
 mod subgraph;
+mod task;
 mod writer;
 
+pub use compact::compact;
+pub use edit::StateView;
 pub use lease::{holder_is_dead, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
-pub use run::{Runner, StateView};
+pub use run::Runner;
 pub use subgraph::Subgraph;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint;
 use crate::graph::{EngineError, Interrupt, Limits, RunEvent, State, Wants};
-use crate::ids::{RunId, ThreadId};
+use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// When a step counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,16 +18,18 @@ pub enum Durability {
     Sync,
     /// Its commit overlaps the next step; a crash loses at most that one step.
     Async,
-    /// Steps are committed when the run ends; a crash loses the run, recorded effects excepted.
+    /// Steps are committed when the run ends; a crash loses them, but neither the input nor recorded effects.
     Exit,
 }
 
-/// How a run is to be driven.
+/// How a run is to be driven; the default is durable, unheard and bounded by [`Limits`] alone.
 #[derive(Clone, Debug)]
 pub struct RunOptions<S: State> {
+    /// When a step counts as done.
     pub durability: Durability,
+    /// Bounds on steps and parallel tasks.
     pub limits: Limits,
-    /// Wall-clock bound on the run.
+    /// Wall-clock bound on the run; what runs then is stopped as by `cancel`, and a resume has it anew.
     pub deadline: Option<Duration>,
     /// Which events are made.
     pub wants: Wants,
@@ -97,4 +99,10 @@ pub enum Error {
     WrongGraph { thread: ThreadId, found: String, wanted: String },
     #[error("the update cannot be merged: {0}")]
     Update(#[from] EngineError),
+    /// An edit in the name of a node that does not exist.
+    #[error("the graph {graph} has no node of that name: {node}")]
+    UnknownNode { graph: String, node: String },
+    /// An answer that its question cannot take; the question stays open.
+    #[error("the interrupt {interrupt} stays open: {reason}")]
+    Answer { interrupt: InterruptId, reason: String },
 }

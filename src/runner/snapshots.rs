@@ -15,57 +15,63 @@ const SMALLEST: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Snapshots {
     thread: ThreadId,
+    /// JSON bytes of the newest snapshot that was written.
     last_size: usize,
+    /// JSON bytes of the deltas since.
     since: usize,
-    writing: Option<JoinHandle<Result<usize, Error>>>,
+    under_way: Option<UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    task: JoinHandle<Result<usize, Error>>,
+    /// Bytes of deltas it covers.
+    covers: usize,
 }
 
 impl Snapshots {
     pub(super) fn new(thread: ThreadId, last_size: usize, since: usize) -> Self {
-        Self { thread, last_size, since, writing: None }
+        Self { thread, last_size, since, under_way: None }
     }
 
-    /// Takes note of a committed step and starts a snapshot where one is due.
-    pub(super) fn committed<S: State>(
-        &mut self,
-        store: &Arc<dyn Store>,
-        seq: u64,
-        delta: usize,
-        state: &Arc<S>,
-    ) {
+    /// Takes note of a step; says whether a snapshot is due.
+    pub(super) async fn is_due(&mut self, delta: usize) -> bool {
         self.since += delta;
-        if self.since < self.last_size.max(SMALLEST)
-            || self.writing.as_ref().is_some_and(|task| !task.is_finished())
-        {
-            return;
+        match &self.under_way {
+            Some(writing) if !writing.task.is_finished() => return false,
+            Some(_) => self.conclude().await,
+            None => {}
         }
-        self.last_size += self.since;
-        self.since = 0;
+        self.since >= self.last_size.max(SMALLEST)
+    }
+
+    /// Starts a snapshot of a step that is committed: one ahead of the steps could outlive them.
+    pub(super) fn write<S: State>(&mut self, store: &Arc<dyn Store>, seq: u64, state: &Arc<S>) {
         let (store, thread, state) = (Arc::clone(store), self.thread, Arc::clone(state));
-        self.writing = Some(tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let encoded =
                 tokio::task::spawn_blocking(move || Encoded::json_streamed(&*state)).await;
             let (state, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
-            store
-                .put_snapshot(
-                    thread,
-                    &SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state },
-                )
-                .await?;
+            let schema_version = S::SCHEMA_VERSION;
+            store.put_snapshot(thread, &SnapshotRow { seq, schema_version, state }).await?;
             Ok(size)
-        }));
+        });
+        self.under_way = Some(UnderWay { task, covers: std::mem::take(&mut self.since) });
     }
 
     /// Waits for a snapshot under way; a failure only costs reading time later.
-    pub(super) async fn finish(self) {
-        let Some(task) = self.writing else { return };
-        match task.await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(thread = %self.thread, %error, "a snapshot could not be written")
-            }
+    pub(super) async fn finish(mut self) {
+        self.conclude().await;
+    }
+
+    async fn conclude(&mut self) {
+        let Some(UnderWay { task, covers }) = self.under_way.take() else { return };
+        let result = task.await.unwrap_or_else(|error| Err(Error::Damaged(error.to_string())));
+        match result {
+            Ok(size) => self.last_size = size,
             Err(error) => {
-                tracing::warn!(thread = %self.thread, %error, "a snapshot was broken off")
+                self.since += covers;
+                tracing::warn!(thread = %self.thread, %error, "a snapshot could not be written");
             }
         }
     }

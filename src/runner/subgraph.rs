@@ -3,22 +3,35 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::mpsc;
 
-use super::outcome::{Error, RunOptions, RunResult};
+use super::lease::LEASE;
+use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::run::Runner;
-use crate::checkpoint::{Error as StoreError, NewThread, ThreadStatus};
-use crate::graph::{Context, Node, NodeError, NodeOutput, State};
-use crate::ids::ThreadId;
+use crate::checkpoint::{Error as StoreError, NewThread, ThreadInfo, ThreadStatus};
+use crate::clock;
+use crate::graph::{Context, Limits, Node, NodeError, NodeOutput, RunEvent, State};
 
 type Enter<P, C> =
     Arc<dyn Fn(&Context<P>) -> Result<<C as State>::Update, NodeError> + Send + Sync>;
 type Leave<P, C> = Arc<dyn Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync>;
 
+/// Events of a subgraph under way to the parent's listener.
+const EVENTS: usize = 64;
+
+/// How often a child that another hold seems to run is tried again, one lease apart.
+const PATIENCE: usize = 2;
+
 /// Runs a graph with its own state inside a node; its interrupts are the parent's, its crash recovery its own.
+///
+/// The child's thread is named by its place in the parent (`team:3:0` is task 0 of step 3, at node
+/// `team`; deeper ones are joined by `|`). Its events reach the parent's listener as
+/// [`RunEvent::Nested`], and a stop of the parent stops it.
 pub struct Subgraph<P: State, C: State> {
     runner: Runner<C>,
     enter: Enter<P, C>,
     leave: Leave<P, C>,
+    limits: Limits,
 }
 
 impl<P: State, C: State> std::fmt::Debug for Subgraph<P, C> {
@@ -29,93 +42,159 @@ impl<P: State, C: State> std::fmt::Debug for Subgraph<P, C> {
 
 impl<P: State, C: State> Subgraph<P, C> {
     /// Makes a node of a graph: `enter` turns the parent's state into its input, `leave` its end into the parent's update.
+    ///
+    /// The runner's store must be the parent's: the child's thread refers to the parent's.
     pub fn new(
         runner: Runner<C>,
         enter: impl Fn(&Context<P>) -> Result<C::Update, NodeError> + Send + Sync + 'static,
         leave: impl Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync + 'static,
     ) -> Self {
-        Self { runner, enter: Arc::new(enter), leave: Arc::new(leave) }
+        let (enter, leave) = (Arc::new(enter), Arc::new(leave));
+        Self { runner, enter, leave, limits: Limits::default() }
     }
 
-    /// Finds or makes the child's thread; its place in the parent names it.
-    async fn child(&self, ctx: &Context<P>) -> Result<(ThreadId, ThreadStatus, u64), Error> {
+    /// Bounds each run of the subgraph.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Finds the child's thread, or makes it.
+    async fn child(&self, ctx: &Context<P>, namespace: &str) -> Result<ThreadInfo, Error> {
         let place = ctx.place();
-        let namespace = match place.namespace.as_ref() {
-            "" => format!("{}:{}:{}", place.node, place.step, place.task),
-            outer => format!("{outer}|{}:{}:{}", place.node, place.step, place.task),
-        };
-        let thread = place.thread.child(&namespace);
+        let id = place.thread.child(namespace);
         let store = self.runner.store();
-        match store.info(thread).await {
-            Ok(info) => Ok((thread, info.status, info.head)),
-            Err(StoreError::UnknownThread(_)) => {
+        match store.info(id).await {
+            Err(StoreError::UnknownThread(_)) if !ctx.port().is_replay() => {
                 let parent = store.info(place.thread).await?;
                 let new = NewThread {
-                    id: thread,
+                    id,
                     graph: self.runner.graph().name().to_owned(),
                     title: None,
                     root: Some(parent.root.unwrap_or(parent.id)),
-                    namespace,
+                    namespace: namespace.to_owned(),
                     tenant: parent.tenant,
                 };
-                store.create(new).await?;
-                Ok((thread, ThreadStatus::Idle, 0))
+                Ok(store.create(new).await?)
             }
-            Err(error) => Err(error.into()),
+            other => Ok(other?),
         }
     }
 
-    async fn run_child(&self, ctx: &Context<P>) -> Result<Result<Arc<C>, NodeError>, Error> {
-        let (thread, status, head) = self.child(ctx).await?;
-        let options = RunOptions::default();
+    /// Runs the child to its end, from wherever it stands.
+    async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
+        let namespace = namespace(ctx);
+        let child = self.child(ctx, &namespace).await?;
+        let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
+        if is_done || ctx.port().is_replay() {
+            if !is_done {
+                let message = "the recorded subgraph did not come to its end".to_owned();
+                return Err(NodeError::failed("divergence", message).into());
+            }
+            return Ok(self.runner.state(child.id, None).await?.state);
+        }
+        let mut tries = 0;
+        let outcome = loop {
+            match self.once(ctx, &child, &namespace).await {
+                // The parent was taken over, but the child's lease has not run out yet.
+                Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {
+                    tries += 1;
+                    tokio::select! {
+                        () = clock::sleep(LEASE) => {}
+                        () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled.into()),
+                    }
+                }
+                other => break other?,
+            }
+        };
+        match outcome.result {
+            RunResult::Done => Ok(outcome.state),
+            RunResult::Interrupted(interrupts) => Err(NodeError::Interrupted(interrupts).into()),
+            RunResult::Cancelled => Err(NodeError::Cancelled.into()),
+            RunResult::Failed(error) => {
+                Err(NodeError::failed("subgraph", error.to_string()).into())
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        ctx: &Context<P>,
+        child: &ThreadInfo,
+        namespace: &str,
+    ) -> Result<RunOutcome<C>, Stop> {
+        let mut options = RunOptions { limits: self.limits, ..RunOptions::default() };
+        let mut heard = None;
+        if let Some(wants) = ctx.port().wants() {
+            let (sender, receiver) = mpsc::channel(EVENTS);
+            (options.wants, options.events, heard) = (wants, Some(sender), Some(receiver));
+        }
         let stop = options.cancel.clone();
         let running = async {
-            match (status, head) {
-                (_, 0) => match (self.enter)(ctx) {
-                    Ok(input) => self.runner.start(thread, input, options).await.map(Ok),
-                    Err(error) => Ok(Err(error)),
-                },
-                (ThreadStatus::Idle, _) => {
-                    let view = self.runner.state(thread, None).await?;
-                    return Ok(Ok(view.state));
-                }
-                _ => self.runner.resume(thread, options).await.map(Ok),
-            }
-            .map(|run| run.and_then(|outcome| result(outcome.result).map(|()| outcome.state)))
+            Ok::<_, Stop>(match child.head {
+                0 => self.runner.start(child.id, (self.enter)(ctx)?, options).await?,
+                _ => self.runner.resume(child.id, options).await?,
+            })
         };
-        tokio::pin!(running);
-        tokio::select! {
-            result = &mut running => result,
-            () = cancelled(ctx) => {
-                stop.cancel();
-                running.await
+        let telling = async {
+            let Some(events) = &mut heard else { return };
+            while let Some(event) = events.recv().await {
+                let nested: RunEvent<P> = event.into_nested(namespace);
+                if let RunEvent::Nested { namespace, modes, event } = nested {
+                    ctx.port().nested(namespace, modes, event).await;
+                }
             }
+        };
+        let stopping = async {
+            ctx.port().until_cancelled().await;
+            stop.cancel();
+            std::future::pending::<()>().await;
+        };
+        // The run ends with its sender, so that the last event is told before the node goes on.
+        tokio::select! {
+            (outcome, ()) = futures::future::join(running, telling) => outcome,
+            () = stopping => Err(NodeError::Cancelled.into()),
         }
     }
 }
 
-/// Resolves when the parent's run is being stopped.
-async fn cancelled<P: State>(ctx: &Context<P>) {
-    ctx.port().until_cancelled().await;
+/// Names a subgraph's thread by its place; its separators cannot come from a node's name.
+fn namespace<P: State>(ctx: &Context<P>) -> String {
+    let place = ctx.place();
+    let own = format!("{}:{}:{}", place.node.replace('|', "/"), place.step, place.task);
+    match place.namespace.as_ref() {
+        "" => own,
+        outer => format!("{outer}|{own}"),
+    }
 }
 
-fn result(result: RunResult) -> Result<(), NodeError> {
-    match result {
-        RunResult::Done => Ok(()),
-        RunResult::Interrupted(interrupts) => Err(NodeError::Interrupted(interrupts)),
-        RunResult::Cancelled => Err(NodeError::Cancelled),
-        RunResult::Failed(error) => Err(NodeError::failed("subgraph", error.to_string())),
+/// Why a child did not come to its end.
+enum Stop {
+    Node(NodeError),
+    Run(Error),
+}
+
+impl From<NodeError> for Stop {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+impl<E: Into<Error>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Run(error.into())
     }
 }
 
 #[async_trait]
 impl<P: State, C: State> Node<P> for Subgraph<P, C> {
     async fn run(&self, ctx: Context<P>) -> Result<NodeOutput<P>, NodeError> {
-        let state = match self.run_child(&ctx).await {
-            Ok(state) => state?,
-            Err(Error::Store(error)) => return Err(NodeError::Recorder(Box::new(error))),
-            Err(error) => return Err(NodeError::failed("subgraph", error.to_string())),
-        };
-        (self.leave)(&ctx, &state)
+        match self.run_child(&ctx).await {
+            Ok(state) => (self.leave)(&ctx, &state),
+            Err(Stop::Node(error)) => Err(error),
+            Err(Stop::Run(Error::Store(error))) => Err(NodeError::Recorder(Box::new(error))),
+            Err(Stop::Run(error)) => Err(NodeError::failed("subgraph", error.to_string())),
+        }
     }
 }

@@ -50,12 +50,45 @@ impl Writer {
         Self { store, claim, durability, hash, under_way: None, held_back: Vec::new() }
     }
 
+    /// Writes an input: at once in every mode, so that a crash never loses what somebody asked.
+    pub(super) async fn write_now(&mut self, step: Step) -> Result<(), Error> {
+        let commit = self.link(step)?;
+        self.flush().await?;
+        self.store.commit(&commit).await
+    }
+
     /// Writes a step: now, beside what follows, or at the end of the run.
     pub(super) async fn write(&mut self, step: Step) -> Result<(), Error> {
+        let commit = self.link(step)?;
+        match self.durability {
+            Durability::Sync => self.store.commit(&commit).await,
+            Durability::Exit => {
+                self.held_back.push(commit);
+                Ok(())
+            }
+            Durability::Async => {
+                self.flush().await?;
+                let store = Arc::clone(&self.store);
+                self.under_way = Some(tokio::spawn(async move { store.commit(&commit).await }));
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes everything durable that can be without giving the mode up; says whether all of it is.
+    pub(super) async fn settle(&mut self) -> Result<bool, Error> {
+        if self.durability == Durability::Async {
+            self.flush().await?;
+        }
+        Ok(self.held_back.is_empty())
+    }
+
+    /// Links a step to the chain.
+    fn link(&mut self, step: Step) -> Result<Commit, Error> {
         let Step { seq, kind, delta, frontier, clears_pending } = step;
         let hash = chain_hash(&self.hash, seq, &delta, &frontier);
         self.hash = hash;
-        let commit = Commit {
+        Ok(Commit {
             thread: self.claim.thread,
             fence: self.claim.fence,
             step: StepRow {
@@ -70,20 +103,7 @@ impl Writer {
             },
             status: ThreadStatus::Busy,
             clears_pending,
-        };
-        match self.durability {
-            Durability::Sync => self.store.commit(&commit).await,
-            Durability::Exit => {
-                self.held_back.push(commit);
-                Ok(())
-            }
-            Durability::Async => {
-                self.flush().await?;
-                let store = Arc::clone(&self.store);
-                self.under_way = Some(tokio::spawn(async move { store.commit(&commit).await }));
-                Ok(())
-            }
-        }
+        })
     }
 
     /// Waits until everything handed over is durable.

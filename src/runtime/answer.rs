@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, Encoded, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
+use crate::journal::{OUTCOME_UNKNOWN, Verdict};
 
 /// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,9 @@ pub enum AnswerError {
     NotOpen { id: InterruptId, open: String },
     #[error("{given} answers {fits}, but the open question is of kind {kind}: {id}")]
     WrongKind { given: &'static str, fits: &'static str, kind: String, id: InterruptId },
+    /// Recording it would leave the thread with an answer that nobody can use.
+    #[error("the answer to a question of kind {kind} must be {wanted}, not: {given}")]
+    WrongForm { kind: String, wanted: &'static str, given: String },
     #[error("several questions are open; name one with --interrupt: {0}")]
     Ambiguous(String),
 }
@@ -98,7 +102,8 @@ impl Runtime {
                 AnswerError::WrongKind { given, fits, kind: chosen.kind.clone(), id }.into()
             );
         }
-        let value = Encoded::json(&answer.into_value(), usize::MAX)?;
+        let value = in_form(&chosen.kind, answer.into_value())?;
+        let value = Encoded::json(&value, usize::MAX)?;
         Ok(self.store().answer(chosen.id, &value).await?)
     }
 
@@ -119,6 +124,28 @@ impl Runtime {
         };
         Ok(AnswerError::NotOpen { id, open }.into())
     }
+}
+
+/// Brings an answer into the form that its kind of question is read in.
+fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
+    let (key, wanted, choices): (_, _, &[&str]) = match kind {
+        "approval" => ("decision", "approve or deny", &["approve", "deny"]),
+        OUTCOME_UNKNOWN => ("outcome", "done, retry or skip", &[]),
+        _ => return Ok(value),
+    };
+    let value = match value {
+        Value::String(word) => json!({ key: word.trim().to_lowercase() }),
+        other => other,
+    };
+    let fits = match kind {
+        OUTCOME_UNKNOWN => serde_json::from_value::<Verdict>(value.clone()).is_ok(),
+        _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
+    };
+    if fits {
+        return Ok(value);
+    }
+    let given = value.get(key).unwrap_or(&value).to_string();
+    Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
 }
 
 fn only<'a>(

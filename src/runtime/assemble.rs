@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::answer::AnswerError;
 use super::report::RunReport;
-use crate::checkpoint::{self, Store, ThreadStatus};
+use super::survey::Survey;
+use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
 use crate::config::{self, Settings};
 use crate::graph::{BuildError, Limits};
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
-use crate::llm::{self, ChatModel, OpenAiModel, Prompts};
+use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{self, RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, Request, RequestError, Roster, Star, StarLimits};
@@ -32,14 +33,14 @@ pub enum Error {
     #[error(transparent)]
     Answer(#[from] AnswerError),
     #[error(transparent)]
-    Trace(#[from] telemetry::Error),
+    Trace(telemetry::Error),
     #[error(transparent)]
     Traces(#[from] telemetry::otlp::Error),
     #[error(transparent)]
     Graph(#[from] BuildError),
     /// A server marked `required` could not be scanned.
     #[error("a required MCP server is not there: {0}; mend it or set required = false")]
-    RequiredServer(mcp::Error),
+    RequiredServer(String),
     /// The demo's data could not be written.
     #[error("cannot install the demo's data under {}: {source}", path.display())]
     Demo { path: PathBuf, source: std::io::Error },
@@ -48,20 +49,22 @@ pub enum Error {
     NoServersFile(PathBuf),
 }
 
+impl From<telemetry::Error> for Error {
+    fn from(error: telemetry::Error) -> Self {
+        match error {
+            telemetry::Error::Store(error) => Self::Store(error),
+            other => Self::Trace(other),
+        }
+    }
+}
+
 impl Error {
     /// Returns whether the caller's input or configuration is to blame (exit code 2).
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
-            Self::Trace(
-                telemetry::Error::NeverRan(_)
-                | telemetry::Error::UnknownRun { .. }
-                | telemetry::Error::Truncated { .. },
-            )
-            | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
-            Self::Store(error)
-            | Self::Run(runner::Error::Store(error))
-            | Self::Trace(telemetry::Error::Store(error)) => matches!(
+            Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
                 error,
                 checkpoint::Error::UnknownThread(_)
                     | checkpoint::Error::UnknownStep { .. }
@@ -116,10 +119,23 @@ impl Runtime {
         settings: Settings,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
+        Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let file = servers_file(&settings.servers.file, env)?;
         let store = checkpoint::open(settings.store.database.expose()).await?;
         Self::with(settings, model, file, store).await
+    }
+
+    /// Checks that every role of a run has an endpoint.
+    ///
+    /// # Errors
+    /// [`Error::Model`] saying what to set.
+    pub fn check_model(settings: &Settings) -> Result<(), Error> {
+        let roles = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
+        match roles.iter().all(|role| settings.models.for_role(role.as_str()).url.is_some()) {
+            true => Ok(()),
+            false => Err(llm::Error::NotConfigured.into()),
+        }
     }
 
     /// Opens the runtime that a thread goes on with: the demo's for a thread of the demo.
@@ -135,6 +151,7 @@ impl Runtime {
         if store.info(thread).await?.tenant == super::demo::TENANT {
             return super::demo::open(settings, store).await;
         }
+        Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let file = servers_file(&settings.servers.file, env)?;
         Self::with(settings, model, file, store).await
@@ -150,6 +167,17 @@ impl Runtime {
     /// Returns how many requests the demo's model has answered in this process.
     pub fn scripted_requests(&self) -> Option<usize> {
         self.companion.as_ref().map(|server| server.requests().len())
+    }
+
+    /// Returns how many calls of the step under way are recorded with their outcomes.
+    ///
+    /// # Errors
+    /// As [`Store::effects`].
+    pub async fn recorded_calls(&self, thread: ThreadId) -> Result<usize, Error> {
+        let step = self.store().info(thread).await?.head + 1;
+        let effects = self.store().effects(thread, Some(step)).await?;
+        let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
+        Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 
     /// Opens a runtime on parts that are there already.
@@ -186,7 +214,7 @@ impl Runtime {
             Ok(scanned) => scanned,
             Err(error) => {
                 tools.close().await;
-                return Err(Error::RequiredServer(error));
+                return Err(error);
             }
         };
         roster.set(agents.iter().map(|agent| agent.server.clone()));
@@ -329,7 +357,10 @@ impl Runtime {
 }
 
 /// Loads the servers file; the default one may be missing, one that was named may not.
-fn servers_file(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<ServersFile, Error> {
+pub(super) fn servers_file(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServersFile, Error> {
     if !path.exists() {
         return match path == Path::new("mcp-servers.toml") {
             true => Ok(ServersFile::default()),
@@ -351,22 +382,32 @@ fn star_limits(limits: &config::Limits) -> StarLimits {
     }
 }
 
-async fn scan(tools: &Pool) -> Result<(Vec<AgentInfo>, Vec<ServerProblem>), mcp::Error> {
-    let (mut agents, mut problems) = (Vec::new(), Vec::new());
-    for status in tools.scan().await {
-        match status.outcome {
-            Ok(server) => {
-                for (tool, reason) in &server.rejected_tools {
-                    let problem = format!("the tool {tool} was left out: {reason}");
-                    problems.push(ServerProblem { server: status.name.clone(), problem });
-                }
-                agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
-            }
-            Err(error) if tools.is_required(&status.name) => return Err(error),
-            Err(error) => {
-                problems.push(ServerProblem { server: status.name, problem: error.to_string() })
-            }
-        }
+/// Scans the servers; only a required one that fails is an error.
+async fn scan(tools: &Pool) -> Result<(Vec<AgentInfo>, Vec<ServerProblem>), Error> {
+    let Survey { agents, failed, rejected } = scan_pool(tools).await;
+    match failed.iter().find(|one| tools.is_required(&one.server)) {
+        Some(required) => Err(Error::RequiredServer(required.problem.clone())),
+        None => Ok((agents, failed.into_iter().chain(rejected).collect())),
     }
-    Ok((agents, problems))
+}
+
+/// Scans the servers of a pool and sorts what comes back.
+pub(super) async fn scan_pool(tools: &Pool) -> Survey {
+    let mut survey = Survey::default();
+    for status in tools.scan().await {
+        let server = match status.outcome {
+            Ok(server) => server,
+            Err(error) => {
+                let problem = error.to_string();
+                survey.failed.push(ServerProblem { server: status.name, problem });
+                continue;
+            }
+        };
+        for (tool, reason) in &server.rejected_tools {
+            let problem = format!("the tool {tool} was left out: {reason}");
+            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
+        }
+        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
+    }
+    survey
 }

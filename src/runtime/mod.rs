@@ -6,13 +6,18 @@
 
 mod answer;
 mod assemble;
+pub mod checkup;
 pub mod demo;
 mod report;
+mod survey;
 mod threads;
 mod trace;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Error, Runtime, ServerProblem};
 pub use report::{InterruptView, RunReport, RunStatusView};
-pub use threads::{ThreadView, read_state};
+pub use survey::{Survey, survey};
+pub use threads::{
+    StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
+};
 pub use trace::{Trace, trace};

@@ -1,8 +1,18 @@
 //! Threads as people look at them: without servers, without a model.
 
-use crate::checkpoint::{OpenInterrupt, RunRow, Store, ThreadInfo};
-use crate::ids::ThreadId;
-use crate::runner::StateView;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Error;
+use super::report::InterruptView;
+use crate::checkpoint::{self, NewThread, RunRow, StepKind, StepRow, Store, ThreadInfo};
+use crate::config::Settings;
+use crate::graph::Frontier;
+use crate::ids::{RunId, ThreadId};
+use crate::runner::{self, StateView};
 use crate::swarm::GraphState;
 
 /// A thread with its runs and open questions.
@@ -10,7 +20,8 @@ use crate::swarm::GraphState;
 pub struct ThreadView {
     pub info: ThreadInfo,
     pub runs: Vec<RunRow>,
-    pub open: Vec<OpenInterrupt>,
+    /// The open questions, oldest first.
+    pub open: Vec<InterruptView>,
 }
 
 impl ThreadView {
@@ -18,15 +29,100 @@ impl ThreadView {
     ///
     /// # Errors
     /// As [`Store::info`].
-    pub async fn read(
-        store: &dyn Store,
-        thread: ThreadId,
-    ) -> Result<Self, crate::checkpoint::Error> {
+    pub async fn read(store: &dyn Store, thread: ThreadId) -> Result<Self, checkpoint::Error> {
         let info = store.info(thread).await?;
         let runs = store.runs(thread).await?;
-        let open = store.open_interrupts(thread).await?;
+        let mut open = Vec::new();
+        let mut next: Option<Vec<String>> = None;
+        for one in store.open_interrupts(thread).await? {
+            if next.is_none() {
+                next = Some(next_nodes(store, thread, info.head).await?);
+            }
+            // A subgraph asks in a thread of its own; its agent stands in the payload, if anywhere.
+            let node = next.as_ref().filter(|_| one.thread == thread);
+            let node = node.and_then(|nodes| nodes.get(one.task as usize)).cloned();
+            let payload: Value = one.payload.decode()?;
+            let named = payload.get("agent").and_then(Value::as_str).map(str::to_owned);
+            let agent = node.or(named).unwrap_or_default();
+            open.push(InterruptView { id: one.id.to_string(), kind: one.kind, agent, payload });
+        }
         Ok(Self { info, runs, open })
     }
+}
+
+/// Returns whether a thread's run is under way in name only: its process is known to be gone.
+pub fn is_abandoned(info: &ThreadInfo) -> bool {
+    info.status == checkpoint::ThreadStatus::Busy
+        && info.owner.as_deref().is_none_or(runner::holder_is_dead)
+}
+
+/// One step of a thread as listed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepView {
+    pub step: u64,
+    pub kind: StepKind,
+    pub run_id: RunId,
+    /// The nodes that ran, in frontier order; empty for an input.
+    pub nodes: Vec<String>,
+    /// The fields of the state that they wrote, each once.
+    pub wrote: Vec<String>,
+    /// The nodes that run next.
+    pub next: Vec<String>,
+    /// JSON bytes of what was written.
+    pub bytes: usize,
+    pub at: DateTime<Utc>,
+}
+
+impl StepView {
+    fn new(row: &StepRow) -> Result<Self, checkpoint::Error> {
+        let json = row.delta.to_json_bytes()?;
+        let damaged = |error: serde_json::Error| checkpoint::Error::Damaged(error.to_string());
+        let written: Vec<Value> = serde_json::from_slice(&json).map_err(damaged)?;
+        let mut wrote: Vec<String> = Vec::new();
+        for field in written.iter().filter_map(|one| one["u"].as_object()).flat_map(|u| u.keys()) {
+            if !wrote.contains(field) {
+                wrote.push(field.clone());
+            }
+        }
+        let node = |one: &Value| one["n"].as_str().map(str::to_owned);
+        let nodes = match row.kind {
+            StepKind::Input => Vec::new(),
+            _ => written.iter().filter_map(node).collect(),
+        };
+        let frontier: Frontier = serde_json::from_slice(&row.frontier).map_err(damaged)?;
+        Ok(Self {
+            step: row.seq,
+            kind: row.kind,
+            run_id: row.run,
+            nodes,
+            wrote,
+            next: frontier.tasks.into_iter().map(|task| task.node).collect(),
+            bytes: json.len(),
+            at: row.at,
+        })
+    }
+}
+
+/// Returns steps before `before` (or from the head), newest first, at most `limit`.
+///
+/// # Errors
+/// As [`Store::history`].
+pub async fn history(
+    store: &dyn Store,
+    thread: ThreadId,
+    before: Option<u64>,
+    limit: u32,
+) -> Result<Vec<StepView>, checkpoint::Error> {
+    store.history(thread, before, limit).await?.iter().map(StepView::new).collect()
+}
+
+async fn next_nodes(
+    store: &dyn Store,
+    thread: ThreadId,
+    head: u64,
+) -> Result<Vec<String>, checkpoint::Error> {
+    let newest = history(store, thread, Some(head + 1), 1).await?;
+    Ok(newest.into_iter().next().map(|step| step.next).unwrap_or_default())
 }
 
 /// Reads the state of a star's thread at a step without opening servers or a model.
@@ -37,8 +133,53 @@ pub async fn read_state(
     store: &dyn Store,
     thread: ThreadId,
     at: Option<u64>,
-) -> Result<StateView<GraphState>, crate::checkpoint::Error> {
-    let standing = crate::checkpoint::stand_up::<GraphState>(store, thread, at).await?;
+) -> Result<StateView<GraphState>, checkpoint::Error> {
+    let standing = checkpoint::stand_up::<GraphState>(store, thread, at).await?;
     let next = standing.frontier.tasks.into_iter().map(|task| task.node).collect();
     Ok(StateView { info: standing.info, seq: standing.seq, state: standing.state, next })
+}
+
+/// Opens the store that the settings name, and nothing else.
+///
+/// # Errors
+/// As [`crate::checkpoint::open`].
+pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    Ok(checkpoint::open(settings.store.database.expose()).await?)
+}
+
+/// Makes a thread whose history up to `at` is shared with `source`.
+///
+/// # Errors
+/// As [`Store::fork`].
+pub async fn fork(
+    store: &dyn Store,
+    source: ThreadId,
+    at: u64,
+    id: ThreadId,
+    title: Option<String>,
+) -> Result<ThreadInfo, checkpoint::Error> {
+    let info = store.info(source).await?;
+    let new = NewThread {
+        id,
+        graph: info.graph,
+        title,
+        root: None,
+        namespace: String::new(),
+        tenant: info.tenant,
+    };
+    store.fork(source, at, new).await
+}
+
+/// Drops all but the newest `keep` steps of a star's thread; returns the first step that is kept.
+///
+/// `None` when the thread is not longer than that.
+///
+/// # Errors
+/// As [`runner::compact`].
+pub async fn compact(
+    store: &dyn Store,
+    thread: ThreadId,
+    keep: u64,
+) -> Result<Option<u64>, checkpoint::Error> {
+    runner::compact::<GraphState>(store, thread, keep).await
 }

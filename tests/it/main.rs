@@ -6,9 +6,11 @@
 )]
 
 mod bundled_servers;
+mod cli;
 mod mcp_http;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;
+mod store_suite;
 mod support;
 mod telemetry;

@@ -66,7 +66,7 @@ fn new_mark() -> (String, String) {
 }
 
 /// Waits until the kernel has taken away every process that was killed.
-async fn assert_none_left(mark: &str) {
+pub async fn assert_none_left(mark: &str) {
     let started = perihelion::clock::monotonic();
     while !marked(mark).is_empty() {
         assert!(started.elapsed() < Duration::from_secs(10), "left behind: {:?}", marked(mark));

@@ -134,6 +134,10 @@ impl Store for MemoryStore {
         Ok(self.state().get(thread)?.effects_of(step))
     }
 
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        Ok(self.state().get(thread)?.effects_from(step))
+    }
+
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         self.state().open_interrupts(thread)
     }

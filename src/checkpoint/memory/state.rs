@@ -222,6 +222,15 @@ impl Kept {
         self.pending.range((step, 0)..=(step, u32::MAX)).map(|(_, row)| row.clone()).collect()
     }
 
+    /// Returns the effects of a step and of later ones, in order of step, task and number.
+    pub(super) fn effects_from(&self, step: u64) -> Vec<EffectRow> {
+        let from = (step, 0, Vec::new());
+        let mut found: Vec<EffectRow> =
+            self.effects.range(from..).map(|(_, effect)| effect.clone()).collect();
+        found.sort_by_key(|effect| (effect.step, effect.task, effect.number));
+        found
+    }
+
     /// Returns effects in order of step, task and number.
     pub(super) fn effects_of(&self, step: Option<u64>) -> Vec<EffectRow> {
         let from = (step.unwrap_or(0), 0, Vec::new());

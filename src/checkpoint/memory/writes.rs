@@ -207,7 +207,7 @@ impl State {
         let Some(effect) = kept.effects.get_mut(&(end.step, end.task, end.key.clone())) else {
             return Err(unknown);
         };
-        if effect.status != EffectStatus::Started {
+        if effect.status == EffectStatus::Done {
             let repeated = effect.status == end.status && effect.outcome == end.outcome;
             return if repeated { Ok(()) } else { Err(unknown) };
         }

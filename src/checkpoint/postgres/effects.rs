@@ -105,13 +105,13 @@ const SETTLE: &str = "WITH held AS (
             ended_at = CASE WHEN $6 = 'started' THEN NULL ELSE now() END
         FROM held
         WHERE thread_id = held.id AND step = $3 AND task = $4 AND key = $5
-            AND effect.status = 'started'
+            AND effect.status <> 'done'
         RETURNING 1
      )
      SELECT (SELECT count(*) FROM settled) + (
         SELECT count(*) FROM effect, held
         WHERE thread_id = held.id AND step = $3 AND task = $4 AND key = $5
-            AND effect.status <> 'started' AND effect.status = $6
+            AND effect.status = 'done' AND effect.status = $6
             AND outcome_codec IS NOT DISTINCT FROM $7 AND outcome IS NOT DISTINCT FROM $8
      )";
 
@@ -162,6 +162,24 @@ pub(super) async fn effects(
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }
+    rows.iter().map(decode::effect).collect()
+}
+
+const EFFECTS_FROM: &str = concat!(
+    "SELECT ",
+    effect_columns!(),
+    " FROM effect WHERE thread_id = $1 AND step >= $2 ORDER BY step, task, number"
+);
+
+pub(super) async fn effects_from(
+    connections: &Connections,
+    thread: ThreadId,
+    step: u64,
+) -> Result<Vec<EffectRow>, Error> {
+    let rows = idempotent!(connections, |c| sqlx::query(EFFECTS_FROM)
+        .bind(thread.0)
+        .bind(big(step))
+        .fetch_all(&mut *c))?;
     rows.iter().map(decode::effect).collect()
 }
 

@@ -37,7 +37,7 @@ const LOAD: &str = concat!(
             ORDER BY seq DESC LIMIT 1
         ) s ORDER BY s.seq DESC LIMIT 1
      )
-     SELECT 0::smallint AS part, seq, schema_version, codec, state AS body,
+     SELECT 0 AS part, seq, schema_version, codec, state AS body,
         NULL::uuid AS run, NULL::timestamptz AS at, NULL::text AS kind, NULL::bytea AS hash,
         NULL::bytea AS frontier, NULL::integer AS task
      FROM newest
@@ -69,7 +69,7 @@ pub(super) async fn load(
     let mut steps: Vec<StepRow> = Vec::with_capacity(rows.len());
     let mut pending: Vec<PendingRow> = Vec::new();
     for row in &rows {
-        match row.try_get::<i16, _>("part")? {
+        match row.try_get::<i32, _>("part")? {
             0 => snapshot = Some(decode::snapshot(row)?),
             1 => steps.push(decode::step(row)?),
             _ => pending.push(decode::pending(row)?),

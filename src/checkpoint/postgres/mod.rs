@@ -139,6 +139,10 @@ impl Store for PostgresStore {
         effects::effects(&self.connections, thread, step).await
     }
 
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        effects::effects_from(&self.connections, thread, step).await
+    }
+
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         effects::open_interrupts(&self.connections, thread).await
     }

@@ -92,12 +92,12 @@ pub(super) fn bind_effect<'q>(query: Query<'q>, effect: &'q EffectRow) -> Query<
 
 const SETTLE: &str = "UPDATE effect SET status = ?6, outcome_codec = ?7, outcome = ?8,
         attempt = ?9, ended_at = ?10
-     WHERE thread_id = ?1 AND step = ?3 AND task = ?4 AND key = ?5 AND status = 'started'
+     WHERE thread_id = ?1 AND step = ?3 AND task = ?4 AND key = ?5 AND status <> 'done'
         AND EXISTS (SELECT 1 FROM thread WHERE id = ?1 AND fence = ?2)";
 
 const IS_SETTLED: &str = "SELECT EXISTS (SELECT 1 FROM effect
      WHERE thread_id = ?1 AND step = ?2 AND task = ?3 AND key = ?4
-        AND status <> 'started' AND status = ?5 AND outcome_codec IS ?6 AND outcome IS ?7)";
+        AND status = 'done' AND status = ?5 AND outcome_codec IS ?6 AND outcome IS ?7)";
 
 pub(super) async fn settle(
     file: &File,
@@ -167,6 +167,23 @@ pub(super) async fn effects(
         threads::info(file, thread).await?;
     }
     rows.iter().map(decode::effect).collect()
+}
+
+const EFFECTS_FROM: &str = concat!(
+    "SELECT ",
+    effect_columns!(),
+    " FROM effect WHERE thread_id = ?1 AND step >= ?2 ORDER BY step, task, number"
+);
+
+pub(super) async fn effects_from(
+    file: &File,
+    thread: ThreadId,
+    step: u64,
+) -> Result<Vec<EffectRow>, Error> {
+    let mut reader = file.reader().await?;
+    let rows =
+        sqlx::query(EFFECTS_FROM).bind(thread.0).bind(big(step)).fetch_all(&mut *reader).await;
+    reader.settle(rows)?.iter().map(decode::effect).collect()
 }
 
 const OPEN: &str = "SELECT e.thread_id, e.step, e.task, e.key, e.name, e.request_codec, e.request,

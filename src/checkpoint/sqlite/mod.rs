@@ -165,6 +165,10 @@ impl Store for SqliteStore {
         effects::effects(&self.file, thread, step).await
     }
 
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        effects::effects_from(&self.file, thread, step).await
+    }
+
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         effects::open_interrupts(&self.file, thread).await
     }

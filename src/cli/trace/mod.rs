@@ -2,12 +2,11 @@
 
 mod render;
 
-pub use render::{Detail, render};
-
-use crate::checkpoint::Store;
+use self::render::{Detail, render};
+use super::{Error, Exit, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime;
+use crate::runtime::{self, open_store};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -37,25 +36,19 @@ pub struct Args {
     otlp: bool,
 }
 
-/// Reads a trace and returns what is to be written to standard output.
-///
-/// # Errors
-/// [`runtime::Error`] when the thread or the run does not exist.
-pub async fn run(
-    store: &dyn Store,
-    settings: &Settings,
-    args: &Args,
-) -> Result<String, runtime::Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let (thread, _) = ThreadId::from_name(&args.thread);
-    let trace = runtime::trace(store, settings, thread, args.run).await?;
-    let unwritable = |error: serde_json::Error| {
-        runtime::Error::Store(crate::checkpoint::Error::Damaged(error.to_string()))
-    };
+    let store = open_store(&settings).await?;
+    let read = runtime::trace(store.as_ref(), &settings, thread, args.run).await;
+    store.close().await;
+    let trace = read.map_err(|error| Error::from(error).about(&args.thread))?;
     if args.otlp {
-        return trace.to_otlp_json(settings).map_err(unwritable);
+        let json = trace.to_otlp_json(&settings).map_err(|error| Error::Output(error.into()))?;
+        output::text(&json)?;
+    } else if args.json {
+        output::json(&trace)?;
+    } else {
+        output::text(&render(&trace, if args.all { Detail::All } else { Detail::Folded }))?;
     }
-    if args.json {
-        return serde_json::to_string_pretty(&trace).map_err(unwritable);
-    }
-    Ok(render(&trace, if args.all { Detail::All } else { Detail::Folded }))
+    Ok(Exit::Done)
 }

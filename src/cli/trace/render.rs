@@ -18,14 +18,14 @@ const TEXT: usize = 160;
 
 /// How much of a long trace is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub(super) enum Detail {
     /// Work that went well becomes one line when the trace is long; the path to an error stays open.
     Folded,
     All,
 }
 
 /// Draws a trace; what models and tools wrote cannot steer the terminal.
-pub fn render(trace: &Trace, detail: Detail) -> String {
+pub(super) fn render(trace: &Trace, detail: Detail) -> String {
     let Some(root) = trace.spans.first() else { return String::new() };
     let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
     for span in &trace.spans[1..] {

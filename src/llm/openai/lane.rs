@@ -28,8 +28,8 @@ pub(super) struct Lane {
 }
 
 /// One attempt that failed.
-struct Failed {
-    error: Error,
+pub(super) struct Failed {
+    pub error: Error,
     /// The next attempt may go better.
     transient: bool,
     retry_after: Option<std::time::Duration>,
@@ -174,7 +174,7 @@ impl Lane {
             .map_err(|reason| Failed::for_good(self.malformed(&reason)))
     }
 
-    fn failed(&self, error: OpenAIError) -> Failed {
+    pub(super) fn failed(&self, error: OpenAIError) -> Failed {
         match error {
             OpenAIError::Boxed(boxed) => {
                 match boxed.downcast::<Diverted>().map(|diverted| *diverted) {
@@ -200,7 +200,7 @@ impl Lane {
         }
     }
 
-    fn refused(
+    pub(super) fn refused(
         &self,
         status: u16,
         message: &str,
@@ -226,7 +226,7 @@ impl Lane {
         Error::Malformed { endpoint: self.endpoint.clone(), reason: self.clean(reason) }
     }
 
-    fn timeout(&self) -> Error {
+    pub(super) fn timeout(&self) -> Error {
         Error::Timeout {
             endpoint: self.endpoint.clone(),
             seconds: self.settings.timeout.as_secs_f64(),

@@ -8,10 +8,13 @@
 
 mod dialect;
 mod lane;
+mod probe;
 mod retry;
 mod stream;
 mod transport;
 mod wire;
+
+pub use probe::list_models;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use crate::llm::Error;
 const REFUSAL_BYTES: usize = 64 * 1024;
 
 /// Bytes of a whole answer, where a stream was asked for; more is refused.
-const WHOLE_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const WHOLE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Builds an HTTP client; a `direct` one ignores the proxy of the environment.
 pub(super) fn client(connect_timeout: Duration, direct: bool) -> Result<reqwest::Client, Error> {
@@ -93,7 +93,7 @@ fn is(headers: &HeaderMap, name: reqwest::header::HeaderName, prefix: &str) -> b
     headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|v| v.starts_with(prefix))
 }
 
-async fn read_up_to(
+pub(super) async fn read_up_to(
     mut response: reqwest::Response,
     limit: usize,
 ) -> Result<String, reqwest::Error> {

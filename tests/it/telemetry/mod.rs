@@ -1,7 +1,6 @@
 //! Traces of real runs: the demo's star on its bundled servers, projected, sent and drawn.
 
-mod drawn;
-mod receiver;
+pub mod receiver;
 mod secrets;
 mod sent;
 mod whole;

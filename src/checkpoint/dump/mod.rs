@@ -1,0 +1,143 @@
+//! A thread as a file: JSON Lines that any store can read back.
+//!
+//! Enter at [`write_dump`] and [`read_dump`]. Invariant: the JSON of deltas and outcomes is kept letter
+//! by letter, so that a thread's hash chain still fits after the journey. Deliberately absent: any
+//! repair; a file that was cut or altered is refused with the line where it shows.
+
+mod lines;
+
+use std::io::{BufRead, Write};
+
+use self::lines::{Header, Line};
+use super::{Error, ThreadDump};
+
+/// First word of every file.
+const FORMAT: &str = "perihelion-thread";
+
+/// Newest version of the format this binary reads, and the one it writes.
+const VERSION: u32 = 1;
+
+/// Writes a thread: a header, its rows one per line, those of its subgraphs' threads, and an end mark.
+///
+/// # Errors
+/// [`Error::Damaged`] when a stored value cannot be decoded, [`Error::Export`] when the writer fails.
+pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
+    let mut lines = 0;
+    let mut put = |line: &Line| {
+        lines += 1;
+        serde_json::to_writer(&mut to, line).map_err(|e| Error::Export(e.into()))?;
+        to.write_all(b"\n").map_err(Error::Export)
+    };
+    put(&Line::Header(Header { format: FORMAT.to_owned(), version: VERSION }))?;
+    for thread in std::iter::once(dump).chain(&dump.children) {
+        put(&Line::Thread(thread.info.clone()))?;
+        if let Some(row) = &thread.snapshot {
+            put(&Line::Snapshot(lines::Snapshot::new(row)?))?;
+        }
+        for row in &thread.steps {
+            put(&Line::Step(Box::new(lines::Step::new(row)?)))?;
+        }
+        for row in &thread.pending {
+            put(&Line::Pending(lines::Pending::new(row)?))?;
+        }
+        for row in &thread.effects {
+            put(&Line::Effect(Box::new(lines::Effect::new(row)?)))?;
+        }
+        for row in &thread.runs {
+            put(&Line::Run(row.clone()))?;
+        }
+    }
+    let written = lines + 1;
+    let end = Line::End(lines::End { lines: written });
+    serde_json::to_writer(&mut to, &end).map_err(|e| Error::Export(e.into()))?;
+    to.write_all(b"\n").and_then(|()| to.flush()).map_err(Error::Export)
+}
+
+/// Reads what [`write_dump`] wrote. The hash chain is checked by the store that imports it.
+///
+/// # Errors
+/// [`Error::Import`] with the number of the line that is missing, damaged, or not of such a file.
+pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
+    let mut threads: Vec<ThreadDump> = Vec::new();
+    let mut ended = false;
+    let mut count = 0;
+    for (number, line) in (1_u64..).zip(from.lines()) {
+        let wrong = |reason: String| Error::Import(format!("line {number}: {reason}"));
+        let line = line.map_err(|e| wrong(e.to_string()))?;
+        count = number;
+        let parsed: Result<Line, _> = serde_json::from_str(&line);
+        if number == 1 {
+            check_header(parsed.ok())?;
+            continue;
+        }
+        if ended {
+            return Err(wrong("something follows the end of the thread".to_owned()));
+        }
+        let line = parsed.map_err(|e| wrong(format!("it is damaged: {e}")))?;
+        match (line, threads.last_mut()) {
+            (Line::Thread(info), _) => threads.push(empty(info)),
+            (Line::End(end), _) if end.lines == number => ended = true,
+            (Line::End(end), _) => {
+                return Err(wrong(format!("{} lines were written, some are missing", end.lines)));
+            }
+            (Line::Header(_), _) => return Err(wrong("a second header".to_owned())),
+            (_, None) => return Err(wrong("a row stands before its thread".to_owned())),
+            (line, Some(thread)) => add(thread, line).map_err(|e| wrong(e.to_string()))?,
+        }
+    }
+    if !ended {
+        return Err(Error::Import(match count {
+            0 => "the file is empty".to_owned(),
+            count => format!("line {}: the file ends before the thread does", count + 1),
+        }));
+    }
+    let mut threads = threads.into_iter();
+    let Some(mut top) = threads.next() else {
+        return Err(Error::Import("line 2: there is no thread in the file".to_owned()));
+    };
+    top.children = threads.collect();
+    match top.children.iter().find(|child| child.info.root != Some(top.info.id)) {
+        Some(stranger) => Err(Error::Import(format!(
+            "the thread {} does not belong to the thread {}",
+            stranger.info.id, top.info.id
+        ))),
+        None => Ok(top),
+    }
+}
+
+fn check_header(line: Option<Line>) -> Result<(), Error> {
+    match line {
+        Some(Line::Header(header)) if header.format == FORMAT && header.version <= VERSION => {
+            Ok(())
+        }
+        Some(Line::Header(header)) if header.format == FORMAT => Err(Error::Import(format!(
+            "line 1: the file has format version {}, this version reads {VERSION}; upgrade this binary",
+            header.version
+        ))),
+        _ => Err(Error::Import("line 1: this is no exported thread".to_owned())),
+    }
+}
+
+fn empty(info: super::ThreadInfo) -> ThreadDump {
+    ThreadDump {
+        info,
+        snapshot: None,
+        steps: Vec::new(),
+        pending: Vec::new(),
+        effects: Vec::new(),
+        runs: Vec::new(),
+        children: Vec::new(),
+    }
+}
+
+fn add(thread: &mut ThreadDump, line: Line) -> Result<(), Error> {
+    match line {
+        Line::Snapshot(row) => thread.snapshot = Some(row.into_row()?),
+        Line::Step(row) => thread.steps.push(row.into_row()?),
+        Line::Pending(row) => thread.pending.push(row.into_row()?),
+        Line::Effect(row) => thread.effects.push(row.into_row()?),
+        Line::Run(row) => thread.runs.push(row),
+        Line::Header(_) | Line::Thread(_) | Line::End(_) => {}
+    }
+    Ok(())
+}

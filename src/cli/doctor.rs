@@ -1,0 +1,92 @@
+//! `perihelion doctor`: looks at everything a run needs and says what to fix.
+
+use super::{Error, Exit, Globals, Signals, environment, output};
+use crate::config::Settings;
+use crate::runtime::checkup;
+
+/// Lines of the report, and whether all is well.
+#[derive(Default)]
+struct Findings {
+    lines: Vec<String>,
+    bad: bool,
+}
+
+impl Findings {
+    fn good(&mut self, what: &str) {
+        self.lines.push(format!("✓ {}", output::one_line(what)));
+    }
+
+    fn odd(&mut self, what: &str) {
+        self.lines.push(format!("! {}", output::one_line(what)));
+    }
+
+    fn bad(&mut self, what: &str) {
+        self.lines.push(format!("✗ {}", output::one_line(what)));
+        self.bad = true;
+    }
+}
+
+pub(super) async fn run(globals: &Globals) -> Result<Exit, Error> {
+    let signals = Signals::listen()?;
+    let mut findings = Findings::default();
+    let file = Settings::file(globals.config.as_deref(), &environment);
+    match globals.settings() {
+        Err(error) => findings.bad(&format!("settings: {error}")),
+        Ok(settings) => {
+            match file {
+                Some(file) => findings.good(&format!("settings: {}", file.display())),
+                None => findings.good("settings: no file, defaults and environment"),
+            }
+            tokio::select! {
+                biased;
+                () = signals.stopped() => return Ok(Exit::Aborted),
+                () = look(&settings, &mut findings) => {}
+            }
+        }
+    }
+    output::text(&findings.lines.join("\n"))?;
+    Ok(if findings.bad { Exit::Failed } else { Exit::Done })
+}
+
+async fn look(settings: &Settings, findings: &mut Findings) {
+    match checkup::store(settings).await {
+        Ok(place) => findings.good(&format!("database: {place}, can be written")),
+        Err(error) => findings.bad(&format!("database: {error}")),
+    }
+    for endpoint in checkup::models(settings).await {
+        let name = format!("model: {} at {}", endpoint.model, endpoint.url);
+        match endpoint.listed {
+            Ok(Some(true)) => findings.good(&name),
+            Ok(Some(false)) => findings.odd(&format!(
+                "{name}: the endpoint answers, but does not list this model; see --model or OPENAI_MODEL"
+            )),
+            Ok(None) => findings.odd(&format!(
+                "{name}: the endpoint answers, but lists no models, so the name was not checked"
+            )),
+            Err(error) => findings.bad(&format!("model: {error}")),
+        }
+    }
+    if let Err(error) = crate::runtime::Runtime::check_model(settings) {
+        findings.bad(&format!("model: {error}"));
+    }
+    match crate::runtime::survey(settings, &environment).await {
+        Err(error) => findings.bad(&format!("servers: {error}")),
+        Ok(found) => {
+            let file = settings.servers.file.display();
+            if found.agents.is_empty() && found.failed.is_empty() {
+                findings
+                    .odd(&format!("servers: none is configured in {file}, so there is no agent"));
+            }
+            for agent in &found.agents {
+                let (server, tools) = (&agent.server.name, agent.server.tools.len());
+                findings.good(&format!("server {server}: {tools} tools, agent {}", agent.name));
+            }
+            for one in &found.rejected {
+                findings.odd(&format!("server {}: {}", one.server, one.problem));
+            }
+            for one in &found.failed {
+                findings.bad(&format!("server {}: {}; see {file}", one.server, one.problem));
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Why a command ended without doing what it was asked, and the exit codes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::ids::ThreadId;
+use crate::{checkpoint, runtime, servers};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    Failed,
+    /// Wrong usage or configuration.
+    Usage,
+    /// The run waits for a person.
+    Waiting,
+    /// Ended at once by a second signal.
+    Aborted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Waiting => 3,
+            Exit::Aborted => 130,
+        })
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Runtime(#[from] runtime::Error),
+    #[error(transparent)]
+    Server(#[from] servers::Error),
+    #[error("the log filter cannot be read: {reason}: {filter}")]
+    Log { filter: String, reason: String },
+    #[error("the question cannot be read from standard input: {0}")]
+    Input(std::io::Error),
+    #[error("standard output cannot be written: {0}")]
+    Output(std::io::Error),
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("signals cannot be listened to: {0}")]
+    Signals(std::io::Error),
+    #[error("the program's threads cannot be started: {0}")]
+    Threads(std::io::Error),
+    #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
+    UnknownAgent { name: String, hint: String },
+    #[error("the MCP server {server} gives no agent: {problem}")]
+    NoAgent { server: String, problem: String },
+    #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
+    UnknownThread(String),
+    #[error("nobody is there to confirm; say --yes to {what}: {name}")]
+    Unconfirmed { what: &'static str, name: String },
+    #[error("--result only goes with --outcome done")]
+    StrayResult,
+}
+
+impl Error {
+    /// Returns the exit code of this failure.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Runtime(error) if !error.is_usage() => Exit::Failed,
+            Self::Server(_)
+            | Self::Input(_)
+            | Self::Output(_)
+            | Self::Write { .. }
+            | Self::Signals(_)
+            | Self::Threads(_)
+            | Self::NoAgent { .. } => Exit::Failed,
+            _ => Exit::Usage,
+        }
+    }
+}
+
+impl Error {
+    /// Speaks of a thread by the name it was called, where that is not its id.
+    pub(super) fn about(self, name: &str) -> Self {
+        match self {
+            Self::Runtime(runtime::Error::Store(checkpoint::Error::UnknownThread(id)))
+                if ThreadId::from_name(name) == (id, Some(name)) =>
+            {
+                Self::UnknownThread(name.to_owned())
+            }
+            other => other,
+        }
+    }
+}
+
+impl From<checkpoint::Error> for Error {
+    fn from(error: checkpoint::Error) -> Self {
+        Self::Runtime(error.into())
+    }
+}

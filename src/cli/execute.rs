@@ -1,0 +1,229 @@
+//! Runs a thread in front of a person: progress, signals, the answer or the way on, the exit code.
+//!
+//! Enter at [`execute`], or at [`drive`] with a runtime of one's own.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::progress::Progress;
+use super::{Error, Exit, Signals, environment, output, questions};
+use crate::config::Settings;
+use crate::graph::{RunEvent, Wants};
+use crate::ids::{InterruptId, ThreadId};
+use crate::runner::RunOptions;
+use crate::runtime::{Answer, RunReport, RunStatusView, Runtime};
+use crate::swarm::{GraphState, Request};
+
+/// Events that may wait to be shown; a slow terminal slows the run rather than filling memory.
+const WAITING_EVENTS: usize = 256;
+
+/// What is to be done with a thread.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Ask a question; the thread is made when it is new.
+    Ask { thread: ThreadId, title: Option<String>, request: Request },
+    /// Go on after a crash, a failure or a stop.
+    Resume { thread: ThreadId },
+    /// Answer the open clarification, or ask on when the thread is finished.
+    Message { thread: ThreadId, text: String },
+    /// Answer an open question and go on.
+    Answer { thread: ThreadId, interrupt: Option<InterruptId>, answer: Answer },
+}
+
+impl Job {
+    /// Returns the thread it is about.
+    pub fn thread(&self) -> ThreadId {
+        match self {
+            Self::Ask { thread, .. }
+            | Self::Resume { thread }
+            | Self::Message { thread, .. }
+            | Self::Answer { thread, .. } => *thread,
+        }
+    }
+
+    async fn perform(
+        self,
+        runtime: &Runtime,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, crate::runtime::Error> {
+        match self {
+            Self::Ask { thread, title, request } => {
+                runtime.ask(thread, title, request, options).await
+            }
+            Self::Resume { thread } => runtime.resume(thread, options).await,
+            Self::Message { thread, text } => runtime.message(thread, text, options).await,
+            Self::Answer { thread, interrupt, answer } => {
+                runtime.answer(thread, interrupt, answer).await?;
+                runtime.resume(thread, options).await
+            }
+        }
+    }
+}
+
+/// Sees every event of a run before it is shown.
+pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;
+
+/// How a run is shown.
+#[derive(Clone)]
+pub struct Show {
+    /// Print the report as one JSON object in place of the answer.
+    pub json: bool,
+    /// Show no progress.
+    pub quiet: bool,
+    /// How the program was called, with its global options: the beginning of commands to be typed next.
+    pub invocation: String,
+    pub observer: Option<Observer>,
+}
+
+/// Opens a runtime, drives one job on it and closes it again, whatever happens.
+///
+/// # Errors
+/// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
+pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
+    let signals = Signals::listen()?;
+    let opening = async {
+        match &job {
+            Job::Ask { .. } => Runtime::open(settings, &environment).await,
+            other => Runtime::open_for(settings, &environment, other.thread()).await,
+        }
+    };
+    let opened = tokio::select! {
+        biased;
+        () = signals.stopped() => None,
+        opened = opening => Some(opened),
+    };
+    // Nothing has run yet; dropping what was being opened ends the servers' processes.
+    let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
+    let ended = drive(&runtime, job, show, &signals).await;
+    finish(runtime, ended, &signals).await
+}
+
+/// Closes the runtime after [`drive`], unless somebody does not want to wait for that.
+///
+/// # Errors
+/// The error of `ended`.
+pub async fn finish(
+    runtime: Runtime,
+    ended: Result<Exit, Error>,
+    signals: &Signals,
+) -> Result<Exit, Error> {
+    if !matches!(ended, Ok(Exit::Aborted)) {
+        tokio::select! {
+            biased;
+            () = signals.aborted() => return Ok(Exit::Aborted),
+            () = runtime.close() => {}
+        }
+    }
+    ended
+}
+
+/// Drives one job to its end, its next question, its failure or a signal, and shows how it ended.
+///
+/// After [`Exit::Aborted`] the runtime is to be dropped rather than closed: somebody does not want to wait.
+///
+/// # Errors
+/// [`Error`] when the runtime refuses the job.
+pub async fn drive(
+    runtime: &Runtime,
+    job: Job,
+    show: &Show,
+    signals: &Signals,
+) -> Result<Exit, Error> {
+    for problem in runtime.problems() {
+        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
+    }
+    if !show.quiet && !matches!(job, Job::Ask { .. }) {
+        let kept = runtime.recorded_calls(job.thread()).await?;
+        if kept > 0 {
+            output::note(&format!(
+                "{kept} recorded calls of the unfinished step are read back, not made again"
+            ));
+        }
+    }
+    let (events, listener) = mpsc::channel(WAITING_EVENTS);
+    let options = RunOptions {
+        wants: Wants { tasks: true, ..Wants::default() },
+        events: Some(events),
+        cancel: signals.stop_token(),
+        ..runtime.run_options()
+    };
+    let progress = Progress::begin(show.quiet, job.thread());
+    let shown = tokio::spawn(progress.follow(listener, show.observer.clone()));
+    let thread = job.thread();
+    let running = job.perform(runtime, options);
+    tokio::pin!(running);
+    let mut told = show.quiet;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = signals.aborted() => {
+                shown.abort();
+                return Ok(Exit::Aborted);
+            }
+            () = signals.stopped(), if !told => {
+                told = true;
+                output::note("stopping: what runs now is finished first; once more ends it at once");
+            }
+            ended = &mut running => break ended,
+        }
+    };
+    // The run's end closed the channel; what is left in it is shown before the outcome.
+    if let Ok(progress) = shown.await {
+        progress.end(ended.as_ref().ok());
+    }
+    let report = match ended {
+        Ok(report) => report,
+        Err(error) => {
+            let error = Error::from(error);
+            if error.exit() == Exit::Failed {
+                output::error(&error.to_string());
+                output::note(&way_on(&show.invocation, thread));
+                return Ok(Exit::Failed);
+            }
+            return Err(error);
+        }
+    };
+    present(&report, thread, show, signals)
+}
+
+fn way_on(invocation: &str, thread: ThreadId) -> String {
+    format!("what was done is kept; go on with: {invocation} resume {thread}")
+}
+
+/// Shows how a run ended: the answer, the open questions, or what went wrong.
+fn present(
+    report: &RunReport,
+    thread: ThreadId,
+    show: &Show,
+    signals: &Signals,
+) -> Result<Exit, Error> {
+    if show.json {
+        output::json(report)?;
+    }
+    match report.status {
+        RunStatusView::Done => {
+            if !show.json {
+                output::text(report.answer.as_deref().unwrap_or_default())?;
+            }
+            Ok(Exit::Done)
+        }
+        RunStatusView::Interrupted => {
+            if !show.json {
+                let thread = &report.thread_id;
+                output::note(&questions::explain(&report.interrupts, thread, &show.invocation));
+            }
+            Ok(Exit::Waiting)
+        }
+        RunStatusView::Failed => {
+            if signals.is_stopped() {
+                let resume = format!("{} resume {thread}", show.invocation);
+                output::note(&format!("stopped; resume with: {resume}"));
+            } else {
+                output::error(report.error.as_deref().unwrap_or("the run failed"));
+                output::note(&way_on(&show.invocation, thread));
+            }
+            Ok(Exit::Failed)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What is written where: answers and JSON to standard output, everything else to standard error.
+
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::sync::LazyLock;
+
+use comfy_table::{ContentArrangement, presets};
+use indicatif::MultiProgress;
+use serde::Serialize;
+
+use super::Error;
+
+/// The progress bars of the process; lines on standard error go above them.
+pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Writes to standard output; a reader that has seen enough is no error.
+pub(super) fn bytes(bytes: &[u8]) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::Output(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes lines to standard output; on a terminal without what could steer it.
+pub(super) fn text(text: &str) -> Result<(), Error> {
+    let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
+    bytes(format!("{}\n", shown.trim_end_matches('\n')).as_bytes())
+}
+
+/// Writes one JSON value to standard output: indented for people, on one line for programs.
+pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
+    let text = match std::io::stdout().is_terminal() {
+        true => serde_json::to_string_pretty(value),
+        false => serde_json::to_string(value),
+    };
+    bytes(format!("{}\n", text.map_err(|error| Error::Output(error.into()))?).as_bytes())
+}
+
+/// Writes lines to standard error; nobody is left to be told when that fails.
+pub(super) fn note(text: &str) {
+    let shown = plain(text);
+    BARS.suspend(|| {
+        let _ = writeln!(std::io::stderr().lock(), "{}", shown.trim_end_matches('\n'));
+    });
+}
+
+/// Writes an error: one line.
+pub(super) fn error(message: &str) {
+    note(&format!("error: {}", one_line(message)));
+}
+
+/// Writes a warning: one line.
+pub(super) fn warning(message: &str) {
+    note(&format!("warning: {}", one_line(message)));
+}
+
+/// Takes out what could steer a terminal; models and servers write some of what is shown.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+}
+
+/// Makes a text one line.
+pub(super) fn one_line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Cuts a text to a number of characters, as one line.
+pub(super) fn brief(text: &str, characters: usize) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(characters) {
+        None => line,
+        Some(_) => line.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// Lays rows out as a table: framed on a terminal, aligned elsewhere.
+pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
+    let mut table = comfy_table::Table::new();
+    match std::io::stdout().is_terminal() {
+        true => table
+            .load_style(presets::UTF8_HORIZONTAL_ONLY)
+            .set_content_arrangement(ContentArrangement::Dynamic),
+        false => {
+            table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled)
+        }
+    };
+    table.set_header(head);
+    for row in rows {
+        table.add_row(row.map(|cell| one_line(&cell)));
+    }
+    let lines: Vec<String> =
+        table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_writes_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb\u{9b}1mc\rd\n\te"), "a[2Jb1mcd\n\te");
+        assert_eq!(brief("one\n two  three", 9), "one two …");
+    }
+}

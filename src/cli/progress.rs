@@ -1,0 +1,205 @@
+//! Live progress on standard error: a spinner with lines above it on a terminal, plain lines elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
+
+use super::execute::Observer;
+use super::output::{BARS, brief, note};
+use crate::clock;
+use crate::graph::{RunEvent, StreamMode};
+use crate::ids::ThreadId;
+use crate::llm::Usage;
+use crate::runtime::{RunReport, RunStatusView};
+use crate::swarm::GraphState;
+
+/// Characters of arguments, previews and thoughts in a line.
+const SHOWN: usize = 120;
+
+/// Characters of the answer under way in the spinner's line.
+const TAIL: usize = 60;
+
+/// Shows a run while it goes on.
+pub(super) struct Progress {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    started: Instant,
+    /// Tokens as far as nodes told them; the report has the whole.
+    usage: Usage,
+    running: BTreeMap<u32, String>,
+    /// The answer as far as it was streamed.
+    writing: String,
+}
+
+impl Progress {
+    /// Begins to show a run.
+    pub(super) fn begin(quiet: bool, thread: ThreadId) -> Self {
+        let live = !quiet && std::io::stderr().is_terminal();
+        let bar = live.then(|| {
+            let bar = BARS.add(ProgressBar::new_spinner());
+            if let Ok(style) =
+                ProgressStyle::with_template("{spinner:.cyan} {elapsed:>4} {wide_msg}")
+            {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        let progress = Self {
+            quiet,
+            bar,
+            started: clock::monotonic(),
+            usage: Usage::default(),
+            running: BTreeMap::new(),
+            writing: String::new(),
+        };
+        progress.line(&format!("thread {thread}"));
+        progress
+    }
+
+    /// Shows events until the run has ended.
+    pub(super) async fn follow(
+        mut self,
+        mut events: Receiver<RunEvent<GraphState>>,
+        observer: Option<Observer>,
+    ) -> Self {
+        while let Some(event) = events.recv().await {
+            if let Some(observer) = &observer {
+                observer(&event);
+            }
+            if !self.quiet {
+                self.show(event);
+            }
+        }
+        self
+    }
+
+    /// Ends with a line that sums the run up.
+    pub(super) fn end(self, report: Option<&RunReport>) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        let Some(report) = report else { return };
+        if report.status == RunStatusView::Done {
+            for source in &report.citations {
+                let arguments = brief(&source.arguments.to_string(), SHOWN);
+                self.line(&format!("source [{}] {} {arguments}", source.number, source.source));
+            }
+        }
+        let tokens = report.usage.input_tokens + report.usage.output_tokens;
+        let status = match report.status {
+            RunStatusView::Done => "done",
+            RunStatusView::Interrupted => "waiting",
+            RunStatusView::Failed => "ended early",
+        };
+        self.line(&format!("{status}; steps: {}, tokens: {tokens}", report.steps));
+    }
+
+    fn show(&mut self, event: RunEvent<GraphState>) {
+        match event {
+            RunEvent::TaskStarted { task, node, attempt, .. } => {
+                if attempt > 1 {
+                    self.line(&format!("{node}: attempt {attempt}"));
+                } else if node == "qa" {
+                    self.line("qa: writes the answer");
+                }
+                self.running.insert(task, node);
+            }
+            RunEvent::TaskEnded { task, node, error, retry, .. } => {
+                self.running.remove(&task);
+                self.writing.clear();
+                if let Some(error) = error {
+                    let then = if retry { "; trying again" } else { "" };
+                    self.line(&format!("{node}: failed{then}: {}", brief(&error, 2 * SHOWN)));
+                }
+            }
+            RunEvent::Published { mode: StreamMode::Messages, payload, .. } => {
+                self.writing.push_str(payload["text"].as_str().unwrap_or_default());
+            }
+            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => self.custom(&payload),
+            RunEvent::Interrupted { interrupts, .. } => {
+                for one in interrupts {
+                    self.line(&format!("{}: asks a person ({})", one.node, one.kind));
+                }
+            }
+            _ => {}
+        }
+        self.refresh();
+    }
+
+    /// Shows what the star's nodes tell of themselves.
+    fn custom(&mut self, told: &Value) {
+        let word = |key: &str| told[key].as_str().unwrap_or_default();
+        let list = |key: &str| {
+            let words = told[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            words.collect::<Vec<_>>().join(", ")
+        };
+        let agent = word("agent");
+        let line = match word("type") {
+            "decision" => {
+                self.count(&told["usage"]);
+                format!("supervisor: {}", brief(word("thought"), SHOWN))
+            }
+            "stage" => match told["remaining"].as_u64() {
+                Some(0) | None => format!("stage: {}", list("agents")),
+                Some(more) => format!("stage: {} ({more} to come)", list("agents")),
+            },
+            "tool_call" => {
+                let arguments = brief(&told["arguments"].to_string(), SHOWN);
+                format!("{agent}: calls {} {arguments}", word("tool"))
+            }
+            "tool_result" => {
+                let how = if told["is_error"] == true { "failed" } else { "gave" };
+                format!("{agent}: {} {how}: {}", word("tool"), brief(word("preview"), SHOWN))
+            }
+            "reflection" => {
+                format!(
+                    "{agent}: judged {} ({} of {})",
+                    word("status"),
+                    told["attempt"],
+                    told["of"]
+                )
+            }
+            "agent_result" => {
+                self.count(&told["usage"]);
+                match told["error"].as_str() {
+                    None => format!("{agent}: done"),
+                    Some(error) => format!("{agent}: could not do it: {}", brief(error, SHOWN)),
+                }
+            }
+            _ => return,
+        };
+        self.line(&line);
+    }
+
+    fn count(&mut self, usage: &Value) {
+        self.usage.input_tokens += usage["input_tokens"].as_u64().unwrap_or_default();
+        self.usage.output_tokens += usage["output_tokens"].as_u64().unwrap_or_default();
+    }
+
+    fn line(&self, text: &str) {
+        if !self.quiet {
+            note(&format!("{:>6.1}s {text}", self.started.elapsed().as_secs_f64()));
+        }
+    }
+
+    /// Brings the spinner's line up to date.
+    fn refresh(&self) {
+        let Some(bar) = &self.bar else { return };
+        let nodes: Vec<&str> = self.running.values().map(String::as_str).collect();
+        let tokens = self.usage.input_tokens + self.usage.output_tokens;
+        let tail = match self.writing.char_indices().rev().nth(TAIL) {
+            Some((at, _)) => &self.writing[at..],
+            None => &self.writing,
+        };
+        bar.set_message(format!(
+            "{} · {tokens} tokens {}",
+            nodes.join(", "),
+            brief(tail, TAIL + 1)
+        ));
+    }
+}

@@ -1,0 +1,88 @@
+//! `perihelion run`: a question, on a new thread or a named one.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use super::execute::{self, Job, Show};
+use super::{Error, Exit, Globals};
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::swarm::Request;
+
+/// Bytes read from standard input; a question has its own, lower bound.
+const INPUT_BYTES: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion run \"Which time zones did Europe/Vienna observe in 1945?\"
+  perihelion run \"And in 1946?\" --thread vienna
+  perihelion run - --context region=EU --context year=2024 --json < question.txt
+  perihelion run \"Summarise the notes\" --prefer files --disable sql
+
+Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
+(done, interrupted, failed), answer, results, citations, interrupts, usage, steps.")]
+pub struct Args {
+    /// The question, in quotes; - reads it from standard input
+    #[arg(value_name = "QUESTION", allow_hyphen_values = false)]
+    question: String,
+    /// Thread to ask on: a UUID, or a name that stands for one; by default a new thread
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// A fact for the agents, such as region=EU; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    context: Vec<(String, String)>,
+    /// Agents to be preferred, separated by commas
+    #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
+    prefer: Vec<String>,
+    /// Agents not to be used, separated by commas
+    #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
+    disable: Vec<String>,
+    /// Print one JSON object in place of the answer
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("expected KEY=VALUE, such as region=EU".to_owned()),
+    }
+}
+
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+    let question = match args.question.as_str() {
+        "-" => {
+            let mut text = String::new();
+            let mut input = std::io::stdin().lock().take(INPUT_BYTES);
+            input.read_to_string(&mut text).map_err(Error::Input)?;
+            text
+        }
+        _ => args.question,
+    };
+    let (thread, title) = match &args.thread {
+        None => (ThreadId::new(), None),
+        Some(name) => {
+            let (thread, title) = ThreadId::from_name(name);
+            (thread, title.map(str::to_owned))
+        }
+    };
+    let listed = |names: Vec<String>| {
+        names.into_iter().filter(|name| !name.trim().is_empty()).collect::<Vec<_>>()
+    };
+    let context: BTreeMap<String, String> = args.context.into_iter().collect();
+    let request =
+        Request { question, context, prefer: listed(args.prefer), disable: listed(args.disable) };
+    let show = Show {
+        json: args.json,
+        quiet: args.quiet,
+        invocation: globals.invocation(),
+        observer: None,
+    };
+    execute::execute(settings, Job::Ask { thread, title, request }, &show).await
+}

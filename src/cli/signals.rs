@@ -1,0 +1,57 @@
+//! Ctrl-C and SIGTERM: the first asks for an orderly stop, the second ends at once.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+
+/// What the process was asked by signals.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    stop: CancellationToken,
+    abort: CancellationToken,
+}
+
+impl Signals {
+    /// Takes the signals over from here to the end of the process.
+    ///
+    /// # Errors
+    /// [`Error::Signals`] when the system refuses.
+    pub fn listen() -> Result<Self, Error> {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
+        let signals = Self { stop: CancellationToken::new(), abort: CancellationToken::new() };
+        let told = signals.clone();
+        // Ends with the process, or after the second signal.
+        tokio::spawn(async move {
+            for token in [&told.stop, &told.abort] {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                token.cancel();
+            }
+        });
+        Ok(signals)
+    }
+
+    /// Resolves at the first signal.
+    pub async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Resolves at the second signal.
+    pub async fn aborted(&self) {
+        self.abort.cancelled().await;
+    }
+
+    /// Returns a token that the first signal cancels; cancelling it is no signal.
+    pub fn stop_token(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
+    /// Returns whether a signal came.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+}

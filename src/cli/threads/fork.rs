@@ -1,0 +1,44 @@
+//! `threads fork`.
+
+use super::list::as_json;
+use super::{Error, named};
+use crate::checkpoint::Store;
+use crate::cli::output;
+use crate::ids::ThreadId;
+use crate::runtime;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The thread to fork
+    pub(super) thread: String,
+    /// The last step that both share
+    #[arg(long, value_name = "STEP")]
+    at: u64,
+    /// The fork's id or name; by default a new id
+    #[arg(long = "thread", value_name = "ID")]
+    new: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Result<(), Error> {
+    let (id, title) = match &args.new {
+        None => (ThreadId::new(), None),
+        Some(name) => ThreadId::from_name(name),
+    };
+    let source = named(&args.thread);
+    let fork = runtime::fork(store, source, args.at, id, title.map(str::to_owned)).await?;
+    if args.json {
+        return output::json(&as_json(&fork));
+    }
+    output::text(&fork.id.to_string())?;
+    let next = runtime::read_state(store, fork.id, None).await?.next;
+    match next.is_empty() {
+        true => {
+            output::note(&format!("ask on with: {invocation} run --thread {} QUESTION", fork.id))
+        }
+        false => output::note(&format!("go on from there with: {invocation} resume {}", fork.id)),
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! `perihelion threads`: looks after threads; needs the database and nothing else.
+
+mod fork;
+mod history;
+mod list;
+mod remove;
+mod show;
+mod state;
+mod transfer;
+
+use std::sync::Arc;
+
+use super::{Error, Exit, Globals};
+use crate::checkpoint::Store;
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::runtime::open_store;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A THREAD is a UUID, or the name it was given with --thread.
+
+Examples:
+  perihelion threads list --status interrupted
+  perihelion threads show weekly-report
+  perihelion threads history weekly-report
+  perihelion threads state weekly-report --at 3 --json
+  perihelion threads fork weekly-report --at 3 --thread what-if
+  perihelion threads export weekly-report --output report.jsonl
+  perihelion threads prune --older-than 30d")]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Without a command it lists.
+    #[command(flatten)]
+    list: list::Args,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List threads, newest update first.
+    List(list::Args),
+    /// Show a thread: its runs, its open questions and how to answer them.
+    Show(show::Args),
+    /// List the steps of a thread, newest first.
+    History(history::Args),
+    /// Show the state of a thread, at its head or at any step.
+    State(state::Args),
+    /// Make a new thread that shares the history of another one up to a step.
+    Fork(fork::Args),
+    /// Write a thread to a file, or to standard output.
+    Export(transfer::ExportArgs),
+    /// Read a thread from a file that `export` wrote; - reads standard input.
+    Import(transfer::ImportArgs),
+    /// Delete a thread and everything of it; forks keep the history they share.
+    Delete(remove::DeleteArgs),
+    /// Delete threads that were not touched for a while, or shorten one to its newest steps.
+    Prune(remove::PruneArgs),
+}
+
+impl Command {
+    /// Returns the thread as it was named, where the command is about one.
+    fn thread(&self) -> Option<&str> {
+        match self {
+            Self::List(_) | Self::Import(_) => None,
+            Self::Show(args) => Some(&args.thread),
+            Self::History(args) => Some(&args.thread),
+            Self::State(args) => Some(&args.thread),
+            Self::Fork(args) => Some(&args.thread),
+            Self::Export(args) => Some(&args.thread),
+            Self::Delete(args) => Some(&args.thread),
+            Self::Prune(args) => args.thread.as_deref(),
+        }
+    }
+}
+
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+    let store = open_store(&settings).await?;
+    let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
+    let done = perform(globals, &store, args).await;
+    let done = done.map_err(|error| match &name {
+        Some(name) => error.about(name),
+        None => error,
+    });
+    store.close().await;
+    done.map(|()| Exit::Done)
+}
+
+async fn perform(globals: &Globals, store: &Arc<dyn Store>, args: Args) -> Result<(), Error> {
+    let store = store.as_ref();
+    match args.command.unwrap_or(Command::List(args.list)) {
+        Command::List(args) => list::run(store, &args).await,
+        Command::Show(args) => show::run(store, &args, &globals.invocation()).await,
+        Command::History(args) => history::run(store, &args).await,
+        Command::State(args) => state::run(store, &args).await,
+        Command::Fork(args) => fork::run(store, &args, &globals.invocation()).await,
+        Command::Export(args) => transfer::export(store, &args).await,
+        Command::Import(args) => transfer::import(store, &args).await,
+        Command::Delete(args) => remove::delete(store, &args).await,
+        Command::Prune(args) => remove::prune(store, &args).await,
+    }
+}
+
+/// Reads a thread as it is named on the command line.
+fn named(name: &str) -> ThreadId {
+    ThreadId::from_name(name).0
+}
+
+/// Shows a time to the second.
+fn moment(time: chrono::DateTime<chrono::Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}

@@ -1,0 +1,64 @@
+//! `threads show`.
+
+use serde_json::json;
+
+use super::list::{as_json, standing};
+use super::{Error, moment, named};
+use crate::checkpoint::{Store, ThreadStatus};
+use crate::cli::{output, questions};
+use crate::runtime::ThreadView;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The thread
+    pub(super) thread: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Result<(), Error> {
+    let ThreadView { info, runs, open } = ThreadView::read(store, named(&args.thread)).await?;
+    if args.json {
+        let mut shown = as_json(&info);
+        shown["runs"] = json!(runs);
+        shown["interrupts"] = json!(open);
+        return output::json(&shown);
+    }
+    let mut text = format!("thread   {}\n", info.id);
+    if let Some(title) = &info.title {
+        text.push_str(&format!("title    {}\n", output::one_line(title)));
+    }
+    text.push_str(&format!("status   {}\n", standing(&info)));
+    if let Some(error) = &info.error {
+        text.push_str(&format!("because  {}\n", output::one_line(error)));
+    }
+    text.push_str(&format!("steps    {}\n", info.head));
+    if let Some((source, step)) = info.forked_from {
+        text.push_str(&format!("fork of  {source} at step {step}\n"));
+    }
+    text.push_str(&format!("created  {}\n", moment(info.created_at)));
+    text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
+    if !runs.is_empty() {
+        let rows = runs.iter().map(|run| {
+            [
+                run.number.to_string(),
+                run.id.to_string(),
+                run.status.as_str().to_owned(),
+                moment(run.started_at),
+                run.ended_at.map_or_else(|| "-".to_owned(), moment),
+            ]
+        });
+        let head = ["run", "id", "status", "started", "ended"];
+        text.push_str(&format!("\n{}\n", output::table(head, rows.collect())));
+    }
+    let id = info.id.to_string();
+    if !open.is_empty() {
+        text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
+    } else if standing(&info) == "crashed"
+        || matches!(info.status, ThreadStatus::Failed | ThreadStatus::Parked)
+    {
+        text.push_str(&format!("\ngo on with: {invocation} resume {id}\n"));
+    }
+    output::text(&text)
+}

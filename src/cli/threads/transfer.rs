@@ -1,0 +1,80 @@
+//! `threads export` and `threads import`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{Error, named};
+use crate::checkpoint::{Store, read_dump, write_dump};
+use crate::cli::output;
+
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    /// The thread
+    pub(super) thread: String,
+    /// The file to write, readable by its owner alone; by default standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// The file; - for standard input
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), Error> {
+    let dump = store.export(named(&args.thread)).await?;
+    let Some(path) = &args.output else {
+        let mut text = Vec::new();
+        write_dump(&dump, &mut text)?;
+        return output::bytes(&text);
+    };
+    // Written beside it first: a full disk must not leave half a file under the name.
+    let draft = draft_of(path);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    let written = private(&draft).map_err(failed).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        write_dump(&dump, &mut file)?;
+        file.flush().and_then(|()| file.get_ref().sync_all()).map_err(failed)?;
+        std::fs::rename(&draft, path).map_err(failed)
+    });
+    if written.is_err() {
+        // It may not even have been made.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written?;
+    output::note(&format!("wrote {} steps to {}", dump.steps.len(), path.display()));
+    Ok(())
+}
+
+fn draft_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+pub(super) async fn import(store: &dyn Store, args: &ImportArgs) -> Result<(), Error> {
+    let from: Box<dyn BufRead> = match args.file.to_str() {
+        Some("-") => Box::new(BufReader::new(std::io::stdin())),
+        _ => {
+            let file = File::open(&args.file)
+                .map_err(|source| Error::Read { path: args.file.clone(), source })?;
+            Box::new(BufReader::new(file))
+        }
+    };
+    let dump = read_dump(from)?;
+    store.import(&dump).await?;
+    if args.json {
+        return output::json(&super::list::as_json(&store.info(dump.info.id).await?));
+    }
+    output::text(&dump.info.id.to_string())
+}

@@ -1,0 +1,126 @@
+//! What the runner tells the engine, and what the engine asks of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Frontier, Interrupt, NodeEntry, NodeError, NodeOutput, RunEvent, State, Written};
+
+/// Bounds that the engine enforces itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most super-steps in one run; a resume counts from 0 again.
+    pub max_steps: u64,
+    /// Most tasks that run at the same time; 0 counts as 1.
+    pub max_parallel: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_steps: 10_000, max_parallel: 16 }
+    }
+}
+
+/// Which events somebody listens to; the others are not made, because some cost time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Starts and ends of tasks.
+    pub tasks: bool,
+    /// What each node wrote; costs one serialization per update.
+    pub updates: bool,
+    /// The state after each step; costs a clone of the state while a listener holds an older one.
+    pub values: bool,
+    /// Commits.
+    pub checkpoints: bool,
+}
+
+impl Wants {
+    /// Wants every event.
+    pub const ALL: Self = Self { tasks: true, updates: true, values: true, checkpoints: true };
+}
+
+/// Where a run begins: a state, the number of its step, what runs next and what of it is done already.
+#[derive(Clone, Debug)]
+pub struct Position<S: State> {
+    pub state: Arc<S>,
+    /// Newest committed step.
+    pub head: u64,
+    pub frontier: Frontier,
+    /// Pending writes of step head + 1, by task.
+    pub done: Vec<(u32, Written<S>)>,
+}
+
+/// A task to be run now, or after a delay.
+#[derive(Debug)]
+pub struct NodeRun<S: State> {
+    /// Index in the step's frontier.
+    pub task: u32,
+    pub node: String,
+    pub entry: Arc<NodeEntry<S>>,
+    pub input: Option<Value>,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+    /// How long to wait before this attempt.
+    pub after: Option<Duration>,
+    /// The state at the start of the step.
+    pub state: Arc<S>,
+    pub step: u64,
+}
+
+/// What happened, as the runner tells it.
+#[derive(Debug)]
+pub enum Event<S: State> {
+    /// A task ended, well or not.
+    Ended { task: u32, result: Result<NodeOutput<S>, NodeError> },
+    /// The commit that was asked for is durable (or, in a laxer mode, on its way).
+    Committed,
+    /// The run is to stop at the next chance.
+    Stop,
+    /// The run's deadline passed: nothing new starts.
+    Deadline,
+}
+
+/// What the runner is to do.
+#[derive(Debug)]
+pub enum Command<S: State> {
+    /// Run a task.
+    Run(NodeRun<S>),
+    /// Keep what a task wrote, because its step goes on; `body` comes from [`Written::to_pending`].
+    SavePending { task: u32, body: Vec<u8> },
+    /// Commit the step; `delta` is the JSON list of what its tasks wrote.
+    Commit { seq: u64, delta: Vec<u8>, frontier: Vec<u8>, finished: bool },
+    /// Tell the listeners.
+    Emit(RunEvent<S>),
+    /// Nothing more can run until these are answered.
+    Suspend(Vec<Interrupt>),
+    /// The run is done.
+    Finish,
+    /// The run was stopped as asked.
+    Stopped,
+    /// The run cannot go on.
+    Fail(EngineError),
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// A node failed for good.
+    #[error("the node {node} failed: {message}")]
+    Node { node: String, kind: String, message: String },
+    /// A node of the frontier cannot be resolved: the thread is parked.
+    #[error("the next node no longer exists: {node}; bring it back and resume the thread")]
+    Missing { node: String },
+    /// A node or its route named a node that no one declared; nothing of the step was committed.
+    #[error(
+        "the node {node} leads to an unknown node: {target}; correct where it leads and resume the thread"
+    )]
+    UnknownTarget { node: String, target: String },
+    #[error("the run reached its limit of {0} steps; resume to go on, or raise limits.max_steps")]
+    StepLimit(u64),
+    #[error("the run passed its deadline; resume to go on, or raise limits.deadline_sec")]
+    Deadline,
+    /// A written value has no JSON form (a map with keys that are not strings).
+    #[error("what the node {node} wrote cannot be stored as JSON: {reason}")]
+    Encode { node: String, reason: String },
+}

@@ -1,0 +1,31 @@
+//! Shortens a thread: its older steps become one snapshot.
+
+use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, stand_up};
+use crate::graph::State;
+use crate::ids::ThreadId;
+
+/// Drops all but the newest `keep` steps of a thread; returns the first step that is kept.
+///
+/// What the dropped steps wrote lives on in a snapshot, which is durable before anything is dropped:
+/// a crash in between leaves the thread whole. `None` when the thread is not longer than `keep`. A run
+/// under way is not disturbed, since it only writes behind the head.
+///
+/// # Errors
+/// As [`stand_up`], [`Store::put_snapshot`] and [`Store::truncate`].
+pub async fn compact<S: State>(
+    store: &dyn Store,
+    thread: ThreadId,
+    keep: u64,
+) -> Result<Option<u64>, Error> {
+    let head = store.info(thread).await?.head;
+    let seq = head.saturating_sub(keep);
+    if seq == 0 {
+        return Ok(None);
+    }
+    let standing = stand_up::<S>(store, thread, Some(seq)).await?;
+    let (state, _) = Encoded::json_streamed(&*standing.state)?;
+    let snapshot = SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state };
+    store.put_snapshot(thread, &snapshot).await?;
+    store.truncate(thread, seq).await?;
+    Ok(Some(seq + 1))
+}

@@ -1,0 +1,100 @@
+//! Takes a thread to run it, and gives it back.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::lease::{self, Hold};
+use super::outcome::{Durability, Error};
+use super::run::Runner;
+use super::writer::{Claim, Writer};
+use crate::checkpoint::{Error as StoreError, RunStatus, Standing, ThreadStatus, stand_up};
+use crate::graph::State;
+use crate::ids::{RunId, ThreadId};
+
+/// A claimed thread, ready to be driven; dropping it lets the next one take the thread at once.
+pub(super) struct Held<S: State> {
+    pub standing: Standing<S>,
+    /// The thread's status before it was taken.
+    pub was: ThreadStatus,
+    pub run: RunId,
+    /// Stops this run alone: by its caller, its deadline, or the loss of the lease.
+    pub stop: CancellationToken,
+    _keeper: AbortOnDropHandle<()>,
+    _hold: Hold,
+}
+
+impl<S: State> Runner<S> {
+    /// Reads a thread after checking that it is one of this graph's.
+    pub(super) async fn read(&self, thread: ThreadId) -> Result<Standing<S>, Error> {
+        let info = self.store().info(thread).await?;
+        if info.graph != self.graph().name() {
+            let (found, wanted) = (info.graph, self.graph().name().to_owned());
+            return Err(Error::WrongGraph { thread, found, wanted });
+        }
+        Ok(stand_up::<S>(self.store().as_ref(), thread, None).await?)
+    }
+
+    /// Takes the lease of a thread that was read, reads it again if it moved meanwhile, and starts a run.
+    ///
+    /// Reading comes first: a thread that cannot be read is left as it is.
+    pub(super) async fn hold(
+        &self,
+        read: Standing<S>,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let store = self.store();
+        let before = &read.info;
+        let (thread, was) = (before.id, before.status);
+        let hold = Hold::new(self.process());
+        let info = lease::claim(store.as_ref(), thread, hold.owner()).await?;
+        let stop = cancel.child_token();
+        let keeper = lease::keep(Arc::clone(store), thread, info.fence, stop.clone());
+        let is_unmoved =
+            before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
+        let mut standing = match is_unmoved {
+            true => read,
+            false => stand_up::<S>(store.as_ref(), thread, None).await?,
+        };
+        standing.info = info;
+        let run = RunId::new();
+        store.begin_run(thread, standing.info.fence, run).await?;
+        Ok(Held { standing, was, run, stop, _keeper: keeper, _hold: hold })
+    }
+
+    pub(super) fn writer(&self, held: &Held<S>, durability: Durability) -> Writer {
+        let claim = Claim {
+            thread: held.standing.info.id,
+            fence: held.standing.info.fence,
+            run: held.run,
+            schema_version: S::SCHEMA_VERSION,
+        };
+        Writer::new(Arc::clone(self.store()), claim, durability, held.standing.hash)
+    }
+
+    pub(super) async fn release(
+        &self,
+        held: &Held<S>,
+        run: RunStatus,
+        thread: ThreadStatus,
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        let info = &held.standing.info;
+        Ok(self.store().end_run(info.id, info.fence, held.run, run, thread, error).await?)
+    }
+
+    /// Gives a thread back whose run broke on the store, as far as the store still answers.
+    pub(super) async fn give_back(&self, held: &Held<S>, error: Error) -> Error {
+        if matches!(error, Error::Store(StoreError::Fenced { .. })) {
+            return error;
+        }
+        let text = error.to_string();
+        let released =
+            self.release(held, RunStatus::Failed, ThreadStatus::Failed, Some(&text)).await;
+        if let Err(second) = released {
+            tracing::debug!(%second, "the thread could not be given back; its lease will run out");
+        }
+        error
+    }
+}

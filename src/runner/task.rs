@@ -1,0 +1,124 @@
+//! Runs one task: its node, its journal, its time limit, and what becomes of a panic.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::{BoxFuture, FutureExt};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint::Store;
+use crate::clock;
+use crate::graph::{
+    Context, NodeError, NodeOutput, NodeRun, Place, Port, RunEvent, State, StreamMode, Wants,
+};
+use crate::ids::{RunId, ThreadId};
+use crate::journal::{Live, Mode, Recorded, TaskJournal};
+
+/// A task that ended: its index, and how.
+pub(super) type Ended<S> = (u32, Result<NodeOutput<S>, NodeError>);
+
+/// Everything the tasks of one run share.
+pub(super) struct Surroundings<S: State> {
+    pub store: Arc<dyn Store>,
+    pub thread: ThreadId,
+    pub run: RunId,
+    pub fence: u64,
+    pub namespace: Arc<str>,
+    pub stop: CancellationToken,
+    pub wants: Wants,
+    pub events: Option<mpsc::Sender<RunEvent<S>>>,
+}
+
+impl<S: State> Surroundings<S> {
+    /// Makes the future of one attempt at a task.
+    pub(super) fn launch(
+        &self,
+        run: NodeRun<S>,
+        mode: Mode,
+        recorded: Arc<Recorded>,
+    ) -> BoxFuture<'static, Ended<S>> {
+        let NodeRun { task, node, entry, input, attempt, after, state, step } = run;
+        let place = Place {
+            thread: self.thread,
+            run: self.run,
+            step,
+            task,
+            node: node.into(),
+            attempt,
+            namespace: Arc::clone(&self.namespace),
+        };
+        let stop = self.stop.clone();
+        let live = self.events.clone().map(|events| {
+            let (place, wants) = (place.clone(), self.wants);
+            Arc::new(Listener { events, place, wants }) as Arc<dyn Live>
+        });
+        let journal = TaskJournal::new(
+            Arc::clone(&self.store),
+            self.fence,
+            place.clone(),
+            mode,
+            recorded,
+            stop.clone(),
+            live,
+        );
+        let context = Context::new(state, input, place, Arc::new(journal) as Arc<dyn Port>);
+        async move {
+            if let Some(delay) = after {
+                tokio::select! {
+                    () = clock::sleep(delay) => {}
+                    () = stop.cancelled() => return (task, Err(NodeError::Cancelled)),
+                }
+            }
+            // The call itself is inside, so that a panic before the first await is caught too.
+            let running =
+                AssertUnwindSafe(async { entry.node().run(context).await }).catch_unwind();
+            let result = match entry.time_limit() {
+                None => running.await,
+                Some(limit) => tokio::time::timeout(limit, running).await.unwrap_or_else(|_| {
+                    let message = format!("it did not finish within {limit:?}");
+                    Ok(Err(NodeError::retryable("timeout", message)))
+                }),
+            };
+            (task, result.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
+        }
+        .boxed()
+    }
+}
+
+/// A panic is one node's failure, not the process's.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    NodeError::failed("panic", format!("it panicked: {}", said.unwrap_or("without a message")))
+}
+
+/// Hears what a task publishes and passes it to the run's listener.
+struct Listener<S: State> {
+    events: mpsc::Sender<RunEvent<S>>,
+    place: Place,
+    wants: Wants,
+}
+
+#[async_trait]
+impl<S: State> Live for Listener<S> {
+    fn publish(&self, mode: StreamMode, payload: Value) {
+        let Place { step, task, .. } = self.place;
+        let node = self.place.node.to_string();
+        // Live pieces never hold a node up: what a full channel cannot take is dropped.
+        let _ = self.events.try_send(RunEvent::Published { mode, step, task, node, payload });
+    }
+
+    fn wants(&self) -> Wants {
+        self.wants
+    }
+
+    async fn nested(&self, namespace: String, modes: Vec<StreamMode>, event: Value) {
+        // A listener that went away does not stop the run.
+        let _ = self.events.send(RunEvent::Nested { namespace, modes, event }).await;
+    }
+}

@@ -1,0 +1,63 @@
+//! Tries the parts that a run needs, one by one, without running anything.
+
+use std::collections::BTreeMap;
+
+use super::{Error, threads};
+use crate::checkpoint::NewThread;
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::llm::{self, Role, openai};
+
+/// An endpoint and a model name that some role uses.
+#[derive(Debug)]
+pub struct EndpointCheck {
+    /// Without query.
+    pub url: String,
+    pub model: String,
+    /// Whether the endpoint lists the model; `None` when it lists none at all.
+    pub listed: Result<Option<bool>, llm::Error>,
+}
+
+/// Opens the database, writes a thread and removes it again; returns where the data lies.
+///
+/// # Errors
+/// As the store reports it.
+pub async fn store(settings: &Settings) -> Result<String, Error> {
+    let store = threads::open_store(settings).await?;
+    let thread = ThreadId::new();
+    let new = NewThread {
+        id: thread,
+        graph: "checkup".into(),
+        title: Some("checkup".into()),
+        root: None,
+        namespace: String::new(),
+        tenant: "default".into(),
+    };
+    let written = async {
+        store.create(new).await?;
+        store.delete(thread).await
+    };
+    let written = written.await;
+    let place = store.describe();
+    store.close().await;
+    Ok(written.map(|()| place)?)
+}
+
+/// Asks every endpoint that a role of a run uses for its models; nothing is generated.
+pub async fn models(settings: &Settings) -> Vec<EndpointCheck> {
+    let mut wanted = BTreeMap::new();
+    for role in [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa] {
+        let role = settings.models.for_role(role.as_str());
+        if let Some(url) = role.url.clone() {
+            wanted.entry((url, role.model.clone())).or_insert(role);
+        }
+    }
+    let mut checks = Vec::new();
+    for ((url, model), role) in wanted {
+        let listed = openai::list_models(&url, &role).await;
+        let listed = listed.map(|names| names.map(|names| names.contains(&model)));
+        let url = url.split('?').next().unwrap_or_default().to_owned();
+        checks.push(EndpointCheck { url, model, listed });
+    }
+    checks
+}

@@ -1,0 +1,182 @@
+//! Configuration, endpoints and databases that are wrong, and the doctor who says so.
+
+use perihelion::llm::scripted::{Reply, Rule, Script};
+
+use super::world::{World, answering};
+use crate::support::postgres;
+
+#[tokio::test]
+async fn a_settings_file_is_refused_with_line_and_nearest_key() {
+    let world = World::new(answering()).await;
+    world.write("perihelion.toml", "# mine\n[limits]\nmax_step = 3\n");
+    for args in [&["run", "Hi"][..], &["threads"], &["agents"]] {
+        let ended = world.run(args).await.code(2);
+        assert_eq!(ended.stdout, "");
+        ended
+            .says("perihelion.toml:3:1: unknown field `max_step`")
+            .says("did you mean `max_steps`?");
+    }
+    world.run(&["--config", "no.toml", "threads"]).await.code(2).says("cannot read no.toml");
+    world.write("perihelion.toml", "");
+    world.run(&["--database", "mysql://x", "threads"]).await.code(2).says("--database");
+    world.run(&["--log", "a=b=c", "threads"]).await.code(2).says("log filter");
+}
+
+#[tokio::test]
+async fn options_go_before_the_environment_and_that_before_the_file() {
+    let mut world = World::new(answering()).await;
+    world.write("perihelion.toml", "[models]\nmodel = \"from-file\"\n");
+    world.set("OPENAI_MODEL", "");
+    world.run(&["run", "Hi", "-q"]).await.code(0);
+    world.set("OPENAI_MODEL", "from-env");
+    world.run(&["run", "Hi", "-q"]).await.code(0);
+    world.run(&["run", "Hi", "-q", "--model", "from-option"]).await.code(0);
+    let requests = world.model.requests();
+    let models: Vec<_> = requests.iter().step_by(2).map(|one| &one.body["model"]).collect();
+    assert_eq!(models, ["from-file", "from-env", "from-option"]);
+}
+
+#[tokio::test]
+async fn a_servers_file_is_refused_with_the_table_and_the_variable() {
+    let world = World::new(answering()).await;
+    world.write(
+        "mcp-servers.toml",
+        "[mcp_servers.x]\ncommand = \"x\"\nargs = [\"${NO_SUCH_VARIABLE}\"]\n",
+    );
+    world.run(&["run", "Hi"]).await.code(2).says("NO_SUCH_VARIABLE").says("mcp-servers.toml");
+    world.write("mcp-servers.toml", "[mcp_servers.x]\ncomand = \"x\"\n");
+    world.run(&["agents"]).await.code(2).says("did you mean `command`?");
+    world
+        .run(&["--servers", "none.toml", "agents"])
+        .await
+        .code(2)
+        .says("does not exist: none.toml");
+    world.write("mcp-servers.toml", "[mcp_servers.x]\ncommand = \"/nowhere/x\"\nrequired = true\n");
+    let ended = world.run(&["run", "Hi"]).await.code(1);
+    assert_eq!(ended.stdout, "");
+    ended.says("a required MCP server is not there").says("required = false");
+}
+
+#[tokio::test]
+async fn without_a_model_a_run_says_what_to_set_and_makes_nothing() {
+    let mut world = World::new(answering()).await;
+    world.set("OPENAI_BASE_URL", "");
+    world.set("OPENAI_API_KEY", "");
+    let ended = world.run(&["run", "Hi", "--json"]).await.code(2);
+    assert_eq!(ended.stdout, "");
+    ended.says("no model endpoint is configured: set OPENAI_BASE_URL");
+    assert!(!world.path("data").exists());
+    world.run(&["threads"]).await.code(0);
+    world.run(&["agents"]).await.code(0);
+}
+
+#[tokio::test]
+async fn an_unreachable_database_is_named_without_its_password() {
+    let world = World::new(answering()).await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("postgres://ann:s3cret@127.0.0.1:{port}/p");
+    for args in [&["run", "Hi"][..], &["threads"], &["resume", "x"]] {
+        let args: Vec<&str> = args.iter().copied().chain(["--database", &url]).collect();
+        let ended = world.run(&args).await.code(1);
+        assert_eq!(ended.stdout, "");
+        assert!(!ended.stderr.contains("s3cret"), "{ended:?}");
+        ended.says(&format!("127.0.0.1:{port}/p")).says("check --database or DATABASE_URL");
+    }
+    world
+        .run(&["--database", "sqlite:/proc/no/p.db", "threads"])
+        .await
+        .code(1)
+        .says("/proc/no/p.db");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_left_alone() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "-q"]).await.code(0);
+    let path = world.path("data/perihelion/perihelion.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+    let newer = "INSERT INTO _sqlx_migrations
+        (version, description, success, checksum, execution_time) VALUES (9999, 'later', 1, x'00', 0)";
+    sqlx::raw_sql(newer).execute(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    let ended = world.run(&["threads"]).await.code(1);
+    assert_eq!(ended.stdout, "");
+    ended.says("newer version of perihelion").says("upgrade this binary");
+}
+
+/// X4
+#[tokio::test]
+async fn the_same_commands_work_on_postgres_by_one_variable() {
+    let mut world = World::new(super::world::noting()).await;
+    let database = postgres::server().await.fresh().await;
+    world.set("DATABASE_URL", &database.url);
+    let run = world.run(&["run", "Note it", "--thread", "n", "--json"]).await.code(0).json();
+    let list = world.run(&["threads", "--json"]).await.code(0).json();
+    assert_eq!(list[0]["thread_id"], run["thread_id"]);
+    let history = world.run(&["threads", "history", "n", "--json"]).await.code(0).json();
+    assert_eq!(history.as_array().unwrap().len(), 6);
+    let doctor = world.run(&["doctor"]).await.code(0);
+    assert!(doctor.stdout.contains("✓ database: postgres"), "{doctor:?}");
+    assert!(!world.path("data").exists());
+}
+
+#[tokio::test]
+async fn the_doctor_finds_everything_well_on_a_working_machine() {
+    let world = World::new(answering()).await;
+    let doctor = world.run(&["doctor"]).await.code(0);
+    for line in [
+        "✓ settings: no file",
+        "✓ database: sqlite:",
+        "✓ model: scripted at http://127.0.0.1:",
+        "✓ server files: 3 tools, agent mcp_agent_files",
+        "✓ server notes: 2 tools",
+    ] {
+        assert!(doctor.stdout.contains(line), "missing: {line}\n{}", doctor.stdout);
+    }
+    let threads = world.run(&["threads", "--json"]).await.code(0);
+    assert_eq!(threads.stdout, "[]\n", "the doctor leaves no thread behind");
+}
+
+#[tokio::test]
+async fn the_doctor_says_of_each_thing_what_to_fix() {
+    let mut world = World::new(Script::new().rule(Rule::new(Reply::text("x")))).await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    world.set("OPENAI_BASE_URL", &format!("http://127.0.0.1:{port}/v1"));
+    world.set("DATABASE_URL", "sqlite:/proc/no/p.db");
+    world.write("mcp-servers.toml", "[mcp_servers.broken]\ncommand = \"/nowhere/x\"\n");
+    let doctor = world.run(&["doctor"]).await.code(1);
+    for line in
+        ["✗ database: cannot open", "✗ model: cannot reach", "✗ server broken: cannot start"]
+    {
+        assert!(doctor.stdout.contains(line), "missing: {line}\n{}", doctor.stdout);
+    }
+    world.write("perihelion.toml", "[modles]\n");
+    let doctor = world.run(&["doctor"]).await.code(1);
+    assert!(
+        doctor.stdout.contains("✗ settings:") && doctor.stdout.contains("`models`"),
+        "{doctor:?}"
+    );
+}
+
+/// S1.09
+#[tokio::test]
+async fn agents_are_listed_with_their_tools_and_failures_with_their_reasons() {
+    let world = World::new(answering()).await;
+    let broken = "[mcp_servers.broken]\ncommand = \"/nowhere/at-all\"\n";
+    world.write("mcp-servers.toml", &format!("{broken}{}", super::world::SERVERS));
+    let list = world.run(&["agents"]).await.code(0);
+    assert!(
+        list.stdout.contains("mcp_agent_files") && list.stdout.contains("append_note"),
+        "{list:?}"
+    );
+    list.says("warning: MCP server broken");
+    let list = world.run(&["agents", "list", "--json"]).await.code(0).json();
+    assert_eq!(list["agents"][0]["name"], "mcp_agent_files");
+    assert_eq!(list["failed"][0]["server"], "broken");
+    let show = world.run(&["agents", "show", "notes"]).await.code(0);
+    assert!(show.stdout.contains("append_note"), "{show:?}");
+    let show = world.run(&["agents", "show", "mcp_agent_files", "--json"]).await.code(0).json();
+    assert_eq!(show["tools"][0]["repeatable"], true);
+    world.run(&["agents", "show", "broken"]).await.code(1).says("gives no agent");
+}

@@ -1,0 +1,112 @@
+//! Bad input on the command line: one line that names the thing and the way out, nothing on standard output.
+
+use perihelion::llm::scripted::Script;
+
+use super::world::{Ended, World, answering};
+
+/// Checks that nothing was printed and that the error is one line.
+fn plain_refusal(ended: Ended) -> String {
+    assert_eq!(ended.stdout, "");
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let [line] = lines.as_slice() else { panic!("not one line: {ended:#?}") };
+    let line = line.strip_prefix("error: ").unwrap_or_else(|| panic!("no error: {line}"));
+    assert!(!line.contains("panicked") && !line.contains("backtrace"), "{line}");
+    line.to_owned()
+}
+
+#[tokio::test]
+async fn unknown_threads_are_named_as_they_were_called() {
+    let world = World::new(Script::new()).await;
+    let id = "0197a000-0000-7000-8000-000000000001";
+    for name in ["nowhere", id] {
+        for args in [
+            &["resume", name][..],
+            &["resume", name, "--message", "x"],
+            &["resume", name, "--approve", "--json"],
+            &["threads", "show", name],
+            &["threads", "history", name],
+            &["threads", "state", name],
+            &["threads", "fork", name, "--at", "1"],
+            &["threads", "export", name],
+            &["threads", "delete", name, "--yes"],
+            &["threads", "prune", "--keep-steps", "1", name],
+        ] {
+            let said = plain_refusal(world.run(args).await.code(2));
+            assert_eq!(
+                said,
+                format!("unknown thread: {name}; `perihelion threads` lists the known ones")
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_finished_thread_has_nothing_to_resume_and_nothing_to_answer() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
+    let said = plain_refusal(world.run(&["resume", "t"]).await.code(2));
+    assert!(said.contains("is finished") && said.contains("perihelion run --thread"), "{said}");
+    let said = plain_refusal(world.run(&["resume", "t", "--approve"]).await.code(2));
+    assert!(said.contains("no open question"), "{said}");
+    let id = "0197a000-0000-7000-8000-000000000001";
+    let args = ["resume", "t", "--interrupt", id, "--answer", "x"];
+    let said = plain_refusal(world.run(&args).await.code(2));
+    assert!(said.contains(id) && said.contains("open: none"), "{said}");
+    let said = plain_refusal(world.run(&["threads", "state", "t", "--at", "99"]).await.code(2));
+    assert!(said.contains("no step 99"), "{said}");
+}
+
+#[tokio::test]
+async fn wrong_options_are_refused_before_anything_happens() {
+    let world = World::new(answering()).await;
+    for (args, words) in [
+        (&["run"][..], "QUESTION"),
+        (&["run", "Hi", "--context", "foo"], "expected KEY=VALUE"),
+        (&["run", "Hi", "--context", "=foo"], "expected KEY=VALUE"),
+        (&["run", "Hi", "--jsn"], "--json"),
+        (&["rum", "Hi"], "run"),
+        (&["resume", "t", "--approve", "--deny"], "cannot be used with"),
+        (&["resume", "t", "--reason", "x"], "--approve"),
+        (&["resume", "t", "--interrupt", "x", "--approve"], "--interrupt"),
+        (&["resume", "t", "--outcome", "maybe"], "done, retry, skip"),
+        (&["resume", "t", "--outcome", "skip", "--result", "1"], "--outcome done"),
+        (&["threads", "prune"], "--older-than"),
+        (&["threads", "prune", "--older-than", "soon"], "30d"),
+        (&["threads", "prune", "--keep-steps", "0", "t"], "0"),
+        (&["threads", "list", "--status", "lazy"], "interrupted"),
+        (&["mcp", "sqll"], "sql"),
+    ] {
+        let ended = world.run(args).await.code(2);
+        assert_eq!(ended.stdout, "", "{args:?}");
+        ended.says("error: ").says(words);
+    }
+    assert!(world.model.requests().is_empty());
+    assert!(!world.path("data").exists(), "no database was made");
+}
+
+#[tokio::test]
+async fn an_empty_question_and_an_unknown_agent_are_refused_and_no_thread_is_made() {
+    let world = World::new(answering()).await;
+    let said = plain_refusal(world.run(&["run", "  "]).await.code(2));
+    assert!(said.contains("the question is empty"), "{said}");
+    let said = plain_refusal(world.run(&["run", "Hi", "--prefer", "fiels"]).await.code(2));
+    assert!(said.contains("unknown agent: fiels (did you mean files?)"), "{said}");
+    let said = plain_refusal(world.run(&["run", "Hi", "--disable", "files,notes"]).await.code(2));
+    assert!(said.contains("every agent is disabled"), "{said}");
+    let said = plain_refusal(world.run(&["agents", "show", "fiels"]).await.code(2));
+    assert!(said.contains("did you mean files?"), "{said}");
+    let list = world.run(&["threads", "list", "--json"]).await.code(0);
+    assert_eq!(list.stdout, "[]\n");
+    assert!(world.model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_thread_is_deleted_only_when_somebody_says_yes() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
+    let said = plain_refusal(world.run(&["threads", "delete", "t"]).await.code(2));
+    assert!(said.contains("--yes"), "{said}");
+    world.run(&["threads", "show", "t"]).await.code(0);
+    world.run(&["threads", "delete", "t", "--yes"]).await.code(0);
+    world.run(&["threads", "show", "t"]).await.code(2);
+}

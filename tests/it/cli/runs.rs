@@ -1,0 +1,161 @@
+//! Runs that go well, and what they print where.
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule, Script};
+use serde_json::{Value, json};
+
+use super::world::{World, answering, reading, select};
+
+#[tokio::test]
+async fn standard_output_carries_the_answer_alone_and_standard_error_the_progress() {
+    let world = World::new(reading()).await;
+    let run = world.run(&["run", "What is it?"]).await.code(0);
+    assert_eq!(run.stdout, "It is 42 [1].\n");
+    let run = run.says("stage: mcp_agent_files").says("calls files.read").says("judged APPROVED");
+    run.says("source [1] files.read").says("done; steps:");
+}
+
+#[tokio::test]
+async fn a_quiet_run_says_nothing_but_the_answer() {
+    let world = World::new(reading()).await;
+    let run = world.run(&["run", "--quiet", "What is it?"]).await.code(0);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("It is 42 [1].\n", ""));
+}
+
+#[tokio::test]
+async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {
+    let world = World::new(reading()).await;
+    let run = world.run(&["run", "What is it?", "--json", "--thread", "mine"]).await.code(0);
+    let report = run.json();
+    let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+    let wanted = [
+        "thread_id",
+        "run_id",
+        "status",
+        "answer",
+        "results",
+        "citations",
+        "interrupts",
+        "usage",
+        "steps",
+    ];
+    assert_eq!(keys, wanted);
+    assert_eq!(report["status"], "done");
+    assert_eq!(report["answer"], "It is 42 [1].");
+    assert_eq!(report["results"][0]["agent"], "mcp_agent_files");
+    assert_eq!(report["citations"][0]["source"], "files.read");
+    assert!(report["usage"]["input_tokens"].as_u64().unwrap() > 0);
+    assert_eq!(report["steps"], 5);
+
+    // A name is mapped by UUIDv5 and kept as the title.
+    let list = world.run(&["threads", "list", "--json"]).await.code(0).json();
+    assert_eq!(list[0]["thread_id"], report["thread_id"]);
+    assert_eq!(list[0]["title"], "mine");
+    assert_eq!(report["thread_id"].as_str().unwrap().chars().nth(14), Some('5'));
+}
+
+#[tokio::test]
+async fn the_question_can_come_from_standard_input_and_the_context_from_options() {
+    let world = World::new(answering()).await;
+    let args = ["run", "-", "--context", "region=EU", "--context", "note=a=b", "-q"];
+    world.run_with_input(&args, "Who goes there?\n").await.code(0);
+    let asked = &world.model.requests()[0];
+    assert!(asked.contains("Who goes there?"));
+    assert!(asked.contains("<entry key=\"region\">EU</entry>"));
+    assert!(asked.contains("<entry key=\"note\">a=b</entry>"));
+}
+
+#[tokio::test]
+async fn a_thread_remembers_what_was_asked_before_under_its_name() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "My name is Ann.", "--thread", "talk", "-q"]).await.code(0);
+    world.run(&["run", "Who am I?", "--thread", "talk", "-q"]).await.code(0);
+    world.run(&["resume", "talk", "--message", "And you?", "-q"]).await.code(0);
+    let requests = world.model.requests();
+    let last = requests.iter().rfind(|one| one.role == "supervisor").unwrap();
+    for said in ["My name is Ann.", "Who am I?", "And you?"] {
+        assert!(last.contains(said), "{said}");
+    }
+}
+
+/// S2.01
+#[tokio::test]
+async fn a_disabled_agent_is_not_on_the_menu() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "--disable", "NOTES", "--prefer", "files", "-q"]).await.code(0);
+    let supervisor = &world.model.requests()[0];
+    assert!(supervisor.contains("mcp_agent_files") && !supervisor.contains("mcp_agent_notes"));
+}
+
+#[tokio::test]
+async fn a_server_that_fails_is_a_warning_and_the_run_goes_on_without_it() {
+    let world = World::new(reading()).await;
+    let broken = "[mcp_servers.broken]\ncommand = \"/nowhere/at-all\"\n";
+    world.write("mcp-servers.toml", &format!("{broken}{}", super::world::SERVERS));
+    let run = world.run(&["run", "What is it?"]).await.code(0);
+    assert_eq!(run.stdout, "It is 42 [1].\n");
+    run.says("warning: MCP server broken: cannot start the MCP server broken");
+}
+
+/// S1.13
+#[tokio::test]
+async fn a_model_that_answers_nonsense_still_ends_in_an_answer() {
+    let nonsense = Script::new()
+        .rule(Rule::new(Reply::text("The weather is lovely.")).role(Role::Supervisor))
+        .rule(Rule::new(Reply::text("Nothing could be found out.")).role(Role::Qa));
+    let world = World::new(nonsense).await;
+    let run = world.run(&["run", "What is it?"]).await.code(0);
+    assert_eq!(run.stdout, "Nothing could be found out.\n");
+}
+
+/// S1.13
+#[tokio::test]
+async fn when_the_answers_own_model_call_fails_what_was_found_is_the_answer() {
+    let refuses = Rule::new(Reply::status(400, "no more today")).role(Role::Qa);
+    let script = super::world::first(refuses, reading());
+    let world = World::new(script).await;
+    let run = world.run(&["run", "What is it?", "-q"]).await.code(0);
+    assert!(run.stdout.contains("a.txt says 42"), "{run:?}");
+    assert!(run.stdout.contains("no more today"), "{run:?}");
+}
+
+#[tokio::test]
+async fn logs_go_to_standard_error_as_text_or_json_and_never_show_the_key() {
+    let mut world = World::new(answering()).await;
+    let run = world.run(&["run", "Hi", "-q", "--log", "debug"]).await.code(0);
+    assert_eq!(run.stdout, "Hello.\n");
+    assert!(run.stderr.contains("DEBUG"), "{}", run.stderr);
+    world.set("PERIHELION_LOG_FORMAT", "json");
+    let run = world.run(&["run", "Hi", "-q", "--log", "perihelion=debug"]).await.code(0);
+    for line in run.stderr.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+}
+
+/// S3.01
+#[tokio::test]
+async fn two_agents_of_one_stage_both_report() {
+    let script = Script::new()
+        .rule(
+            Rule::new(select(&["mcp_agent_files", "mcp_agent_notes"]))
+                .role(Role::Supervisor)
+                .nth(1),
+        )
+        .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
+        .rule(
+            Rule::new(Reply::call("list_notes", json!({})))
+                .agent("mcp_agent_notes")
+                .role(Role::Agent)
+                .after_tool_results(0),
+        )
+        .rule(Rule::new(Reply::text("nothing to add")).role(Role::Agent))
+        .rule(super::world::approved())
+        .rule(Rule::new(Reply::text("Both looked.")).role(Role::Qa));
+    let world = World::new(script).await;
+    let run = world.run(&["run", "Look", "--json"]).await.code(0);
+    let report = run.json();
+    let agents: Vec<&Value> =
+        report["results"].as_array().unwrap().iter().map(|one| &one["agent"]).collect();
+    assert_eq!(agents, ["mcp_agent_files", "mcp_agent_notes"]);
+    run.says("stage: mcp_agent_files, mcp_agent_notes");
+}

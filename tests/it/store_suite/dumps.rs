@@ -1,0 +1,196 @@
+//! Threads as files, carried between stores.
+
+use perihelion::checkpoint::{
+    Codec, Encoded, Error, MemoryStore, NewThread, Store, ThreadDump, read_dump, write_dump,
+};
+use serde_json::json;
+
+use super::{
+    forks::fork,
+    histories::seqs,
+    on_every_store, stores,
+    stores::Fixture,
+    writer::{Writer, encoded, new_thread, prose},
+};
+
+on_every_store!(
+    a_thread_travels_to_every_store_and_back,
+    a_forks_file_holds_the_shared_steps_too,
+    a_truncated_thread_travels_with_its_oldest_snapshot,
+    importing_what_is_there_already_is_refused_and_changes_nothing,
+    an_altered_step_is_refused,
+    an_imported_thread_goes_on,
+);
+
+/// A thread with something of everything, a subgraph's thread included.
+async fn rich_thread(on: &Fixture) -> Writer {
+    let mut writer = Writer::new(&on.store).await;
+    let (thread, fence) = (writer.thread, writer.fence);
+    on.store.begin_run(thread, fence, writer.run).await.unwrap();
+    let awkward = Encoded { codec: Codec::Json, bytes: b" {\"b\":1.0,\n \"a\": 1e2} ".to_vec() };
+    let packed = Encoded::json(&"long ".repeat(2000), 0).unwrap();
+    for delta in [encoded(&json!({"z": 1, "a": 0.1})), awkward, packed, prose(3000)] {
+        let mut call = writer.tool_call(0);
+        call.outcome = Some(delta.clone());
+        on.store.record_effect(thread, fence, &call).await.unwrap();
+        let commit = writer.next(delta);
+        writer.commit(&commit).await.unwrap();
+    }
+    on.store.put_snapshot(thread, &writer.snapshot(2)).await.unwrap();
+    on.store.save_pending(thread, fence, &writer.pending(1)).await.unwrap();
+    on.store.record_effect(thread, fence, &writer.question(1).1).await.unwrap();
+    let child = NewThread {
+        id: thread.child("team:1:0"),
+        root: Some(thread),
+        namespace: "team:1:0".to_owned(),
+        ..new_thread()
+    };
+    let child = on.store.create(child).await.unwrap().id;
+    Writer::claim(&on.store, child).await.steps(2).await;
+    writer
+}
+
+fn file(dump: &ThreadDump) -> Vec<u8> {
+    let mut file = Vec::new();
+    write_dump(dump, &mut file).unwrap();
+    file
+}
+
+/// The file without what an import leaves behind: the lease and the origin.
+fn content(dump: &ThreadDump) -> String {
+    let mut dump = dump.clone();
+    for info in
+        std::iter::once(&mut dump.info).chain(dump.children.iter_mut().map(|it| &mut it.info))
+    {
+        (info.owner, info.lease_until, info.forked_from) = (None, None, None);
+    }
+    String::from_utf8(file(&dump)).unwrap()
+}
+
+async fn a_thread_travels_to_every_store_and_back(on: &Fixture) {
+    let writer = rich_thread(on).await;
+    let first = on.store.export(writer.thread).await.unwrap();
+    let mut dump = first.clone();
+    for next in [stores::sqlite().await, stores::memory().await, stores::postgres().await] {
+        if next.url == on.url && on.url.is_some() {
+            on.store.delete(writer.thread).await.unwrap();
+        }
+        next.store.import(&read_dump(&file(&dump)[..]).unwrap()).await.unwrap();
+        dump = next.store.export(writer.thread).await.unwrap();
+        assert_eq!(content(&dump), content(&first));
+        assert_eq!(next.store.open_interrupts(writer.thread).await.unwrap().len(), 1);
+        next.store.delete(writer.thread).await.unwrap();
+        next.store.close().await;
+    }
+    let _ = on.store.delete(writer.thread).await;
+    on.store.import(&dump).await.unwrap();
+    assert_eq!(content(&on.store.export(writer.thread).await.unwrap()), content(&first));
+}
+
+async fn a_forks_file_holds_the_shared_steps_too(on: &Fixture) {
+    let source = Writer::with_steps(&on.store, 5).await;
+    let mut branch = fork(on, source.thread, 3).await;
+    branch.steps(1).await;
+    let dump = on.store.export(branch.thread).await.unwrap();
+    assert_eq!(seqs(&dump.steps), [1, 2, 3, 4]);
+    let elsewhere = MemoryStore::new();
+    elsewhere.import(&dump).await.unwrap();
+    assert_eq!(elsewhere.info(branch.thread).await.unwrap().forked_from, None);
+    assert_eq!(elsewhere.load(branch.thread, None).await.unwrap().steps, dump.steps);
+}
+
+async fn a_truncated_thread_travels_with_its_oldest_snapshot(on: &Fixture) {
+    let writer = Writer::with_steps(&on.store, 5).await;
+    on.store.put_snapshot(writer.thread, &writer.snapshot(3)).await.unwrap();
+    on.store.truncate(writer.thread, 3).await.unwrap();
+    let dump = read_dump(&file(&on.store.export(writer.thread).await.unwrap())[..]).unwrap();
+    on.store.delete(writer.thread).await.unwrap();
+    on.store.import(&dump).await.unwrap();
+    let loaded = on.store.load(writer.thread, None).await.unwrap();
+    assert_eq!(loaded.snapshot, Some(writer.snapshot(3)));
+    assert_eq!(seqs(&loaded.steps), [4, 5]);
+    assert!(on.store.load(writer.thread, Some(2)).await.is_err());
+}
+
+async fn importing_what_is_there_already_is_refused_and_changes_nothing(on: &Fixture) {
+    let writer = rich_thread(on).await;
+    let dump = on.store.export(writer.thread).await.unwrap();
+    let refused = on.store.import(&dump).await;
+    assert!(matches!(refused, Err(Error::ThreadExists(id)) if id == writer.thread), "{refused:?}");
+
+    // Only a subgraph's thread is in the way: nothing of the whole is kept.
+    on.store.delete(writer.thread).await.unwrap();
+    let blocker = NewThread { id: dump.children[0].info.id, ..new_thread() };
+    on.store.create(blocker).await.unwrap();
+    let refused = on.store.import(&dump).await;
+    assert!(matches!(refused, Err(Error::ThreadExists(_))), "{refused:?}");
+    assert!(on.store.info(writer.thread).await.is_err());
+}
+
+async fn an_altered_step_is_refused(on: &Fixture) {
+    let writer = rich_thread(on).await;
+    let good = on.store.export(writer.thread).await.unwrap();
+    on.store.delete(writer.thread).await.unwrap();
+    let alterations: [fn(&mut ThreadDump); 6] = [
+        |dump| dump.steps[2].delta = encoded(&json!("forged")),
+        |dump| dump.steps[1].frontier.push(b' '),
+        |dump| drop(dump.steps.remove(1)),
+        |dump| drop(dump.steps.pop()),
+        |dump| dump.steps.swap(0, 1),
+        |dump| dump.children[0].steps[1].hash = [7; 32],
+    ];
+    for alter in alterations {
+        let mut bad = good.clone();
+        alter(&mut bad);
+        let refused = on.store.import(&bad).await;
+        assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+    }
+    assert!(on.store.info(writer.thread).await.is_err());
+    on.store.import(&good).await.unwrap();
+}
+
+async fn an_imported_thread_goes_on(on: &Fixture) {
+    let writer = rich_thread(on).await;
+    let dump = on.store.export(writer.thread).await.unwrap();
+    on.store.delete(writer.thread).await.unwrap();
+    on.store.import(&dump).await.unwrap();
+    let info = on.store.info(writer.thread).await.unwrap();
+    assert_eq!((info.owner, info.fence), (None, writer.fence), "no lease, and no token twice");
+    let mut heir = Writer::claim(&on.store, writer.thread).await;
+    assert_eq!(on.store.begin_run(heir.thread, heir.fence, heir.run).await.unwrap(), 2);
+    heir.steps(2).await;
+    assert_eq!(on.store.load(heir.thread, None).await.unwrap().info.head, 6);
+}
+
+#[tokio::test]
+async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
+    let on = stores::memory().await;
+    let writer = rich_thread(&on).await;
+    let whole = String::from_utf8(file(&on.store.export(writer.thread).await.unwrap())).unwrap();
+    read_dump(whole.as_bytes()).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let without = |at: usize| {
+        let rest: Vec<&str> =
+            lines.iter().enumerate().filter(|(n, _)| *n != at).map(|(_, line)| *line).collect();
+        rest.join("\n")
+    };
+    let last = lines.len();
+    let cases = [
+        (String::new(), "empty".to_owned()),
+        ("{\"some\": \"json\"}\n".to_owned(), "line 1: this is no exported thread".to_owned()),
+        ("\u{7f}ELF".to_owned(), "line 1".to_owned()),
+        (whole.replacen("\"version\":1", "\"version\":2", 1), "upgrade".to_owned()),
+        (without(last - 1), format!("line {last}: the file ends before")),
+        (lines[0].to_owned(), "line 2: the file ends before".to_owned()),
+        (without(4), format!("line {}: {last} lines were written", last - 1)),
+        (whole.replacen("{\"step\":", "{\"leap\":", 1), "line 3: it is damaged".to_owned()),
+        (whole[..whole.len() / 2].to_owned(), "it is damaged".to_owned()),
+        (format!("{whole}{whole}"), format!("line {}: something follows", last + 1)),
+        (without(1), "line 2: a row stands before its thread".to_owned()),
+    ];
+    for (text, said) in cases {
+        let message = read_dump(text.as_bytes()).unwrap_err().to_string();
+        assert!(message.contains(&said), "{message} does not say: {said}");
+    }
+    assert!(read_dump(&b"\xff\xfe"[..]).is_err());
+}

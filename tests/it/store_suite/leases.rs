@@ -1,0 +1,152 @@
+//! Who may write: leases and fencing tokens.
+
+use std::time::Duration;
+
+use perihelion::{
+    checkpoint::{EffectSettlement, EffectStatus, Error, RunStatus, ThreadStatus},
+    ids::{RunId, ThreadId},
+};
+use serde_json::json;
+
+use super::{
+    on_every_store,
+    stores::Fixture,
+    writer::{TTL, Writer, encoded, new_thread},
+};
+
+on_every_store!(
+    a_held_lease_refuses_others_and_names_the_holder,
+    a_lease_that_has_run_out_is_free,
+    a_forced_claim_takes_a_held_lease,
+    a_renewal_extends_the_lease,
+    a_stale_writer_changes_nothing_by_any_method,
+    an_ended_run_gives_the_lease_back,
+    a_very_long_lease_is_accepted,
+    claiming_an_unknown_thread_is_refused,
+    of_many_claims_at_once_exactly_one_wins,
+);
+
+async fn a_held_lease_refuses_others_and_names_the_holder(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    let claimed = on.store.claim(thread, "host-a:17", TTL, false).await.unwrap();
+    assert_eq!((claimed.fence, claimed.status), (1, ThreadStatus::Busy));
+    assert_eq!(claimed.owner.as_deref(), Some("host-a:17"));
+    match on.store.claim(thread, "host-b:18", TTL, false).await {
+        Err(Error::Busy { owner, until, .. }) => {
+            assert_eq!(owner, "host-a:17");
+            assert_eq!(Some(until), claimed.lease_until);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(on.store.info(thread).await.unwrap(), claimed, "a refused claim changes nothing");
+}
+
+async fn a_lease_that_has_run_out_is_free(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    on.store.claim(thread, "a", Duration::ZERO, false).await.unwrap();
+    let taken = on.store.claim(thread, "b", TTL, false).await.unwrap();
+    assert_eq!((taken.fence, taken.owner.as_deref()), (2, Some("b")));
+}
+
+async fn a_forced_claim_takes_a_held_lease(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    on.store.claim(thread, "a", TTL, false).await.unwrap();
+    assert_eq!(on.store.claim(thread, "b", TTL, true).await.unwrap().fence, 2);
+}
+
+async fn a_renewal_extends_the_lease(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    let claimed = on.store.claim(thread, "a", Duration::ZERO, false).await.unwrap();
+    on.store.renew(thread, claimed.fence, TTL).await.unwrap();
+    let renewed = on.store.info(thread).await.unwrap();
+    assert!(renewed.lease_until.unwrap() > claimed.lease_until.unwrap() + TTL / 2);
+    assert!(matches!(on.store.claim(thread, "b", TTL, false).await, Err(Error::Busy { .. })));
+}
+
+async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
+    let mut zombie = Writer::with_steps(&on.store, 2).await;
+    on.store.begin_run(zombie.thread, zombie.fence, zombie.run).await.unwrap();
+    let call = zombie.tool_call(0);
+    on.store.record_effect(zombie.thread, zombie.fence, &call).await.unwrap();
+    let heir = Writer::claim(&on.store, zombie.thread).await;
+    let before = on.store.export(zombie.thread).await.unwrap();
+
+    let (thread, fence) = (zombie.thread, zombie.fence);
+    let commit = zombie.next(encoded(&json!([])));
+    let end = EffectSettlement {
+        step: call.step,
+        task: call.task,
+        key: call.key.clone(),
+        status: EffectStatus::Done,
+        outcome: Some(encoded(&json!("ok"))),
+        attempt: 1,
+    };
+    let refusals = [
+        zombie.commit(&commit).await,
+        on.store.renew(thread, fence, TTL).await,
+        on.store.begin_run(thread, fence, RunId::new()).await.map(drop),
+        on.store
+            .end_run(thread, fence, zombie.run, RunStatus::Done, ThreadStatus::Idle, None)
+            .await,
+        on.store.save_pending(thread, fence, &zombie.pending(0)).await,
+        on.store.record_effect(thread, fence, &zombie.tool_call(1)).await,
+        on.store.settle_effect(thread, fence, &end).await,
+    ];
+    for refusal in refusals {
+        match refusal {
+            Err(Error::Fenced { held, current, .. }) => {
+                assert_eq!((held, current), (fence, heir.fence));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let after = on.store.export(thread).await.unwrap();
+    assert_eq!(format!("{after:?}"), format!("{before:?}"));
+}
+
+async fn an_ended_run_gives_the_lease_back(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let (thread, fence) = (writer.thread, writer.fence);
+    on.store.begin_run(thread, fence, writer.run).await.unwrap();
+    let error = Some("the model said \0 nothing");
+    on.store
+        .end_run(thread, fence, writer.run, RunStatus::Failed, ThreadStatus::Failed, error)
+        .await
+        .unwrap();
+    let info = on.store.info(thread).await.unwrap();
+    assert_eq!((info.owner, info.lease_until), (None, None));
+    assert_eq!(info.status, ThreadStatus::Failed);
+    assert!(info.error.unwrap().starts_with("the model said"), "no text is too odd to be kept");
+    let next = on.store.claim(thread, "b", TTL, false).await.unwrap();
+    assert_eq!((next.fence, next.error), (fence + 1, None));
+}
+
+async fn a_very_long_lease_is_accepted(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    on.store.claim(thread, "a", Duration::MAX, false).await.unwrap();
+    assert!(matches!(on.store.claim(thread, "b", TTL, false).await, Err(Error::Busy { .. })));
+}
+
+async fn claiming_an_unknown_thread_is_refused(on: &Fixture) {
+    let thread = ThreadId::new();
+    let refused = on.store.claim(thread, "a", TTL, false).await;
+    assert!(matches!(refused, Err(Error::UnknownThread(id)) if id == thread));
+}
+
+async fn of_many_claims_at_once_exactly_one_wins(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    let others = [on.another().await, on.another().await];
+    let claims = (0..16).map(|n| {
+        let store = others[n % 2].clone();
+        tokio::spawn(async move { store.claim(thread, &format!("p{n}"), TTL, false).await })
+    });
+    let mut won = Vec::new();
+    for claim in futures::future::join_all(claims).await {
+        match claim.unwrap() {
+            Ok(info) => won.push(info.owner),
+            Err(error) => assert!(matches!(error, Error::Busy { .. }), "{error}"),
+        }
+    }
+    assert_eq!(won.len(), 1);
+    assert_eq!(on.store.info(thread).await.unwrap().owner, won[0]);
+}

@@ -1,0 +1,53 @@
+//! One suite that every store must pass: memory, SQLite and Postgres behave alike.
+//!
+//! Each theme is a file; each of its tests takes a [`stores::Fixture`] and runs on every store.
+
+mod commits;
+mod concurrency;
+mod dumps;
+mod effects;
+mod forks;
+mod histories;
+mod leases;
+mod opening;
+mod pending;
+mod removals;
+mod runs;
+pub mod stores;
+mod threads;
+mod values;
+mod writer;
+
+/// Runs each named test on each store.
+macro_rules! on_every_store {
+    ($($name:ident),+ $(,)?) => {
+        $crate::store_suite::on_store!(memory on memory: $($name),+);
+        $crate::store_suite::on_store!(sqlite on sqlite: $($name),+);
+        $crate::store_suite::on_store!(postgres on postgres: $($name),+);
+    };
+}
+
+/// Runs each named test on the stores that outlive their process.
+macro_rules! on_durable_stores {
+    ($($name:ident),+ $(,)?) => {
+        $crate::store_suite::on_store!(durable_sqlite on sqlite: $($name),+);
+        $crate::store_suite::on_store!(durable_postgres on postgres: $($name),+);
+    };
+}
+
+macro_rules! on_store {
+    ($module:ident on $store:ident: $($name:ident),+) => {
+        mod $module {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let fixture = $crate::store_suite::stores::$store().await;
+                    super::$name(&fixture).await;
+                    fixture.store.close().await;
+                }
+            )+
+        }
+    };
+}
+
+pub(crate) use {on_durable_stores, on_every_store, on_store};

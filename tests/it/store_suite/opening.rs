@@ -1,0 +1,158 @@
+//! Opening, migrating and refusing databases.
+
+use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store};
+use uuid::Uuid;
+
+use super::{
+    stores::{connect, drop_postgres_database, postgres_database, sqlite},
+    writer::{Writer, new_thread},
+};
+
+/// A database of its own, since the suite's shared one must not be damaged.
+async fn own_database() -> (String, String) {
+    let name = format!("perihelion_opening_{}", Uuid::now_v7().simple());
+    let url = postgres_database(&name).await;
+    (name, url)
+}
+
+#[tokio::test]
+async fn many_processes_may_open_a_new_postgres_database_at_once() {
+    let (name, url) = own_database().await;
+    let opened = futures::future::join_all((0..8).map(|_| PostgresStore::open(&url))).await;
+    for store in opened {
+        let store = store.unwrap();
+        store.create(new_thread()).await.unwrap();
+        store.close().await;
+    }
+    drop_postgres_database(&name).await;
+}
+
+#[tokio::test]
+async fn many_processes_may_open_a_new_sqlite_file_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new.db").display().to_string();
+    let opened = futures::future::join_all((0..8).map(|_| SqliteStore::open(&path))).await;
+    for store in opened {
+        let store = store.unwrap();
+        store.create(new_thread()).await.unwrap();
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_postgres_database_of_a_newer_version_is_refused_untouched() {
+    let (name, url) = own_database().await;
+    PostgresStore::open(&url).await.unwrap().close().await;
+    let mut connection = connect(&url).await;
+    sqlx::raw_sql(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9001, 'future', true, '', 0)",
+    )
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    match PostgresStore::open(&url).await.err() {
+        Some(error @ Error::Newer { found: 9001, .. }) => {
+            assert!(error.to_string().contains("upgrade this binary"));
+        }
+        other => panic!("{other:?}"),
+    }
+    drop_postgres_database(&name).await;
+}
+
+#[tokio::test]
+async fn a_sqlite_file_of_a_newer_version_is_refused_untouched() {
+    let on = sqlite().await;
+    let writer = Writer::with_steps(&on.store, 1).await;
+    on.store.close().await;
+    let url = on.url.as_deref().unwrap();
+    let set = async |version: i64| {
+        let options: sqlx::sqlite::SqliteConnectOptions = url.parse().unwrap();
+        let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+        let pragma = sqlx::AssertSqlSafe(format!("PRAGMA user_version = {version}"));
+        sqlx::raw_sql(pragma).execute(&mut connection).await.unwrap();
+        sqlx::Connection::close(connection).await.unwrap();
+    };
+    set(9001).await;
+    let refused = checkpoint::open(url).await.err();
+    assert!(matches!(refused, Some(Error::Newer { found: 9001, .. })), "{refused:?}");
+    set(1).await;
+    assert_eq!(on.another().await.info(writer.thread).await.unwrap().head, 1);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_ours_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "not a database, but somebody's notes of some length\n".repeat(40))
+        .unwrap();
+    let before = std::fs::read(&text).unwrap();
+    let refused = checkpoint::open(&text.display().to_string()).await.err();
+    assert!(matches!(refused, Some(Error::Unreachable { .. })), "{refused:?}");
+    assert_eq!(std::fs::read(&text).unwrap(), before);
+
+    let foreign = directory.path().join("foreign.db").display().to_string();
+    let options =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(&foreign).create_if_missing(true);
+    let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+    sqlx::raw_sql("CREATE TABLE music (title TEXT)").execute(&mut connection).await.unwrap();
+    let message = checkpoint::open(&foreign).await.err().unwrap().to_string();
+    assert!(message.contains("another program"), "{message}");
+
+    let message = checkpoint::open(&directory.path().display().to_string()).await.err().unwrap();
+    assert!(matches!(message, Error::Unreachable { .. }), "{message}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_sqlite_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let on = sqlite().await;
+    Writer::with_steps(&on.store, 1).await;
+    let path = on.url.as_deref().unwrap().strip_prefix("sqlite:").unwrap();
+    for suffix in ["", "-wal", "-shm"] {
+        let mode = std::fs::metadata(format!("{path}{suffix}")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{suffix}");
+    }
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_named_without_its_password() {
+    // Bound and dropped: nobody listens there.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("postgres://ann:s3cret@127.0.0.1:{port}/p");
+    let error = checkpoint::open(&url).await.err().unwrap();
+    let message = format!("{error} {error:?}");
+    assert!(message.contains(&format!("postgres://ann:***@127.0.0.1:{port}/p")), "{message}");
+    assert!(!message.contains("s3cret"), "{message}");
+    assert!(matches!(error, Error::Unreachable { .. }));
+
+    let server = std::env::var("TEST_DATABASE_URL").unwrap();
+    let (base, _) = server.rsplit_once('/').unwrap();
+    let message = checkpoint::open(&format!("{base}/no_such_db")).await.err().unwrap().to_string();
+    assert!(message.contains("no_such_db") && message.contains("DATABASE_URL"), "{message}");
+}
+
+#[tokio::test]
+async fn addresses_choose_the_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.db").display().to_string();
+    assert_eq!(checkpoint::open("memory:").await.unwrap().describe(), "memory:");
+    for url in [path.clone(), format!("sqlite:{path}"), format!("sqlite://{path}?mode=rwc")] {
+        assert_eq!(checkpoint::open(&url).await.unwrap().describe(), format!("sqlite:{path}"));
+    }
+    for wrong in ["", "sqlite:", "sqlite::memory:", "sqlite:a.db?cache=shared", "redis://h/1"] {
+        let refused = checkpoint::open(wrong).await.err();
+        assert!(matches!(refused, Some(Error::Unreachable { .. })), "{wrong}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_store_refuses_and_does_not_hang() {
+    for on in [sqlite().await, super::stores::postgres().await] {
+        let writer = Writer::with_steps(&on.store, 1).await;
+        on.store.close().await;
+        assert!(on.store.info(writer.thread).await.is_err());
+        assert!(on.store.create(new_thread()).await.is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Runs of a thread.
+
+use perihelion::{
+    checkpoint::{RunStatus, ThreadStatus},
+    ids::RunId,
+};
+
+use super::{on_every_store, stores::Fixture, writer::Writer};
+
+on_every_store!(
+    runs_are_numbered_from_one_and_listed_in_order,
+    beginning_a_run_again_keeps_its_number,
+    ending_a_run_that_never_began_still_gives_the_thread_back,
+);
+
+async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
+    let mut writer = Writer::new(&on.store).await;
+    let outcomes =
+        [RunStatus::Done, RunStatus::Interrupted, RunStatus::Failed, RunStatus::Cancelled];
+    for (number, outcome) in (1..).zip(outcomes) {
+        writer = Writer::claim(&on.store, writer.thread).await;
+        let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
+        assert_eq!(on.store.begin_run(thread, fence, run).await.unwrap(), number);
+        on.store.end_run(thread, fence, run, outcome, ThreadStatus::Idle, None).await.unwrap();
+    }
+    let runs = on.store.runs(writer.thread).await.unwrap();
+    assert_eq!(runs.iter().map(|run| run.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(runs.iter().map(|run| run.status).collect::<Vec<_>>(), outcomes);
+    assert!(runs.iter().all(|run| run.ended_at.unwrap() >= run.started_at));
+}
+
+async fn beginning_a_run_again_keeps_its_number(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
+    on.store.begin_run(thread, fence, run).await.unwrap();
+    on.store
+        .end_run(thread, fence, run, RunStatus::Interrupted, ThreadStatus::Interrupted, None)
+        .await
+        .unwrap();
+    let writer = Writer::claim(&on.store, thread).await;
+    assert_eq!(on.store.begin_run(thread, writer.fence, run).await.unwrap(), 1);
+    let runs = on.store.runs(thread).await.unwrap();
+    assert_eq!((runs.len(), runs[0].status, runs[0].ended_at), (1, RunStatus::Running, None));
+    assert_eq!(on.store.begin_run(thread, writer.fence, RunId::new()).await.unwrap(), 2);
+}
+
+async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    on.store
+        .end_run(
+            writer.thread,
+            writer.fence,
+            RunId::new(),
+            RunStatus::Done,
+            ThreadStatus::Idle,
+            None,
+        )
+        .await
+        .unwrap();
+    let info = on.store.info(writer.thread).await.unwrap();
+    assert_eq!((info.status, info.owner), (ThreadStatus::Idle, None));
+    assert!(on.store.runs(writer.thread).await.unwrap().is_empty());
+}

@@ -1,0 +1,96 @@
+//! The stores under test.
+
+use std::{str::FromStr, sync::Arc};
+
+use perihelion::{
+    checkpoint::{self, MemoryStore, PostgresStore, SqliteStore, Store},
+    ids::ThreadId,
+};
+use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
+use tempfile::TempDir;
+
+/// A store, and what it takes to reach its data a second time.
+pub struct Fixture {
+    pub store: Arc<dyn Store>,
+    /// `None` for memory.
+    pub url: Option<String>,
+    directory: Option<TempDir>,
+}
+
+impl Fixture {
+    /// Opens the same data as another process would; memory has only the one store.
+    pub async fn another(&self) -> Arc<dyn Store> {
+        match &self.url {
+            Some(url) => checkpoint::open(url).await.unwrap(),
+            None => Arc::clone(&self.store),
+        }
+    }
+
+    /// Counts the steps stored under a thread itself, shared ones left out; `None` for memory.
+    pub async fn own_steps(&self, thread: ThreadId) -> Option<i64> {
+        let url = self.url.as_deref()?;
+        let count = if self.directory.is_some() {
+            let options = sqlx::sqlite::SqliteConnectOptions::from_str(url).unwrap();
+            let mut connection = options.connect().await.unwrap();
+            sqlx::query_scalar("SELECT count(*) FROM step WHERE thread_id = ?1")
+                .bind(thread.0)
+                .fetch_one(&mut connection)
+                .await
+        } else {
+            let mut connection = connect(url).await;
+            sqlx::query_scalar("SELECT count(*) FROM step WHERE thread_id = $1")
+                .bind(thread.0)
+                .fetch_one(&mut connection)
+                .await
+        };
+        Some(count.unwrap())
+    }
+}
+
+pub async fn memory() -> Fixture {
+    Fixture { store: Arc::new(MemoryStore::new()), url: None, directory: None }
+}
+
+pub async fn sqlite() -> Fixture {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", directory.path().join("deep/in/threads.db").display());
+    let store = Arc::new(SqliteStore::open(&url).await.unwrap());
+    Fixture { store, url: Some(url), directory: Some(directory) }
+}
+
+/// One database for all tests of the suite: each makes threads of its own.
+pub async fn postgres() -> Fixture {
+    let url = postgres_database("perihelion_store_suite").await;
+    let store = Arc::new(PostgresStore::open(&url).await.unwrap());
+    Fixture { store, url: Some(url), directory: None }
+}
+
+/// Makes a database on the test server unless it is there, and returns its address.
+pub async fn postgres_database(name: &str) -> String {
+    let server = std::env::var("TEST_DATABASE_URL").expect("TEST_DATABASE_URL names a test server");
+    let mut connection = connect(&server).await;
+    // Another test process may be making it at the same moment; then either statement may fail.
+    let made = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
+        .execute(&mut connection)
+        .await;
+    if let Err(error) = made {
+        let code =
+            error.as_database_error().and_then(|e| e.code()).unwrap_or_default().into_owned();
+        assert!(["42P04", "23505", "55006"].contains(&code.as_str()), "{error}");
+    }
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
+}
+
+pub async fn drop_postgres_database(name: &str) {
+    let server = std::env::var("TEST_DATABASE_URL").expect("TEST_DATABASE_URL names a test server");
+    let mut connection = connect(&server).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)")))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+}
+
+pub async fn connect(url: &str) -> PgConnection {
+    PgConnectOptions::from_str(url).unwrap().connect().await.unwrap()
+}
