@@ -1,7 +1,8 @@
 //! A runtime for long-running, supervised agent graphs.
 //!
 //! Imports run one way: `ids ← graph ← checkpoint ← journal ← runner`; `llm` and `mcp` stand beside
-//! the graph and know nothing of it; `swarm` joins them; `runtime` assembles; `cli` is an edge.
+//! the graph and know nothing of it; `swarm` joins them; `telemetry` reads what
+//! they left; `runtime` assembles; `cli` is an edge.
 //! `ARCHITECTURE.md` is the map.
 
 extern crate self as perihelion;
@@ -19,6 +20,7 @@ pub mod runner;
 pub mod runtime;
 pub mod servers;
 pub mod swarm;
+pub mod telemetry;
 
 /// What the macros of this crate expand to; not an interface.
 #[doc(hidden)]

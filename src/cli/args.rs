@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{agents, demo, resume, run, threads};
+use super::{agents, demo, resume, run, threads, trace};
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
 
@@ -67,6 +67,8 @@ pub enum Command {
     Resume(resume::Args),
     /// List, inspect, fork, move and remove threads; no model and no servers are needed.
     Threads(threads::Args),
+    /// Show a run as a tree: transitions, thoughts, calls, reflections, time and tokens.
+    Trace(trace::Args),
     /// Show the agents that the MCP servers give, and what is wrong with those that give none.
     Agents(agents::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.

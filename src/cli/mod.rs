@@ -20,6 +20,7 @@ mod resume;
 mod run;
 mod signals;
 mod threads;
+mod trace;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -87,6 +88,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Run(args) => run::run(&globals, settings, args).await,
         Command::Resume(args) => resume::run(&globals, settings, args).await,
         Command::Threads(args) => threads::run(&globals, settings, args).await,
+        Command::Trace(args) => trace::run(settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. } | Command::Doctor | Command::Mcp { .. } => Ok(Exit::Done),

@@ -32,6 +32,16 @@ impl Setting for String {
     }
 }
 
+impl Setting for bool {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(format!("expected true or false: {text}")),
+        }
+    }
+}
+
 impl Setting for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(PathBuf::from(text))

@@ -10,6 +10,7 @@ use super::sections::{
     Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile,
 };
 use super::strict::{self, Error};
+use super::traces::{Traces, TracesFile};
 
 /// The settings file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "perihelion.toml";
@@ -23,6 +24,7 @@ pub struct Settings {
     pub limits: Limits,
     pub prompts: Prompts,
     pub log: Log,
+    pub traces: Traces,
 }
 
 /// Values of command-line options; each goes before environment and file.
@@ -57,6 +59,7 @@ struct File {
     limits: LimitsFile,
     prompts: PromptsFile,
     log: LogFile,
+    traces: TracesFile,
 }
 
 impl Settings {
@@ -87,6 +90,7 @@ impl Settings {
             servers: Servers::resolve(parsed.servers, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
+            traces: Traces::resolve(parsed.traces, &sources)?,
         })
     }
 
@@ -101,10 +105,18 @@ impl Settings {
 
     /// Lists every key outside the role tables.
     pub fn keys() -> impl Iterator<Item = Key> {
-        [Models::KEYS, Store::KEYS, Servers::KEYS, Limits::KEYS, Prompts::KEYS, Log::KEYS]
-            .into_iter()
-            .flatten()
-            .copied()
+        [
+            Models::KEYS,
+            Store::KEYS,
+            Servers::KEYS,
+            Limits::KEYS,
+            Prompts::KEYS,
+            Log::KEYS,
+            Traces::KEYS,
+        ]
+        .into_iter()
+        .flatten()
+        .copied()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Drives a graph: the only place where nodes are awaited, timed, cancelled and their steps committed.
 //!
-//! Enter at [`Runner`]. Invariant: a step is told to the listeners only after the store acknowledged
-//! it (in the `sync` mode), and whoever lost the thread's lease writes nothing more. Deliberately
-//! absent: decisions about what runs next, which are the engine's.
+//! Enter at [`Runner`]; [`Subgraph`] makes one a node of another graph. Invariants: a step is told to the
+//! listeners only after the store acknowledged it (in the `sync` mode); whoever lost the thread's lease
+//! writes nothing more; the tasks of a step share one future with the loop, so whatever the loop awaits it
+//! awaits beside them. Deliberately absent: decisions about what runs next, which are the engine's.
 
 mod compact;
 mod drive;

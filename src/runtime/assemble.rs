@@ -15,6 +15,7 @@ use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{self, RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, Request, RequestError, Roster, Star, StarLimits};
+use crate::telemetry::{self, ExportCounts, Exporter};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,10 @@ pub enum Error {
     #[error(transparent)]
     Answer(#[from] AnswerError),
     #[error(transparent)]
+    Trace(telemetry::Error),
+    #[error(transparent)]
+    Traces(#[from] telemetry::otlp::Error),
+    #[error(transparent)]
     Graph(#[from] BuildError),
     /// A server marked `required` could not be scanned.
     #[error("a required MCP server is not there: {0}; mend it or set required = false")]
@@ -44,11 +49,21 @@ pub enum Error {
     NoServersFile(PathBuf),
 }
 
+impl From<telemetry::Error> for Error {
+    fn from(error: telemetry::Error) -> Self {
+        match error {
+            telemetry::Error::Store(error) => Self::Store(error),
+            other => Self::Trace(other),
+        }
+    }
+}
+
 impl Error {
     /// Returns whether the caller's input or configuration is to blame (exit code 2).
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
+            Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
                 error,
                 checkpoint::Error::UnknownThread(_)
@@ -89,6 +104,8 @@ pub struct Runtime {
     problems: Vec<ServerProblem>,
     /// The scripted model of a demo, which ends with the runtime.
     companion: Option<ScriptedServer>,
+    /// Sends traces where the settings name a collector.
+    exporter: Option<Exporter>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
@@ -175,8 +192,22 @@ impl Runtime {
         file: ServersFile,
         store: Arc<dyn Store>,
     ) -> Result<Self, Error> {
+        Self::with_pool(settings, model, Pool::new(file, PoolOptions::default()), store).await
+    }
+
+    /// Opens a runtime on parts that are there already, a pool of servers among them.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub async fn with_pool(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
-        let tools = Arc::new(Pool::new(file, PoolOptions::default()));
+        let exporter = super::trace::exporter(&settings)?;
+        let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
         let star = Star::new(model, host, prompts, prices, limits)?;
@@ -190,7 +221,17 @@ impl Runtime {
             }
         };
         roster.set(agents.iter().map(|agent| agent.server.clone()));
-        Ok(Self { settings, runner, roster, tools, agents, problems, companion: None, _star: star })
+        Ok(Self {
+            settings,
+            runner,
+            roster,
+            tools,
+            agents,
+            problems,
+            companion: None,
+            exporter,
+            _star: star,
+        })
     }
 
     /// Returns the settings in force.
@@ -286,12 +327,31 @@ impl Runtime {
     }
 
     fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+        if let Some(exporter) = &self.exporter {
+            exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
+        }
         RunReport::new(&outcome)
     }
 
-    /// Closes sessions, child processes and the store.
+    /// Returns what became of the traces so far; none where no collector is named.
+    pub fn exports(&self) -> Option<ExportCounts> {
+        self.exporter.as_ref().map(Exporter::counts)
+    }
+
+    /// Waits for traces under way and returns what became of all; further runs are exported as before.
+    pub async fn flush_exports(&self) -> Option<ExportCounts> {
+        match &self.exporter {
+            Some(exporter) => Some(exporter.flush().await),
+            None => None,
+        }
+    }
+
+    /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
         self.tools.close().await;
+        if let Some(exporter) = &self.exporter {
+            exporter.close().await;
+        }
         self.runner.store().close().await;
         if let Some(companion) = self.companion {
             companion.stop().await;

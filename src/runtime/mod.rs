@@ -11,6 +11,7 @@ pub mod demo;
 mod report;
 mod survey;
 mod threads;
+mod trace;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Error, Runtime, ServerProblem};
@@ -19,3 +20,4 @@ pub use survey::{Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
 };
+pub use trace::{Trace, trace};

@@ -78,6 +78,7 @@ pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::{RunId, ThreadId};
 
     /// S1.05
     #[test]
@@ -94,5 +95,40 @@ mod tests {
         let told = cleared(&second);
         assert_eq!((told.retry_count, told.round), (0, 3));
         assert_eq!(count(&told, agents(), "p".into()).retry_count, 0);
+    }
+    /// S1.05: a thread may wait for a person for days; the run that goes on has its whole time.
+    #[test]
+    fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
+        let limits = StarLimits {
+            max_steps: 10,
+            max_tokens: None,
+            max_nano_usd: None,
+            deadline_sec: Some(60),
+            max_tool_calls: 1,
+            max_reflections: 1,
+            result_bytes: 1,
+            breaker_retries: 2,
+        };
+        let run_at = |seconds| {
+            let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
+            Place {
+                thread: ThreadId::new(),
+                run: RunId(uuid::Uuid::new_v7(time)),
+                step: 3,
+                task: 0,
+                node: "supervisor".into(),
+                attempt: 1,
+                namespace: "".into(),
+            }
+        };
+        let mut state = GraphState::default();
+        state.routing.started_at = 1_000_000_000;
+        let after =
+            |run, seconds: i64| exhausted(&state, &limits, &run_at(run), seconds * 1_000_000);
+        assert_eq!(after(1_000, 1_059), None);
+        assert_eq!(after(1_000, 1_060).as_deref(), Some("the time limit of 60 s was reached"));
+        assert_eq!(after(90_000, 90_059), None, "a day later, in a run of its own");
+        assert!(after(90_000, 90_060).is_some());
+        assert_eq!(after(90_000, 1_001), None, "a time recorded before the run began");
     }
 }

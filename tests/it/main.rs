@@ -18,4 +18,5 @@ mod runner;
 mod store_suite;
 mod support;
 mod swarm;
+mod telemetry;
 mod tidy;

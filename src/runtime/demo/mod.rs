@@ -7,7 +7,7 @@
 mod reading;
 mod script;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Error, Runtime};
@@ -15,7 +15,7 @@ use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::llm::scripted::{Script, ScriptedModel};
 use crate::llm::{ChatModel, OpenAiModel};
-use crate::mcp::ServersFile;
+use crate::mcp::{Pool, PoolOptions, ServersFile};
 use crate::servers::demo_data;
 
 pub use script::QUESTION;
@@ -23,12 +23,37 @@ pub use script::QUESTION;
 /// Tenant of the demo's threads; it tells a later process that they go on with the scripted model.
 pub const TENANT: &str = "demo";
 
+/// Where the demo keeps its data, and how its servers are started.
+#[derive(Debug)]
+pub struct Options {
+    /// Directory of the data set; it is made when it is not there.
+    pub home: PathBuf,
+    pub pool: PoolOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { home: crate::config::data_directory().join("demo"), pool: PoolOptions::default() }
+    }
+}
+
 /// Opens the demo's runtime on a store: installs the data set, starts the scripted model, scans the servers.
 ///
 /// # Errors
 /// As [`Runtime::open`], and [`Error::Demo`] when the data cannot be written.
-pub async fn open(mut settings: Settings, store: Arc<dyn Store>) -> Result<Runtime, Error> {
-    let home = crate::config::data_directory().join("demo");
+pub async fn open(settings: Settings, store: Arc<dyn Store>) -> Result<Runtime, Error> {
+    open_with(settings, store, Options::default()).await
+}
+
+/// Opens the demo's runtime in another place than the user's data directory.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_with(
+    mut settings: Settings,
+    store: Arc<dyn Store>,
+    Options { home, pool }: Options,
+) -> Result<Runtime, Error> {
     let data = demo_data::install(&home)
         .await
         .map_err(|source| Error::Demo { path: home.clone(), source })?;
@@ -36,7 +61,7 @@ pub async fn open(mut settings: Settings, store: Arc<dyn Store>) -> Result<Runti
     settings.models = settings.models.at(server.url());
     let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
     let file = ServersFile::parse(Path::new("(demo)"), &servers(&data), &|_| None)?;
-    let runtime = Runtime::with(settings, model, file, store).await?;
+    let runtime = Runtime::with_pool(settings, model, Pool::new(file, pool), store).await?;
     Ok(runtime.beside(TENANT, server))
 }
 

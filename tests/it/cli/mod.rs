@@ -7,4 +7,5 @@ mod inspection;
 mod questions;
 mod refusals;
 mod runs;
+mod traces;
 mod world;

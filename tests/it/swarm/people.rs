@@ -107,16 +107,3 @@ async fn an_approved_call_is_made_once_and_a_denied_one_never(fixture: &Fixture)
     assert!(told.contains("a person denied this call: not today"), "{told}");
     assert!(report.results[0].tools[0].is_error);
 }
-
-/// Waiting for a person does not use a run's time up.
-#[tokio::test]
-async fn a_deadline_counts_each_run_by_itself() {
-    let room = Room::in_memory(unsure()).await.with_env("PERIHELION_LIMITS_DEADLINE_SEC", "3");
-    room.ask("How big is it?").await;
-    let started = perihelion::clock::monotonic();
-    perihelion::clock::sleep(std::time::Duration::from_millis(3_100)).await;
-    assert!(started.elapsed().as_secs() >= 3);
-    let report = room.answer(Answer::Message("The green <one>.".into())).await;
-    assert_done(&report);
-    assert_eq!(report.results.len(), 1, "the agent still had its time");
-}

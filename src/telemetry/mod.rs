@@ -1,0 +1,42 @@
+//! Spans: what a run did, as a tree that other tools can show.
+//!
+//! Enter at [`read`] and [`project`]: spans are a projection of the stored rows, so a crashed run's
+//! trace is whole and the same rows always give the same spans, ids included. One trace holds one run
+//! and the runs that went on with it after a crash, a failure or a stop; a new turn and a resume after
+//! a person's answer open a trace of their own, linked to the one before. Invariants: nothing here
+//! delays or fails a run; what people, models and tools wrote leaves the process only when content
+//! capture is on. Deliberately absent: live spans, which would die with the process.
+
+mod canvas;
+pub mod dialect;
+mod exporter;
+mod group;
+mod ids;
+pub mod otlp;
+mod projection;
+mod rows;
+mod span;
+mod task;
+
+pub use exporter::{ExportCounts, Exporter};
+pub use ids::{SpanId, TraceId};
+pub use projection::{Scope, View, project};
+pub use rows::{Rows, Which, read};
+pub use span::{About, Link, Reason, RunMark, Span, Status, ToolCount};
+
+use crate::checkpoint;
+use crate::ids::ThreadId;
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] checkpoint::Error),
+    #[error("the thread {0} has never run, so there is nothing to trace")]
+    NeverRan(ThreadId),
+    #[error("the thread {thread} has no run with this number (it has 1 to {newest}): {run}")]
+    UnknownRun { thread: ThreadId, run: u32, newest: u32 },
+    /// The steps of the run were removed by a truncation.
+    #[error("the steps of this run of the thread {thread} are no longer kept: {run}")]
+    Truncated { thread: ThreadId, run: u32 },
+}

@@ -1,0 +1,278 @@
+//! From stored rows to spans: a pure function.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::canvas::{Canvas, trace_id};
+use super::group::Group;
+use super::task::{Work, tool_counts};
+use super::{About, Error, Link, Reason, Rows, RunMark, Span, SpanId, Status};
+use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
+use crate::graph::{Frontier, Target};
+use crate::llm::Usage;
+
+/// What a trace id stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// A run and what went on with it.
+    #[default]
+    Run,
+    /// The whole thread.
+    Thread,
+}
+
+/// How the rows are looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct View {
+    pub scope: Scope,
+    /// Carry what is long: messages, arguments and results of calls.
+    pub content: bool,
+    /// Rounds of work that the settings allow an agent, for "attempt N of M".
+    pub rounds: Option<u32>,
+}
+
+/// What one task wrote, as stored; the update as the JSON it is, whatever version wrote it.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct WrittenRow {
+    #[serde(rename = "n")]
+    pub node: String,
+    #[serde(rename = "u")]
+    pub update: Value,
+    #[serde(rename = "g", default)]
+    pub goto: Option<Vec<Target>>,
+}
+
+/// Projects the trace that a run belongs to; the root comes first, parents before their children.
+///
+/// The same rows give the same spans. Span ids are unique, also across the traces of a thread.
+///
+/// # Errors
+/// [`Error::UnknownRun`], [`Error::Truncated`], and [`Error::Store`] when a stored value is damaged.
+pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
+    let group = Group::of(rows, run)?;
+    let mut canvas = Canvas::new(rows, &group, view);
+    let root = root(&canvas, rows, &group);
+    canvas.spans.push(root);
+    let effects: Vec<&EffectRow> =
+        rows.effects.iter().filter(|effect| belongs(effect, &group)).collect();
+    let began = group.first().started_at;
+    let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
+    let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
+    for step in rows.steps.iter().filter(of_group) {
+        let start = before.map_or(began, |before| before.at.max(began)).min(step.at);
+        committed(&mut canvas, step, start, &effects)?;
+        before = Some(step);
+    }
+    uncommitted(&mut canvas, &group, before, &effects)?;
+    finish(&mut canvas, &group);
+    Ok(canvas.spans)
+}
+
+/// Returns whether an effect happened in this trace: it ended, or is still open, while it was the newest.
+fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
+    if !(group.first_step..=group.last_step + 1).contains(&effect.step) {
+        return false;
+    }
+    let moment = match effect.kind {
+        // Asked in this trace, answered by a person whenever they like.
+        EffectKind::Interrupt => Some(effect.started_at),
+        _ => effect.ended_at,
+    };
+    match (moment, group.until) {
+        (Some(moment), until) => {
+            moment >= group.first().started_at && until.is_none_or(|until| moment < until)
+        }
+        (None, until) => until.is_none(),
+    }
+}
+
+fn root(canvas: &Canvas, rows: &Rows, group: &Group<'_>) -> Span {
+    let mark = |run: &crate::checkpoint::RunRow| RunMark {
+        number: run.number,
+        status: run.status,
+        started_at: run.started_at,
+    };
+    let about = About::Workflow {
+        graph: rows.info.graph.clone(),
+        runs: group.runs.iter().map(mark).collect(),
+        usage: Usage::default(),
+        tools: Vec::new(),
+        question: None,
+        answer: None,
+    };
+    let last = group.last();
+    let status = match last.status {
+        RunStatus::Done => Status::Ok,
+        RunStatus::Running | RunStatus::Interrupted | RunStatus::Cancelled => Status::Unset,
+        RunStatus::Failed => {
+            let why = rows.info.error.clone().filter(|_| group.until.is_none());
+            Status::Error { message: why.unwrap_or_else(|| "the run failed".to_owned()) }
+        }
+    };
+    let link = |run: &crate::checkpoint::RunRow| {
+        let first = Group::of(rows, run.number).map_or(run.number, |group| group.first().number);
+        Link {
+            trace_id: trace_id(canvas.thread, first, canvas.view.scope),
+            span_id: SpanId::root(canvas.thread, first),
+            kind: "previous_run",
+        }
+    };
+    Span {
+        parent: None,
+        end: last.ended_at.unwrap_or(group.first().started_at),
+        status,
+        open: !group.is_closed(),
+        links: group.previous.map(link).into_iter().collect(),
+        ..canvas.span(canvas.root, group.last_step, group.first().started_at, about)
+    }
+}
+
+fn committed(
+    canvas: &mut Canvas,
+    step: &StepRow,
+    start: DateTime<Utc>,
+    effects: &[&EffectRow],
+) -> Result<(), Error> {
+    let written: Vec<WrittenRow> = step.delta.decode()?;
+    let next = nodes(&frontier(step)?);
+    if step.kind == StepKind::Input {
+        if let (Some(one), Some(root)) = (written.first(), canvas.spans.first_mut())
+            && let About::Workflow { question, .. } = &mut root.about
+        {
+            *question = one.update["input_request"].as_str().map(str::to_owned);
+        }
+        return Ok(());
+    }
+    for (task, one) in written.iter().enumerate() {
+        let task = u32::try_from(task).unwrap_or(u32::MAX);
+        let to = match &one.goto {
+            Some(targets) => targets_of(targets),
+            None => or_end(next.clone()),
+        };
+        if step.kind == StepKind::Edit {
+            canvas.transition(step, task, &one.node, to, Reason::Edit);
+            continue;
+        }
+        let work = Work {
+            step: step.seq,
+            task,
+            node: &one.node,
+            start,
+            committed: Some(step.at),
+            written: Some(one),
+            to: &to,
+            effects: of_task(effects, step.seq, task),
+        };
+        if work.draw(canvas) {
+            canvas.transition(step, task, &one.node, to, Reason::Edge);
+        }
+        if let (Some(said), Some(root)) = (one.update["answer"].as_str(), canvas.spans.first_mut())
+            && let About::Workflow { answer, .. } = &mut root.about
+        {
+            *answer = Some(said.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Draws the nodes of the step that was under way when the trace's last run ended.
+fn uncommitted(
+    canvas: &mut Canvas,
+    group: &Group<'_>,
+    before: Option<&StepRow>,
+    effects: &[&EffectRow],
+) -> Result<(), Error> {
+    let Some(before) = before else { return Ok(()) };
+    let step = group.last_step + 1;
+    let tasks = frontier(before)?.tasks;
+    let failed = group.last().status == RunStatus::Failed;
+    for (index, task) in tasks.iter().enumerate() {
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let mine = of_task(effects, step, number);
+        let broke = failed && tasks.len() == 1;
+        if mine.is_empty() && !broke {
+            continue;
+        }
+        let first = canvas.spans.len();
+        let work = Work {
+            step,
+            task: number,
+            node: &task.node,
+            start: before.at.max(group.first().started_at),
+            committed: None,
+            written: None,
+            to: &[],
+            effects: mine,
+        };
+        work.draw(canvas);
+        let closed = group.is_closed();
+        for span in &mut canvas.spans[first..] {
+            // Finished calls stay what they are; the work around them may go on.
+            span.open |=
+                !closed && matches!(span.about, About::Agent { .. } | About::Transition { .. });
+        }
+        if let Some(span) = canvas.spans.get_mut(first).filter(|_| broke) {
+            span.status = Status::Error { message: "the node failed, and the run with it".into() };
+        }
+    }
+    Ok(())
+}
+
+/// Lets the root last as long as what is in it, and sums up what was spent.
+fn finish(canvas: &mut Canvas, group: &Group<'_>) {
+    let end = canvas.spans.iter().map(|span| span.end).max();
+    let (mut usage, tools) = (Usage::default(), tool_counts(&canvas.spans));
+    for span in &canvas.spans {
+        if let About::Chat { usage: spent, .. } = &span.about {
+            usage += *spent;
+        }
+    }
+    let ended = group.last().ended_at;
+    let Some(root) = canvas.spans.first_mut() else { return };
+    root.end = end.into_iter().chain(ended).max().unwrap_or(root.end).max(root.start);
+    if let About::Workflow { usage: all, tools: called, .. } = &mut root.about {
+        (*all, *called) = (usage, tools);
+    }
+}
+
+fn of_task<'a>(effects: &[&'a EffectRow], step: u64, task: u32) -> Vec<&'a EffectRow> {
+    let mut mine: Vec<&EffectRow> =
+        effects.iter().copied().filter(|row| row.step == step && row.task == task).collect();
+    mine.sort_by_key(|row| row.number);
+    mine
+}
+
+fn frontier(step: &StepRow) -> Result<Frontier, Error> {
+    let read = serde_json::from_slice(&step.frontier);
+    Ok(read.map_err(|error| crate::checkpoint::Error::Damaged(error.to_string()))?)
+}
+
+fn nodes(frontier: &Frontier) -> Vec<String> {
+    unique(frontier.tasks.iter().map(|task| task.node.as_str()))
+}
+
+fn targets_of(targets: &[Target]) -> Vec<String> {
+    or_end(unique(targets.iter().filter_map(|target| match target {
+        Target::Node(node) | Target::Send { node, .. } => Some(node.as_str()),
+        Target::End => None,
+    })))
+}
+
+fn or_end(nodes: Vec<String>) -> Vec<String> {
+    if nodes.is_empty() { vec![crate::graph::END.to_owned()] } else { nodes }
+}
+
+fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for name in names {
+        if !seen.iter().any(|known| known == name) {
+            seen.push(name.to_owned());
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+#[path = "projection_tests.rs"]
+mod tests;

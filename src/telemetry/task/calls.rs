@@ -1,0 +1,127 @@
+//! The calls of a task: models and tools.
+
+use serde_json::Value;
+
+use super::{Course, Work};
+use crate::checkpoint::{EffectRow, EffectStatus};
+use crate::llm::{ChatRequest, ChatResponse, Role};
+use crate::telemetry::canvas::Canvas;
+use crate::telemetry::{About, Span, SpanId, Status};
+
+impl Work<'_> {
+    pub(super) fn chat(
+        &self,
+        canvas: &Canvas,
+        parent: SpanId,
+        row: &EffectRow,
+    ) -> (Span, Option<ChatResponse>) {
+        let response: Option<ChatResponse> = match row.status {
+            EffectStatus::Done => row.outcome.as_ref().and_then(|outcome| outcome.decode().ok()),
+            _ => None,
+        };
+        let request: Option<ChatRequest> =
+            if canvas.view.content { row.request.decode().ok() } else { None };
+        let answer = response.clone().unwrap_or_default();
+        let named = response.as_ref().map(|response| response.model.clone());
+        let content = canvas.view.content && response.is_some();
+        let agent = row.name == Role::Agent.as_str() || row.name == Role::Reflector.as_str();
+        let about = About::Chat {
+            role: row.name.clone(),
+            agent: agent.then(|| self.node.to_owned()),
+            model: named.filter(|name| !name.is_empty()),
+            usage: answer.usage,
+            finish_reason: answer.finish_reason,
+            attempts: row.attempt,
+            input: request.map(|request| request.messages),
+            output: content.then_some(answer.content),
+            calls: if content { answer.tool_calls } else { Vec::new() },
+        };
+        let mut span = self.child(canvas, parent, "chat", row, about);
+        span.status = match row.status {
+            EffectStatus::Started => Status::Unset,
+            EffectStatus::Done => Status::Ok,
+            EffectStatus::Failed => Status::Error { message: failure(row).unwrap_or_default() },
+        };
+        (span, response)
+    }
+
+    pub(super) fn tool(
+        &self,
+        canvas: &Canvas,
+        top: SpanId,
+        row: &EffectRow,
+        course: &mut Course,
+    ) -> Span {
+        let request: Value = row.request.decode().unwrap_or_default();
+        let (server, tool) = row.name.split_once('.').unwrap_or(("", &row.name));
+        let arguments = &request["arguments"];
+        let met = course
+            .asked
+            .iter()
+            .position(|(.., call)| call.name == tool && call.arguments == *arguments);
+        let call_id = met.map(|at| course.asked.remove(at).3.id);
+        let outcome: Value =
+            row.outcome.as_ref().and_then(|outcome| outcome.decode().ok()).unwrap_or_default();
+        let result = match row.status {
+            EffectStatus::Failed => failure(row),
+            _ => outcome["text"].as_str().map(str::to_owned),
+        };
+        let about = About::Tool {
+            agent: self.node.to_owned(),
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            call_id,
+            idempotency_key: Some(row.key.iter().map(|byte| format!("{byte:02x}")).collect()),
+            attempts: row.attempt,
+            arguments: canvas.view.content.then(|| arguments.to_string()),
+            result: result.filter(|_| canvas.view.content),
+        };
+        let mut span = self.child(canvas, top, "tool", row, about);
+        span.status = match row.status {
+            EffectStatus::Started => Status::Unset,
+            EffectStatus::Failed => Status::Error { message: "the call could not be made".into() },
+            EffectStatus::Done if outcome["is_error"].as_bool() == Some(true) => {
+                Status::Error { message: "the tool reported an error".into() }
+            }
+            EffectStatus::Done => Status::Ok,
+        };
+        span
+    }
+
+    /// Draws the calls that the model asked for and that were refused before they were sent.
+    pub(super) fn never_sent(&self, canvas: &mut Canvas, top: SpanId, course: &mut Course) {
+        for (chat, at, when, call) in course.asked.drain(..) {
+            let about = About::Tool {
+                agent: self.node.to_owned(),
+                server: String::new(),
+                tool: call.name,
+                call_id: Some(call.id),
+                idempotency_key: None,
+                attempts: 0,
+                arguments: canvas.view.content.then(|| call.arguments.to_string()),
+                result: None,
+            };
+            let key = [&chat.to_bytes()[..], &at.to_le_bytes()].concat();
+            let id = canvas.id(self.step, self.task, "unsent", &key);
+            let span = canvas.span(id, self.step, when, about);
+            canvas.spans.push(Span {
+                parent: Some(top),
+                node: Some(self.node.to_owned()),
+                status: Status::Error { message: "the call was refused before it was sent".into() },
+                ..span
+            });
+        }
+    }
+}
+
+/// Returns the recorded message of a failure.
+fn failure(row: &EffectRow) -> Option<String> {
+    let outcome: Value = row.outcome.as_ref()?.decode().ok()?;
+    outcome["error"].as_str().map(str::to_owned)
+}
+
+/// Reads the object in a model's answer, also with a fence or words around it.
+pub(super) fn object_in<T: serde::de::DeserializeOwned>(answer: &str) -> Option<T> {
+    let inner = || answer.get(answer.find('{')?..=answer.rfind('}')?);
+    serde_json::from_str(answer).ok().or_else(|| serde_json::from_str(inner()?).ok())
+}

@@ -1,0 +1,304 @@
+//! The spans of one task: a node's work, drawn from the effects it recorded and what it wrote.
+
+mod calls;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use self::calls::object_in;
+use super::canvas::Canvas;
+use super::projection::WrittenRow;
+use super::{About, Link, Reason, Span, SpanId, Status, ToolCount};
+use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
+use crate::llm::{Role, ToolCall, Usage};
+use crate::swarm::{
+    AgentResult, Reflection, ReflectionStatus, ResultStatus, SupervisorDecision, node,
+};
+
+/// One task of one step.
+pub(super) struct Work<'a> {
+    pub step: u64,
+    pub task: u32,
+    pub node: &'a str,
+    pub start: DateTime<Utc>,
+    /// When its step was committed; none while it is not.
+    pub committed: Option<DateTime<Utc>>,
+    pub written: Option<&'a WrittenRow>,
+    /// Where it led.
+    pub to: &'a [String],
+    /// In the order in which they were asked for.
+    pub effects: Vec<&'a EffectRow>,
+}
+
+/// What is remembered while a task's effects are gone through.
+#[derive(Default)]
+struct Course {
+    /// The last answer of the working model, which a reflection judges.
+    judged: Option<SpanId>,
+    /// Calls it asked for that have not been met yet.
+    asked: Vec<(SpanId, usize, DateTime<Utc>, ToolCall)>,
+    /// The reflection under way, as its place in the list.
+    reflection: Option<usize>,
+    reflections: u32,
+    decision: Option<SupervisorDecision>,
+}
+
+impl Work<'_> {
+    /// Draws the work and all below it; returns whether the way taken afterwards is still to be drawn.
+    pub(super) fn draw(self, canvas: &mut Canvas) -> bool {
+        let decides = matches!(self.node, node::SUPERVISOR | node::PREPROCESS);
+        let first = canvas.spans.len();
+        let top =
+            canvas.id(self.step, self.task, if decides { "transition" } else { "agent" }, &[]);
+        let about = if decides { self.way(None) } else { self.agent() };
+        let mut span = canvas.span(top, self.step, self.start, about);
+        span.node = Some(self.node.to_owned());
+        canvas.spans.push(span);
+        let mut course = Course::default();
+        for effect in &self.effects {
+            self.effect(canvas, top, effect, &mut course);
+        }
+        if self.committed.is_some() {
+            self.never_sent(canvas, top, &mut course);
+        }
+        let last = canvas.spans[first + 1..].iter().map(|span| span.end).max();
+        let (tools, usage) = (tool_counts(&canvas.spans[first..]), spent(&canvas.spans[first..]));
+        let span = &mut canvas.spans[first];
+        span.end = match (decides, last) {
+            (false, Some(last)) => last,
+            _ => self.committed.or(last).unwrap_or(self.start),
+        }
+        .max(self.start);
+        match &mut span.about {
+            About::Agent { tools: called, usage: all, .. } => (*called, *all) = (tools, usage),
+            _ => {
+                span.about = self.way(course.decision);
+                if let About::Transition { to, .. } = &span.about
+                    && !to.is_empty()
+                {
+                    span.name = format!("graph.transition {}→{}", self.node, to.join(","));
+                }
+            }
+        }
+        span.status = self.status();
+        !decides && self.committed.is_some()
+    }
+
+    /// Reads the way taken, and why, out of what was written.
+    fn way(&self, decision: Option<SupervisorDecision>) -> About {
+        let (reason, thought) = self.reason(decision.as_ref());
+        // Names in a decision that was not accepted may be anything.
+        let accepted = matches!(reason, Reason::Decision | Reason::Breaker) && !self.refused();
+        let mut candidates: Vec<String> = Vec::new();
+        for decision in decision.iter().filter(|_| accepted) {
+            let tasks = decision.tasks.iter().map(|task| &task.agent);
+            for agent in decision.selected_agents.iter().chain(tasks).map(|name| name.trim()) {
+                if !candidates.iter().any(|known| known == agent) {
+                    candidates.push(agent.to_owned());
+                }
+            }
+        }
+        About::Transition {
+            from: self.node.to_owned(),
+            to: self.to.to_vec(),
+            reason,
+            candidates,
+            thought,
+        }
+    }
+
+    fn reason(&self, decision: Option<&SupervisorDecision>) -> (Reason, Option<String>) {
+        let thought = decision.map(|decision| decision.thought_process.clone());
+        let Some(written) = self.written else { return (Reason::Undecided, thought) };
+        if self.node != node::SUPERVISOR {
+            return (Reason::Edge, None);
+        }
+        if let Some(reason) = written.update["finish_reason"].as_str() {
+            return (Reason::Breaker, Some(reason.to_owned()));
+        }
+        let errors = written.update["errors"].as_array().filter(|errors| !errors.is_empty());
+        if let Some(errors) = errors {
+            let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
+            return (Reason::Refused, Some(errors.join("; ")));
+        }
+        match decision {
+            Some(one)
+                if one.clarification.as_deref().is_some_and(|text| !text.trim().is_empty()) =>
+            {
+                (Reason::Clarification, thought)
+            }
+            Some(_) => (Reason::Decision, thought),
+            None => (Reason::NextStage, None),
+        }
+    }
+
+    fn refused(&self) -> bool {
+        let errors = self.written.and_then(|written| written.update["errors"].as_array());
+        errors.is_some_and(|errors| !errors.is_empty())
+    }
+
+    fn result(&self) -> Option<AgentResult> {
+        let results = self.written?.update.get("results")?;
+        serde_json::from_value(results.get(0)?.clone()).ok()
+    }
+
+    fn agent(&self) -> About {
+        let result = self.result();
+        let said = self.written.and_then(|written| written.update["answer"].as_str());
+        let output = result.as_ref().map(|result| result.output.clone());
+        About::Agent {
+            agent: self.node.to_owned(),
+            reflection_status: result.as_ref().map(|result| result.reflection.clone()),
+            attempts: result.as_ref().map(|result| result.attempts),
+            usage: Usage::default(),
+            tools: Vec::new(),
+            task: result.as_ref().map(|result| result.task.clone()),
+            output: output.or_else(|| said.map(str::to_owned)),
+            error: result.and_then(|result| result.error),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let failed = |message: String| Status::Error { message };
+        match (self.result(), self.committed) {
+            (Some(result), _) if result.status == ResultStatus::Failed => {
+                match result.reflection.as_str() {
+                    "REJECTED" => {
+                        failed(format!("rejected in each of {} attempts", result.attempts))
+                    }
+                    _ => failed("the agent could not do its task".into()),
+                }
+            }
+            (_, Some(_)) => Status::Ok,
+            _ => Status::Unset,
+        }
+    }
+
+    fn effect(&self, canvas: &mut Canvas, top: SpanId, row: &EffectRow, course: &mut Course) {
+        match row.kind {
+            EffectKind::Clock | EffectKind::Random => {}
+            EffectKind::Interrupt => {
+                let about = About::Question {
+                    interrupt: uuid::Uuid::from_slice(&row.key)
+                        .map_or_else(|_| String::new(), |id| id.to_string()),
+                    interrupt_kind: row.name.clone(),
+                    answered: row.status != EffectStatus::Started,
+                };
+                let span = self.child(canvas, top, "question", row, about);
+                canvas.spans.push(Span { end: span.start, open: false, ..span });
+            }
+            EffectKind::Tool => {
+                let span = self.tool(canvas, top, row, course);
+                canvas.spans.push(span);
+            }
+            EffectKind::Model if row.name == Role::Reflector.as_str() => {
+                self.reflection(canvas, top, row, course);
+            }
+            EffectKind::Model => {
+                self.never_sent(canvas, top, course);
+                course.reflection = None;
+                let (span, response) = self.chat(canvas, top, row);
+                course.judged = Some(span.span_id);
+                if let Some(response) = response {
+                    let calls = response.tool_calls.into_iter().enumerate();
+                    course.asked =
+                        calls.map(|(at, call)| (span.span_id, at, span.end, call)).collect();
+                    if row.name == Role::Supervisor.as_str() {
+                        course.decision = object_in(&response.content);
+                    }
+                }
+                canvas.spans.push(span);
+            }
+        }
+    }
+
+    fn child(
+        &self,
+        canvas: &Canvas,
+        parent: SpanId,
+        what: &str,
+        row: &EffectRow,
+        about: About,
+    ) -> Span {
+        let id = canvas.id(self.step, self.task, what, &row.key);
+        Span {
+            parent: Some(parent),
+            end: row.ended_at.unwrap_or(row.started_at).max(row.started_at),
+            open: row.status == EffectStatus::Started,
+            node: Some(self.node.to_owned()),
+            ..canvas.span(id, self.step, row.started_at, about)
+        }
+    }
+
+    /// Draws a judgement; the calls that repair a malformed verdict belong to the same one.
+    fn reflection(&self, canvas: &mut Canvas, top: SpanId, row: &EffectRow, course: &mut Course) {
+        self.never_sent(canvas, top, course);
+        let at = match course.reflection {
+            Some(at) => at,
+            None => {
+                course.reflections += 1;
+                let about = About::Reflection {
+                    agent: self.node.to_owned(),
+                    verdict: None,
+                    attempt: course.reflections,
+                    of: canvas.view.rounds,
+                    feedback: None,
+                };
+                let mut span = self.child(canvas, top, "reflect", row, about);
+                let judged = course.judged.map(|span_id| Link {
+                    trace_id: canvas.trace,
+                    span_id,
+                    kind: "judged",
+                });
+                span.links.extend(judged);
+                canvas.spans.push(span);
+                canvas.spans.len() - 1
+            }
+        };
+        course.reflection = Some(at);
+        let (chat, response) = self.chat(canvas, canvas.spans[at].span_id, row);
+        let judged: Option<Reflection> = response.and_then(|answer| object_in(&answer.content));
+        let span = &mut canvas.spans[at];
+        span.end = span.end.max(chat.end);
+        span.open = chat.open;
+        if let About::Reflection { verdict, feedback, .. } = &mut span.about {
+            let word = |judged: &Reflection| match judged.status {
+                ReflectionStatus::Approved => "APPROVED",
+                ReflectionStatus::Fixed if blank(judged.refined_output.as_deref()) => "APPROVED",
+                ReflectionStatus::Fixed => "FIXED",
+                ReflectionStatus::Rejected => "REJECTED",
+            };
+            *verdict = Some(judged.as_ref().map_or("UNVERIFIED", word).to_owned());
+            *feedback = judged.and_then(|judged| judged.feedback);
+        }
+        if !chat.open {
+            span.status = Status::Ok;
+        }
+        canvas.spans.push(chat);
+    }
+}
+
+fn blank(text: Option<&str>) -> bool {
+    text.is_none_or(|text| text.trim().is_empty())
+}
+
+fn spent(spans: &[Span]) -> Usage {
+    let mut all = Usage::default();
+    for span in spans {
+        if let About::Chat { usage, .. } = &span.about {
+            all += *usage;
+        }
+    }
+    all
+}
+
+/// Counts the calls of each tool that were sent, in order of name.
+pub(super) fn tool_counts(spans: &[Span]) -> Vec<ToolCount> {
+    let mut counts = std::collections::BTreeMap::new();
+    for span in spans {
+        if let About::Tool { server, tool, attempts: 1.., .. } = &span.about {
+            *counts.entry(format!("{server}.{tool}")).or_insert(0) += 1;
+        }
+    }
+    counts.into_iter().map(|(tool, calls)| ToolCount { tool, calls }).collect()
+}

@@ -1,0 +1,157 @@
+//! What a collector gets, and what happens when it does not want it.
+
+use std::collections::HashSet;
+
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use perihelion::config::Settings;
+use perihelion::graph::RunEvent;
+use perihelion::runner::RunOptions;
+use perihelion::runtime::RunStatusView;
+use perihelion::telemetry::{About, ExportCounts};
+use tokio::sync::mpsc;
+
+use super::receiver::{Collector, Manner, attribute};
+use super::{Demo, settings};
+
+async fn collected(manner: Manner) -> (Collector, Settings) {
+    let (collector, url) = Collector::start(manner).await;
+    let mut settings = settings(&[]);
+    settings.traces.otlp_endpoint = Some(url);
+    settings.traces.headers = vec![("x-scope".into(), "perihelion".to_owned().into())];
+    (collector, settings)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// S1.12, X7
+#[tokio::test]
+async fn a_collector_gets_the_tree_with_session_tokens_and_the_tags_people_filter_by() {
+    let (collector, settings) = collected(Manner::default()).await;
+    let demo = Demo::open(settings).await;
+    let report = demo.ask(demo.runtime.run_options()).await;
+    let trace = demo.trace(None).await;
+    let thread = demo.thread.to_string();
+    demo.runtime.close().await;
+
+    let spans = collector.spans();
+    let sent: Vec<_> = spans
+        .iter()
+        .map(|span| (hex(&span.trace_id), hex(&span.span_id), hex(&span.parent_span_id)))
+        .collect();
+    let expected: Vec<_> = trace
+        .spans
+        .iter()
+        .map(|span| {
+            let parent = span.parent.map(|id| id.to_string()).unwrap_or_default();
+            (span.trace_id.to_string(), span.span_id.to_string(), parent)
+        })
+        .collect();
+    assert_eq!(sent, expected);
+    for span in &spans {
+        for name in ["session.id", "gen_ai.conversation.id", "langfuse.session.id"] {
+            assert_eq!(attribute(&span.attributes, name).as_ref(), Some(&thread));
+        }
+        assert!(
+            attribute(&span.attributes, "perihelion.checkpoint.id").unwrap().starts_with(&thread)
+        );
+        assert!(attribute(&span.attributes, "openinference.span.kind").is_some(), "{}", span.name);
+        assert!(attribute(&span.attributes, "langfuse.observation.type").is_some());
+        assert!(span.attributes.len() <= 64, "{}: {}", span.name, span.attributes.len());
+        let keys: HashSet<&String> = span.attributes.iter().map(|one| &one.key).collect();
+        assert_eq!(keys.len(), span.attributes.len(), "an attribute twice: {}", span.name);
+    }
+    let total = |name| {
+        let numbers = spans.iter().filter_map(|span| attribute(&span.attributes, name));
+        numbers.map(|number| number.parse::<u64>().unwrap()).sum::<u64>()
+    };
+    assert_eq!(total("gen_ai.usage.input_tokens"), report.usage.input_tokens);
+    assert_eq!(total("llm.token_count.completion"), report.usage.output_tokens);
+    let agent = spans.iter().find(|span| span.name == "invoke_agent mcp_agent_sql").unwrap();
+    let tag = |name| attribute(&agent.attributes, &format!("langfuse.observation.metadata.{name}"));
+    assert_eq!(tag("agent_name").unwrap(), "mcp_agent_sql");
+    assert_eq!(tag("reflection_status").unwrap(), "APPROVED");
+    assert_eq!(tag("tool_usage").unwrap(), "sql.list_tables:1, sql.query:3");
+    assert_eq!(tag("langgraph_node").unwrap(), "mcp_agent_sql");
+    assert_eq!(tag("langgraph_step").unwrap(), "4");
+    let failed = spans.iter().filter(|span| {
+        span.status.as_ref().is_some_and(|status| status.code == StatusCode::Error as i32)
+    });
+    assert_eq!(failed.count(), 1, "the query with the wrong column");
+    let verdicts: Vec<String> = spans
+        .iter()
+        .flat_map(|span| &span.events)
+        .filter(|event| event.name == "gen_ai.evaluation.result")
+        .filter_map(|event| attribute(&event.attributes, "gen_ai.evaluation.score.label"))
+        .collect();
+    assert_eq!(verdicts, ["REJECTED", "APPROVED", "FIXED"]);
+    assert!(collector.headers().iter().all(|headers| headers["x-scope"] == "perihelion"));
+}
+
+#[tokio::test]
+async fn the_printed_otlp_is_what_a_collector_gets() {
+    let (collector, settings) = collected(Manner::default()).await;
+    let demo = Demo::open(settings).await;
+    demo.ask(demo.runtime.run_options()).await;
+    let printed = demo.trace(None).await.to_otlp_json(&demo.settings).unwrap();
+    demo.runtime.close().await;
+    let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let spans = &printed["resourceSpans"][0]["scopeSpans"][0]["spans"];
+    let sent: Vec<_> = collector.spans().iter().map(|span| hex(&span.span_id)).collect();
+    let shown: Vec<_> = spans.as_array().unwrap().iter().map(|span| &span["spanId"]).collect();
+    assert_eq!(sent.iter().collect::<Vec<_>>(), shown);
+}
+
+#[tokio::test]
+async fn a_collector_that_refuses_everything_is_counted_and_the_run_does_not_mind() {
+    let (_collector, settings) = collected(Manner { status: Some(401), rejects: 0 }).await;
+    let demo = Demo::open(settings).await;
+    let report = demo.ask(demo.runtime.run_options()).await;
+    assert_eq!(report.status, RunStatusView::Done);
+    let counts = demo.runtime.flush_exports().await.unwrap();
+    assert_eq!(counts, ExportCounts { delivered: 0, failed: 1, rejected_spans: 0 });
+    demo.runtime.close().await;
+}
+
+#[tokio::test]
+async fn spans_that_a_collector_takes_in_name_only_are_counted() {
+    let (_collector, settings) = collected(Manner { status: None, rejects: 3 }).await;
+    let demo = Demo::open(settings).await;
+    demo.ask(demo.runtime.run_options()).await;
+    let counts = demo.runtime.flush_exports().await.unwrap();
+    assert_eq!(counts, ExportCounts { delivered: 1, failed: 0, rejected_spans: 3 });
+    demo.runtime.close().await;
+}
+
+/// A backend that keeps the first version of a span and one that keeps the last see the same final spans.
+#[tokio::test]
+async fn a_span_is_sent_under_its_final_id_only_once_it_is_final() {
+    let (collector, settings) = collected(Manner::default()).await;
+    let demo = Demo::open(settings).await;
+    let (events, mut listener) = mpsc::channel(1024);
+    let options = RunOptions { events: Some(events), ..demo.runtime.run_options() };
+    let stop = options.cancel.clone();
+    tokio::join!(demo.ask(options), async {
+        while let Some(event) = listener.recv().await {
+            if matches!(&event, RunEvent::Published { payload, .. } if payload["type"] == "tool_result")
+            {
+                stop.cancel();
+            }
+        }
+    });
+    demo.runtime.flush_exports().await.unwrap();
+    let first = collector.spans();
+    let ids: HashSet<_> = first.iter().map(|span| span.span_id.clone()).collect();
+    let orphans = first.iter().filter(|span| !ids.contains(&span.parent_span_id));
+    assert_eq!(orphans.count(), 1, "only the root has no parent");
+    demo.runtime.resume(demo.thread, demo.runtime.run_options()).await.unwrap();
+    let whole = demo.trace(None).await;
+    demo.runtime.close().await;
+    let root = whole.spans[0].span_id.to_bytes();
+    let versions: Vec<_> =
+        collector.spans().into_iter().filter(|span| span.span_id == root).collect();
+    assert_eq!(versions.len(), 1);
+    let About::Workflow { runs, .. } = &whole.spans[0].about else { panic!() };
+    assert_eq!(runs.len(), 2);
+}
