@@ -8,13 +8,15 @@ mod answer;
 mod assemble;
 pub mod checkup;
 pub mod demo;
+mod error;
 mod report;
 mod survey;
 mod threads;
 mod trace;
 
 pub use answer::{Answer, AnswerError};
-pub use assemble::{AgentInfo, Error, Runtime, ServerProblem};
+pub use assemble::{AgentInfo, Runtime, ServerProblem};
+pub use error::Error;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use survey::{Survey, survey};
 pub use threads::{

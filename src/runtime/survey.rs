@@ -1,6 +1,7 @@
 //! A look at the configured servers, without a store and without a model.
 
-use super::assemble::{AgentInfo, Error, ServerProblem, scan_pool, servers_file};
+use super::Error;
+use super::assemble::{AgentInfo, ServerProblem, scan_pool, servers_file};
 use crate::config::Settings;
 use crate::mcp::{Pool, PoolOptions, ToolHost as _};
 

@@ -47,7 +47,7 @@ async fn a_killed_and_resumed_run_is_drawn_as_one_that_was_never_killed() {
     let killed = world.run(&["demo", "--quiet", "--crash"]).await;
     assert_eq!(killed.status.code(), None, "{killed:?}");
     let list = world.run(&["threads", "--status", "busy", "--json"]).await.code(0).json();
-    let thread = list[0]["id"].as_str().unwrap();
+    let thread = list[0]["thread_id"].as_str().unwrap();
     let half = world.run(&["trace", thread]).await.code(0).stdout;
     assert!(half.contains("run 1 not ended") && half.contains("REJECTED"), "{half}");
     world.run(&["resume", thread, "--quiet"]).await.code(0);

@@ -94,7 +94,7 @@ async fn a_crash_amid_a_tool_call_asks_a_person(fixture: &Fixture) {
     let room = crashed().await;
     std::fs::write(format!("{}.go", room.log_path("alpha").display()), "").unwrap();
     assert_done(&room.answer(Answer::OutcomeRetry).await);
-    assert_eq!(room.log("alpha").len(), 2, "a person wanted it again");
+    assert_eq!(room.log("alpha").len(), 2, "a person wanted it again: {}", told(&room));
     assert!(told(&room).contains("line 2"), "{}", told(&room));
 
     let room = crashed().await;

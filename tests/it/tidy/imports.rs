@@ -6,7 +6,7 @@ use super::{GROUND, Source, report, rooms, sources, use_tree};
 
 /// What an edge may name of rooms below the façade: data that the façade takes and hands out, and the
 /// store that it opens, for looking at threads and clearing them away. Nothing here runs anything.
-const PLAIN_DATA: [(&str, &[&str]); 6] = [
+const PLAIN_DATA: [(&str, &[&str]); 7] = [
     (
         "checkpoint",
         &[
@@ -36,6 +36,7 @@ const PLAIN_DATA: [(&str, &[&str]); 6] = [
         "swarm",
         &["AGENT_PREFIX", "AgentResult", "Citation", "GraphState", "Request", "ResultStatus"],
     ),
+    ("telemetry", &["About", "Reason", "RunMark", "Span", "SpanId", "Status"]),
 ];
 
 /// The edges of the program: they know the façade.

@@ -1,0 +1,71 @@
+//! Why the runtime refused, and whose fault it is.
+
+use std::path::PathBuf;
+
+use super::answer::AnswerError;
+use crate::graph::BuildError;
+use crate::swarm::RequestError;
+use crate::{checkpoint, config, llm, runner, telemetry};
+
+/// Why the runtime could not be opened, or refused what was asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    #[error(transparent)]
+    Store(#[from] checkpoint::Error),
+    #[error(transparent)]
+    Model(#[from] llm::Error),
+    #[error(transparent)]
+    Run(#[from] runner::Error),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Trace(telemetry::Error),
+    #[error(transparent)]
+    Traces(#[from] telemetry::otlp::Error),
+    #[error(transparent)]
+    Graph(#[from] BuildError),
+    /// A server marked `required` could not be scanned.
+    #[error("a required MCP server is not there: {0}; mend it or set required = false")]
+    RequiredServer(String),
+    /// The demo's data could not be written.
+    #[error("cannot install the demo's data under {}: {source}", path.display())]
+    Demo { path: PathBuf, source: std::io::Error },
+    /// The servers file that was named does not exist.
+    #[error("the servers file does not exist: {}; write one, or name another with --servers", .0.display())]
+    NoServersFile(PathBuf),
+}
+
+impl From<telemetry::Error> for Error {
+    fn from(error: telemetry::Error) -> Self {
+        match error {
+            telemetry::Error::Store(error) => Self::Store(error),
+            other => Self::Trace(other),
+        }
+    }
+}
+
+impl Error {
+    /// Returns whether the caller's input or configuration is to blame (exit code 2).
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
+            Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
+                error,
+                checkpoint::Error::UnknownThread(_)
+                    | checkpoint::Error::ThreadExists(_)
+                    | checkpoint::Error::Import(_)
+                    | checkpoint::Error::UnknownStep { .. }
+                    | checkpoint::Error::UnknownInterrupt(_)
+                    | checkpoint::Error::InterruptClosed(_)
+            ),
+            Self::Run(runner::Error::Finished { .. } | runner::Error::Unfinished { .. }) => true,
+            Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,
+            _ => false,
+        }
+    }
+}
