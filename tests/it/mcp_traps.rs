@@ -65,6 +65,16 @@ fn new_mark() -> (String, String) {
     (mark, line)
 }
 
+/// Waits until so many processes show their mark; one amid its `exec` shows none for a moment.
+async fn assert_marked(mark: &str, count: usize) {
+    let started = perihelion::clock::monotonic();
+    while marked(mark).len() != count {
+        let found = marked(mark);
+        assert!(started.elapsed() < Duration::from_secs(10), "{count} expected: {found:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Waits until the kernel has taken away every process that was killed.
 pub async fn assert_none_left(mark: &str) {
     let started = perihelion::clock::monotonic();
@@ -365,7 +375,7 @@ async fn a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
         "[mcp_servers.x]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n{line}\n"
     ));
     scan(&pool).await.unwrap();
-    assert_eq!(marked(&mark).len(), 1);
+    assert_marked(&mark, 1).await;
     pool.close().await;
     assert_none_left(&mark).await;
 }
@@ -378,7 +388,7 @@ async fn after_close_no_process_is_left_not_even_a_grandchild_that_left_the_grou
     pool.scan().await;
     call(&pool, "leave-a-child").await.unwrap();
     call(&pool, "leave-a-stray").await.unwrap();
-    assert_eq!(marked(&mark).len(), 4);
+    assert_marked(&mark, 4).await;
     pool.close().await;
     assert_none_left(&mark).await;
     let error = call(&pool, "echo").await.unwrap_err();
@@ -392,7 +402,7 @@ async fn a_pool_that_is_only_dropped_leaves_no_process_either() {
     let pool = pool("ignores-the-end", &line);
     call(&pool, "leave-a-child").await.unwrap();
     call(&pool, "leave-a-stray").await.unwrap();
-    assert_eq!(marked(&mark).len(), 3);
+    assert_marked(&mark, 3).await;
     drop(pool);
     assert_none_left(&mark).await;
 }
@@ -471,7 +481,7 @@ async fn a_reload_keeps_unchanged_servers_and_ends_those_that_are_gone() {
     let pool = pool_of(&(kept.clone() + &table("gone", "plain", &line)));
     pool.scan().await;
     let before = call(&pool, "pid").await.unwrap();
-    assert_eq!(marked(&mark).len(), 1);
+    assert_marked(&mark, 1).await;
     let new = ServersFile::parse("f".as_ref(), &(kept + &table("new", "plain", "")), &|name| {
         std::env::var(name).ok()
     });
