@@ -147,6 +147,11 @@ pub trait Store: Send + Sync {
         2048
     }
 
+    /// Returns the number of bytes of deltas below which a snapshot does not pay for this store.
+    fn snapshot_above(&self) -> usize {
+        64 * 1024
+    }
+
     /// Closes connections after what is under way has finished.
     async fn close(&self);
 }

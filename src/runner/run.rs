@@ -178,7 +178,8 @@ impl<S: State> Runner<S> {
         let standing = &held.standing;
         let thread = standing.info.id;
         let mut writer = self.writer(held, options.durability);
-        let mut snapshots = Snapshots::new(thread, standing.snapshot_size, standing.since_snapshot);
+        let (size, since) = (standing.snapshot_size, standing.since_snapshot);
+        let mut snapshots = Snapshots::new(self.store.as_ref(), thread, size, since);
         let mut position = Position {
             state: Arc::clone(&standing.state),
             head: standing.seq,

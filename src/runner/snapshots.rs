@@ -8,13 +8,12 @@ use crate::checkpoint::{Encoded, Error, SnapshotRow, Store};
 use crate::graph::State;
 use crate::ids::ThreadId;
 
-/// Below this many bytes of deltas a snapshot saves nothing.
-const SMALLEST: usize = 64 * 1024;
-
 /// Decides when a snapshot is due and writes it in the background; no step waits for one.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     thread: ThreadId,
+    /// Below this many bytes of deltas a snapshot saves nothing.
+    smallest: usize,
     /// JSON bytes of the newest snapshot that was written.
     last_size: usize,
     /// JSON bytes of the deltas since.
@@ -30,8 +29,9 @@ struct UnderWay {
 }
 
 impl Snapshots {
-    pub(super) fn new(thread: ThreadId, last_size: usize, since: usize) -> Self {
-        Self { thread, last_size, since, under_way: None }
+    pub(super) fn new(store: &dyn Store, thread: ThreadId, last_size: usize, since: usize) -> Self {
+        let smallest = store.snapshot_above();
+        Self { thread, smallest, last_size, since, under_way: None }
     }
 
     /// Takes note of a step; says whether a snapshot is due.
@@ -42,7 +42,7 @@ impl Snapshots {
             Some(_) => self.conclude().await,
             None => {}
         }
-        self.since >= self.last_size.max(SMALLEST)
+        self.since >= self.last_size.max(self.smallest)
     }
 
     /// Starts a snapshot of a step that is committed: one ahead of the steps could outlive them.

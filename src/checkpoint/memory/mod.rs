@@ -182,5 +182,10 @@ impl Store for MemoryStore {
         usize::MAX
     }
 
+    /// Nothing is read from a disk here: a snapshot saves no more than parsing, at about 0.2 GB/s.
+    fn snapshot_above(&self) -> usize {
+        16 * 1024 * 1024
+    }
+
     async fn close(&self) {}
 }

@@ -133,7 +133,8 @@ async fn async_loses_no_call_and_keeps_what_parallel_tasks_wrote(on: &Fixture) {
 
 async fn a_long_exit_run_has_its_snapshot_too(on: &Fixture) {
     let world = World::default();
-    let long = node_fn(|_| async { Ok(say("x".repeat(100_000))) });
+    let bytes = on.store.snapshot_above() + 1;
+    let long = node_fn(move |_| async move { Ok(say("x".repeat(bytes))) });
     let graph = graph(|graph| {
         graph.node("a", long).node("b", world.speaker("b")).entry("a").edge("a", "b")
     });

@@ -13,15 +13,16 @@ on_every_store!(
     a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped,
 );
 
-/// Runs a node over and over, each time with an update of `bytes` bytes.
+/// Runs a node over and over, each time with an update of a sixteenth of what makes a snapshot pay.
 async fn long_thread(
     on: &Fixture,
     steps: usize,
     append: bool,
 ) -> (perihelion::runner::Runner<Story>, perihelion::ids::ThreadId) {
+    let bytes = on.store.snapshot_above() / 16;
     let node = node_fn(move |ctx: Context<Story>| async move {
         let step = ctx.place().step;
-        let text = format!("{step} {}", "x".repeat(2000));
+        let text = format!("{step} {}", "x".repeat(bytes));
         let update = match append {
             true => StoryUpdate::new().said(vec![text]),
             false => StoryUpdate::new().last(text),
@@ -38,26 +39,30 @@ async fn long_thread(
 
 /// X1: what is read to open a thread is at most about twice its state.
 async fn a_long_thread_is_opened_from_a_snapshot_and_few_steps(on: &Fixture) {
-    let (runner, thread) = long_thread(on, 200, true).await;
+    let (runner, thread) = long_thread(on, 48, true).await;
     let loaded = on.store.load(thread, None).await.unwrap();
     let snapshot = loaded.snapshot.unwrap();
     let state = snapshot.state.to_json_bytes().unwrap().len();
     let deltas: usize =
         loaded.steps.iter().map(|row| row.delta.to_json_bytes().unwrap().len()).sum();
-    assert!(deltas <= state + 64 * 1024, "{deltas} bytes of deltas after {state} of snapshot");
+    assert!(
+        deltas <= state + on.store.snapshot_above(),
+        "{deltas} bytes of deltas after {state} of snapshot"
+    );
     let view = runner.state(thread, None).await.unwrap();
-    assert_eq!(view.state.said.len(), 201);
+    assert_eq!(view.state.said.len(), 49);
     let early = runner.state(thread, Some(5)).await.unwrap();
     assert_eq!(early.state.said.len(), 5);
 }
 
 async fn a_state_that_only_overwrites_is_snapshotted_by_its_real_size(on: &Fixture) {
-    let (runner, thread) = long_thread(on, 400, false).await;
+    let (runner, thread) = long_thread(on, 64, false).await;
     let loaded = on.store.load(thread, None).await.unwrap();
     let deltas: usize =
         loaded.steps.iter().map(|row| row.delta.to_json_bytes().unwrap().len()).sum();
-    assert!(deltas < 64 * 1024, "{deltas} bytes of deltas for a state of 2 KB");
-    assert!(runner.state(thread, None).await.unwrap().state.last.starts_with("401 "));
+    let enough = on.store.snapshot_above();
+    assert!(deltas < enough, "{deltas} bytes of deltas where a snapshot pays from {enough} on");
+    assert!(runner.state(thread, None).await.unwrap().state.last.starts_with("65 "));
 }
 
 async fn a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped(on: &Fixture) {
