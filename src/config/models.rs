@@ -228,10 +228,11 @@ impl Models {
         Prices { models: self.prices.clone(), roles: Roles::NAMES.iter().map(asked).collect() }
     }
 
-    /// Returns settings that send every role to one endpoint, without a key.
+    /// Returns settings that send every role to one endpoint and model, without a key.
     #[must_use]
-    pub fn at(mut self, url: &str) -> Self {
+    pub fn at(mut self, url: &str, model: &str) -> Self {
         self.endpoint.url = Some(url.to_owned());
+        self.endpoint.model = model.to_owned();
         self.roles = Roles::default();
         self.api_key = None;
         self

@@ -58,7 +58,7 @@ pub async fn open_with(
         .await
         .map_err(|source| Error::Demo { path: home.clone(), source })?;
     let server = ScriptedModel::start(Script::new().respond_with(script::respond)).await?;
-    settings.models = settings.models.at(server.url());
+    settings.models = settings.models.at(server.url(), "scripted");
     let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
     let file = ServersFile::parse(Path::new("(demo)"), &servers(&data), &|_| None)?;
     let runtime = Runtime::with_pool(settings, model, Pool::new(file, pool), store).await?;

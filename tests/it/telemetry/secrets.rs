@@ -54,7 +54,7 @@ async fn sent(content: bool) -> String {
     let (collector, url) = Collector::start(Manner::default()).await;
     let model = ScriptedModel::start(script()).await.unwrap();
     let mut settings = settings(&[]);
-    settings.models = settings.models.at(model.url());
+    settings.models = settings.models.at(model.url(), "scripted");
     settings.traces.otlp_endpoint = Some(url);
     settings.traces.content = content;
     settings.traces.headers = vec![("authorization".into(), "canary-header".to_owned().into())];
