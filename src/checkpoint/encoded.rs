@@ -38,6 +38,9 @@ pub struct Encoded {
 /// Fastest zstd level: about 20 µs for 2 KiB of prose.
 const LEVEL: i32 = 1;
 
+/// zstd level of snapshots: no step waits for them, so a denser one pays.
+const SNAPSHOT_LEVEL: i32 = 6;
+
 /// Largest accepted size after decompression, so that a damaged row cannot exhaust memory: 1 GiB.
 const MAX_DECODED: usize = 1 << 30;
 
@@ -67,7 +70,7 @@ impl Encoded {
     /// # Errors
     /// As [`Encoded::json`].
     pub fn json_streamed<T: Serialize + ?Sized>(value: &T) -> Result<(Self, usize), Error> {
-        let mut inner = zstd::Encoder::new(Vec::new(), LEVEL).map_err(Error::Compress)?;
+        let mut inner = zstd::Encoder::new(Vec::new(), SNAPSHOT_LEVEL).map_err(Error::Compress)?;
         // No hash chain covers a snapshot, so the frame carries its own checksum.
         inner.include_checksum(true).map_err(Error::Compress)?;
         let mut sink = Counting { inner, count: 0 };

@@ -197,6 +197,12 @@ impl Store for PostgresStore {
         self.connections.shown().to_owned()
     }
 
+    /// A delta up to this size stays whole in its row (see the migration), where compressing it would cost
+    /// a commit more time than the bytes are worth.
+    fn compress_above(&self) -> usize {
+        3800
+    }
+
     async fn close(&self) {
         self.connections.close().await;
     }

@@ -1,10 +1,12 @@
 //! Opening, migrating and refusing databases.
 
+use std::sync::Arc;
+
 use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store};
 
 use super::{
     stores::sqlite,
-    writer::{Writer, new_thread},
+    writer::{Writer, new_thread, prose},
 };
 use crate::support::postgres::server;
 
@@ -156,4 +158,31 @@ async fn a_closed_store_refuses_and_does_not_hang() {
         assert!(on.store.info(writer.thread).await.is_err());
         assert!(on.store.create(new_thread()).await.is_err());
     }
+}
+
+/// A full disk, played by SQLite's own bound on the pages of a file: it gives the same error.
+#[tokio::test]
+async fn a_full_disk_is_named_and_what_was_committed_stays_and_goes_on_once_there_is_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("full.db").display().to_string();
+    let sqlite = Arc::new(SqliteStore::open(&path).await.unwrap());
+    let bound = async |pages: &'static str| {
+        let set = async |connection: &mut sqlx::SqliteConnection| {
+            sqlx::raw_sql(pages).execute(connection).await.map(|_| ())
+        };
+        sqlite.with_connection(set).await.unwrap();
+    };
+    let store: Arc<dyn Store> = sqlite.clone();
+    let mut writer = Writer::with_steps(&store, 3).await;
+    // Lower than what is in use counts as what is in use: not one page more.
+    bound("PRAGMA max_page_count = 1").await;
+    let large = writer.next(prose(1_000_000));
+    let error = writer.commit(&large).await.unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert!(error.to_string().contains("free space and resume the thread"), "{error}");
+    let loaded = store.load(writer.thread, None).await.unwrap();
+    assert_eq!((loaded.info.head, loaded.steps.len()), (3, 3));
+    bound("PRAGMA max_page_count = 1000000").await;
+    writer.commit(&large).await.unwrap();
+    assert_eq!(store.load(writer.thread, None).await.unwrap().info.head, 4);
 }
