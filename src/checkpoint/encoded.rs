@@ -65,11 +65,21 @@ impl Encoded {
         Ok(Self { codec: Codec::JsonZstd, bytes })
     }
 
-    /// Encodes a large value without holding its JSON as a whole; returns the JSON's length as well.
+    /// Encodes a large value, packed as it is written; returns the JSON's length as well.
+    ///
+    /// A store that wants nothing compressed (`compress_above` is `usize::MAX`) gets plain JSON.
     ///
     /// # Errors
     /// As [`Encoded::json`].
-    pub fn json_streamed<T: Serialize + ?Sized>(value: &T) -> Result<(Self, usize), Error> {
+    pub fn json_streamed<T: Serialize + ?Sized>(
+        value: &T,
+        compress_above: usize,
+    ) -> Result<(Self, usize), Error> {
+        if compress_above == usize::MAX {
+            let whole = Self::json(value, compress_above)?;
+            let size = whole.bytes.len();
+            return Ok((whole, size));
+        }
         let mut inner = zstd::Encoder::new(Vec::new(), SNAPSHOT_LEVEL).map_err(Error::Compress)?;
         // No hash chain covers a snapshot, so the frame carries its own checksum.
         inner.include_checksum(true).map_err(Error::Compress)?;
@@ -157,7 +167,7 @@ mod tests {
                 value
             );
         }
-        let (streamed, length) = Encoded::json_streamed(&value).unwrap();
+        let (streamed, length) = Encoded::json_streamed(&value, 0).unwrap();
         assert_eq!(streamed.decode::<Vec<String>>().unwrap(), value);
         assert_eq!(length, serde_json::to_vec(&value).unwrap().len());
     }

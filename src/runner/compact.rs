@@ -25,7 +25,7 @@ pub async fn compact<S: State>(
         return Ok(None);
     }
     let standing = stand_up::<S>(store, thread, Some(seq)).await?;
-    let (state, _) = Encoded::json_streamed(&*standing.state)?;
+    let (state, _) = Encoded::json_streamed(&*standing.state, store.compress_above())?;
     let snapshot = SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state };
     store.put_snapshot(thread, &snapshot).await?;
     store.truncate(thread, seq).await?;

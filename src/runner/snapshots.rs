@@ -48,16 +48,9 @@ impl Snapshots {
     /// Starts a snapshot of a step that is committed: one ahead of the steps could outlive them.
     pub(super) fn write<S: State>(&mut self, store: &Arc<dyn Store>, seq: u64, state: &Arc<S>) {
         let (store, thread, state) = (Arc::clone(store), self.thread, Arc::clone(state));
-        // A store that wants nothing compressed wants no snapshot compressed either.
-        let plain = store.compress_above() == usize::MAX;
+        let above = store.compress_above();
         let task = tokio::spawn(async move {
-            let encode = move || match plain {
-                true => Encoded::json(&*state, usize::MAX).map(|whole| {
-                    let size = whole.bytes.len();
-                    (whole, size)
-                }),
-                false => Encoded::json_streamed(&*state),
-            };
+            let encode = move || Encoded::json_streamed(&*state, above);
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (state, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
             let schema_version = S::SCHEMA_VERSION;

@@ -103,11 +103,6 @@ impl Runtime {
         self
     }
 
-    /// Returns how many requests the demo's model has answered in this process.
-    pub fn scripted_requests(&self) -> Option<usize> {
-        self.companion.as_ref().map(|server| server.requests().len())
-    }
-
     /// Returns how many calls of the step under way are recorded with their outcomes.
     ///
     /// # Errors
