@@ -15,6 +15,8 @@ mod mcp_traps;
 mod model;
 mod parallel_tasks;
 mod runner;
+mod simulation;
+mod store_model;
 mod store_suite;
 mod support;
 mod swarm;
