@@ -14,6 +14,7 @@ mod mcp_servers_file;
 mod mcp_traps;
 mod model;
 mod parallel_tasks;
+mod rolling_upgrade;
 mod runner;
 mod simulation;
 mod store_model;

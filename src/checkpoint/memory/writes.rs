@@ -180,8 +180,11 @@ impl State {
         self.keep_effect(thread, effect)
     }
 
-    /// Keeps the first record under a key; a repetition is ignored.
+    /// Keeps the first record under a key; a repetition is ignored, a question's wherever it stands.
     fn keep_effect(&mut self, thread: ThreadId, effect: &EffectRow) -> Result<(), Error> {
+        if effect.kind == EffectKind::Interrupt && self.interrupts.contains_key(&effect.key) {
+            return Ok(());
+        }
         let place = (effect.step, effect.task, effect.key.clone());
         let row = EffectRow {
             name: text(&effect.name).into_owned(),
@@ -191,7 +194,7 @@ impl State {
         };
         self.get_mut(thread)?.effects.entry(place.clone()).or_insert(row);
         if effect.kind == EffectKind::Interrupt {
-            self.interrupts.entry(effect.key.clone()).or_insert((thread, place));
+            self.interrupts.insert(effect.key.clone(), (thread, place));
         }
         Ok(())
     }

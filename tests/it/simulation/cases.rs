@@ -7,7 +7,7 @@ use super::kept::KEPT;
 use super::seed::{Report, play};
 
 /// Seeds of one run of the tests; `make simulate` plays a million.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 500;
 
 /// Stories in which a flaw must have shown; each of them shows much sooner.
 const PATIENCE: u64 = 3_000;
@@ -33,10 +33,11 @@ fn whatever_breaks_every_invariant_holds() {
         return assert_clean(seed, &runtime.block_on(play(seed, None, true)));
     }
     let first = uuid::Uuid::new_v4().as_u64_pair().0 >> 16;
-    println!("{SEEDS} seeds from {first}");
+    let count = number("SIMULATION_SEEDS").unwrap_or(SEEDS).max(SEEDS);
+    println!("{count} seeds from {first}");
     let mut faults: HashMap<&str, u64> = HashMap::new();
     let (mut stale, mut orphans) = (0, 0);
-    for seed in first..first + number("SIMULATION_SEEDS").unwrap_or(SEEDS) {
+    for seed in first..first + count {
         let report = runtime.block_on(play(seed, None, false));
         assert_clean(seed, &report);
         for (fault, count) in report.record.faults {
@@ -50,7 +51,7 @@ fn whatever_breaks_every_invariant_holds() {
     for fault in
         ["crash", "refused", "lost reply", "takeover", "cancel", "vanish", "snapshot", "compaction"]
     {
-        assert!(faults.get(fault).is_some_and(|count| *count >= 5), "{fault}: {faults:?}");
+        assert!(faults.get(fault).is_some_and(|count| *count >= 1), "{fault}: {faults:?}");
     }
     assert!(stale >= 20 && orphans >= 20, "{stale} stale writes, {orphans} orphans");
 }
