@@ -31,11 +31,11 @@ impl State {
                 return Err(Error::UnknownStep { thread: source, seq: at, head });
             }
         }
-        if let Some(root) = new.root {
-            self.get(root)?;
-        }
         if self.threads.contains_key(&new.id) {
             return Err(Error::ThreadExists(new.id));
+        }
+        if let Some(root) = new.root {
+            self.get(root)?;
         }
         let info = fresh(new, origin);
         self.threads.insert(info.id, Kept::new(info.clone(), base));

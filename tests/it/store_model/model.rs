@@ -54,9 +54,6 @@ impl Model {
     }
 
     pub fn create(&mut self, new: NewThread) -> Result<ThreadInfo, Error> {
-        if let Some(root) = new.root {
-            self.get(root)?;
-        }
         self.add(new, None)
     }
 
@@ -76,6 +73,9 @@ impl Model {
         let id = new.id;
         if self.threads.contains_key(&id) {
             return Err(Error::ThreadExists(id));
+        }
+        if let Some(root) = new.root {
+            self.get(root)?;
         }
         let shared = origin.and_then(|(source, at)| Some((self.threads.get(&source)?, at)));
         let base = shared.map_or(0, |(source, _)| source.base);
