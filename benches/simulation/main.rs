@@ -38,7 +38,7 @@ fn runtime() -> tokio::runtime::Runtime {
 fn main() -> ExitCode {
     if let Some(seed) = argument("--seed") {
         let report = runtime().block_on(play(seed, None, true));
-        println!("{:#?}", report.violations);
+        report.violations.iter().for_each(show);
         return if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let count = argument("--seeds").unwrap_or(1_000_000);
@@ -58,12 +58,19 @@ fn main() -> ExitCode {
         println!("{count:>12}  {what}");
     }
     let Some((seed, violations)) = tally.failed.into_inner().unwrap() else {
-        println!("every invariant held");
+        for one in simulation::invariants::ALL {
+            println!("held: {} (shown to fail by {:?})", one.name, one.broken_by);
+        }
         return ExitCode::SUCCESS;
     };
-    println!("seed {seed} failed: {violations:#?}");
+    println!("seed {seed} failed:");
+    violations.iter().for_each(show);
     println!("hear it told: make simulate SEED={seed}");
     ExitCode::FAILURE
+}
+
+fn show(violation: &Violation) {
+    println!("{}: {}", violation.invariant, violation.reason);
 }
 
 /// Says every ten seconds how far it is.

@@ -17,7 +17,8 @@ mod cases;
 pub mod epilogue;
 pub mod flaw;
 pub mod invariants;
-pub mod kept;
+#[cfg(test)]
+mod kept;
 pub mod plan;
 pub mod play;
 pub mod process;
