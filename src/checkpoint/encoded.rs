@@ -38,7 +38,11 @@ pub struct Encoded {
 /// Fastest zstd level: about 20 µs for 2 KiB of prose.
 const LEVEL: i32 = 1;
 
-/// zstd level of snapshots: no step waits for them, so a denser one pays.
+/// zstd level of snapshots up to [`YOUNG`] bytes: threads are young more often than old, and many at a time.
+const YOUNG_LEVEL: i32 = 3;
+const YOUNG: usize = 256 << 10;
+
+/// zstd level of larger snapshots: they are most of what snapshots take on disk, and no step waits for them.
 const SNAPSHOT_LEVEL: i32 = 6;
 
 /// Largest accepted size after decompression, so that a damaged row cannot exhaust memory: 1 GiB.
@@ -82,7 +86,8 @@ impl Encoded {
             let size = whole.bytes.len();
             return Ok((whole, size));
         }
-        let mut inner = zstd::Encoder::new(Vec::new(), SNAPSHOT_LEVEL).map_err(Error::Compress)?;
+        let level = if expected <= YOUNG { YOUNG_LEVEL } else { SNAPSHOT_LEVEL };
+        let mut inner = zstd::Encoder::new(Vec::new(), level).map_err(Error::Compress)?;
         inner.window_log(window_log(expected)).map_err(Error::Compress)?;
         // No hash chain covers a snapshot, so the frame carries its own checksum.
         inner.include_checksum(true).map_err(Error::Compress)?;

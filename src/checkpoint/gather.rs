@@ -142,6 +142,11 @@ impl<J, R> Batch<J, R> {
         &self.jobs
     }
 
+    /// Returns the lane of a batch that holds only the leader's own job.
+    pub(super) fn alone(self) -> Result<Lane<J, R>, Self> {
+        if self.others.is_empty() { Ok(self.lane) } else { Err(self) }
+    }
+
     /// Tells every other writer what became of its job, in the order of the jobs; returns the leader's.
     pub(super) fn tell(self, results: impl IntoIterator<Item = R>) -> Option<R> {
         let Self { lane, others, .. } = self;

@@ -3,14 +3,14 @@
 //! A statement costs the server far more than a row of it: with 32 threads, one statement each spends both
 //! the server's and the client's time on parsing messages and waking processes.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, pin::pin, time::Duration};
 
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use super::super::{
     Commit, Error,
-    gather::{Gather, Turn},
+    gather::{Gather, Lane, Turn},
     limits::big,
 };
 use super::commit;
@@ -19,6 +19,9 @@ use crate::ids::ThreadId;
 
 /// Commits under way at the same time in one process; further ones gather.
 const LANES: usize = 2;
+
+/// How long a commit may keep its lane: far longer than a flush takes.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Steps in one statement.
 const MOST: usize = 64;
@@ -46,11 +49,14 @@ pub(super) async fn commit(
     commit: &Commit,
 ) -> Result<(), Error> {
     let fate = match crowd.turn(|| commit.clone()).await {
-        Turn::Alone(_lane) => return commit::commit(connections, commit).await,
-        Turn::Lead(batch) => {
-            let fates = write(connections, batch.jobs()).await;
-            batch.tell(fates).unwrap_or(Fate::Lost)
-        }
+        Turn::Alone(lane) => return alone(connections, lane, commit).await,
+        Turn::Lead(batch) => match batch.alone() {
+            Ok(lane) => return alone(connections, lane, commit).await,
+            Err(batch) => {
+                let fates = write(connections, batch.jobs()).await;
+                batch.tell(fates).unwrap_or(Fate::Lost)
+            }
+        },
         Turn::Written(fate) => fate,
         Turn::Lost => Fate::Lost,
     };
@@ -64,12 +70,25 @@ pub(super) async fn commit(
     }
 }
 
+/// Sends one commit, and gives the lane up when it waits for whoever holds the thread's row.
+async fn alone(
+    connections: &Connections,
+    lane: Lane<Commit, Fate>,
+    commit: &Commit,
+) -> Result<(), Error> {
+    let mut sending = pin!(commit::commit(connections, commit));
+    match tokio::time::timeout(PATIENCE, &mut sending).await {
+        Ok(done) => done,
+        Err(_) => {
+            drop(lane);
+            sending.await
+        }
+    }
+}
+
 /// Writes what can be written in one statement; returns the fates in the order of the commits.
 async fn write(connections: &Connections, commits: &[Commit]) -> Vec<Fate> {
     let all = |fate| vec![fate; commits.len()];
-    if commits.len() == 1 {
-        return all(Fate::Untouched);
-    }
     let Ok(mut connection) = connections.take().await else { return all(Fate::Untouched) };
     // Of two writers of one thread, one is stale; the second learns it by itself.
     let mut threads = HashSet::with_capacity(commits.len());
