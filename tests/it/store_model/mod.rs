@@ -79,5 +79,5 @@ fn postgres_does_what_the_model_does() {
     let runtime = runtime();
     let database = runtime.block_on(async { server().await.fresh().await });
     let store = runtime.block_on(checkpoint::open(&database.url)).unwrap();
-    tell(Desk { runtime, store, url: Some(database.url.clone()) }, 40, 60);
+    tell(Desk { runtime, store, url: Some(database.url.clone()) }, 12, 60);
 }
