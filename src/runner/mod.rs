@@ -22,6 +22,6 @@ pub use compact::compact;
 pub use edit::StateView;
 pub use lease::{holder_is_dead, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
-pub use replay::{Divergence, ReplayReport};
+pub use replay::{About, Divergence, LeftOut, ReplayReport};
 pub use run::Runner;
 pub use subgraph::Subgraph;

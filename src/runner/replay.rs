@@ -4,97 +4,138 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
+use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::Error;
 use super::run::Runner;
 use super::task::{Ended, Surroundings};
-use crate::checkpoint::{Error as StoreError, StepKind, StepRow, ThreadInfo, stand_up};
+use crate::checkpoint::{
+    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, stand_up,
+};
 use crate::graph::{Command, Engine, EngineError, Event, Frontier, Limits, Position, State, Wants};
-use crate::ids::ThreadId;
-use crate::journal::{Mode, Recorded};
+use crate::ids::{RunId, ThreadId};
+use crate::journal::{Missed, Mode, Recorded};
 
 /// Steps read from the store at a time.
 const PAGE: u64 = 64;
 
 /// How a replay went.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayReport {
+    #[serde(rename = "thread_id")]
     pub thread: ThreadId,
-    /// The first step that was looked at; later than 1 where older ones were dropped.
+    /// The first step that was looked at.
     pub from: u64,
+    /// Why the steps before `from` were left out, if there are any.
+    pub left_out: Option<LeftOut>,
     /// Steps that were run again and committed the same bytes.
     pub replayed: u64,
     /// Inputs and edits, which are taken as they are stored.
     pub taken: u64,
+    /// Recorded effects that the steps run again can read.
+    pub effects: u64,
     /// The first step that went otherwise, if any; nothing after it was looked at.
     pub divergence: Option<Divergence>,
 }
 
+/// Why a replay does not begin at a thread's first step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOut {
+    /// The steps before were dropped.
+    Pruned,
+    /// They were taken over from a thread that is not here, whose recorded effects stayed with it.
+    Foreign,
+    /// Another run was asked for.
+    OtherRun,
+}
+
 /// Where and how a replay left the recorded run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Divergence {
     pub step: u64,
     /// The first node, in frontier order, that did not do what it had done.
     pub node: String,
     /// What is different, in a sentence.
     pub reason: String,
+    /// What `expected` and `actual` are.
+    pub about: About,
     /// What is stored.
     pub expected: Value,
     /// What the replay came to; null where it came to nothing.
     pub actual: Value,
 }
 
+/// What a divergence shows itself in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The request of an effect: of a model or tool call, or a question.
+    Request,
+    /// What the node wrote to the state.
+    Update,
+    /// What runs next.
+    Next,
+}
+
 /// What a step came to when it ran again.
 enum Again {
     Same,
     Other { delta: Vec<u8>, frontier: Vec<u8> },
-    Failed { node: String, message: String },
+    Failed { node: String, message: String, missed: Option<(u32, Missed)> },
 }
 
 impl<S: State> Runner<S> {
-    /// Runs a recorded thread again from its journal, without performing or writing anything.
+    /// Runs a recorded thread again from its journal, without performing or writing anything; one run of it where named.
     ///
     /// Inputs and edits are taken as stored; subgraphs are read as they ended, replay theirs on their
     /// own thread. Every other step must commit the bytes it committed then.
     ///
     /// # Errors
     /// Whatever the store reports; a divergence is not an error but part of the report.
-    pub async fn replay(&self, thread: ThreadId) -> Result<ReplayReport, Error> {
+    pub async fn replay(
+        &self,
+        thread: ThreadId,
+        run: Option<RunId>,
+    ) -> Result<ReplayReport, Error> {
         let info = self.read(thread).await?.info;
-        let lineage = self.lineage(&info).await?;
-        let from = self.first_known(thread, info.head).await?;
-        let mut report = ReplayReport { thread, from, replayed: 0, taken: 0, divergence: None };
-        let before = stand_up::<S>(self.store().as_ref(), thread, Some(from - 1)).await?;
+        let store = self.store().as_ref();
+        let lineage = Lineage::read(store, thread).await?;
+        let (from, upto, left_out) = self.extent(&info, &lineage, run).await?;
+        let mut report = ReplayReport {
+            thread,
+            from,
+            left_out,
+            replayed: 0,
+            taken: 0,
+            effects: 0,
+            divergence: None,
+        };
+        let before = stand_up::<S>(store, thread, Some(from - 1)).await?;
         let (mut state, mut frontier) = (before.state, before.frontier);
         let mut seq = from;
-        while seq <= info.head {
-            let mut page = self
-                .store()
-                .history(thread, Some((seq + PAGE).min(info.head + 1)), PAGE as u32)
-                .await?;
-            page.retain(|row| row.seq >= seq);
-            page.reverse();
-            for row in page {
-                if row.seq != seq {
-                    let reason = "it is missing in the database".to_owned();
-                    return Err(StoreError::Corrupt { thread, seq, reason }.into());
-                }
-                if row.kind == StepKind::Loop {
-                    let owner = owner(&lineage, seq);
-                    let was = (state, frontier.clone());
-                    match self.step_again(owner, &row, was).await? {
-                        (Again::Same, merged) => state = merged,
-                        (other, _) => {
-                            report.divergence = Some(divergence(&row, &frontier, other)?);
-                            return Ok(report);
+        while seq <= upto {
+            for row in self.page(thread, seq, upto).await? {
+                match (row.kind, lineage.owner(&row)) {
+                    (StepKind::Loop, Some(owner)) => {
+                        let effects = store.effects(owner.id, Some(seq)).await?;
+                        report.effects += effects.len() as u64;
+                        let was = (state, frontier.clone());
+                        match self.step_again(owner, &row, effects, was).await? {
+                            (Again::Same, merged) => state = merged,
+                            (other, _) => {
+                                report.divergence = Some(divergence(&row, &frontier, other)?);
+                                return Ok(report);
+                            }
                         }
+                        report.replayed += 1;
                     }
-                    report.replayed += 1;
-                } else {
-                    state = stand_up::<S>(self.store().as_ref(), thread, Some(seq)).await?.state;
-                    report.taken += 1;
+                    _ => {
+                        state = stand_up::<S>(store, thread, Some(seq)).await?.state;
+                        report.taken += 1;
+                    }
                 }
                 frontier = frontier_of(thread, &row)?;
                 seq += 1;
@@ -103,30 +144,70 @@ impl<S: State> Runner<S> {
         Ok(report)
     }
 
-    /// Returns the threads whose steps this one has, each with the last of them: itself, then those it was forked from.
-    async fn lineage(&self, info: &ThreadInfo) -> Result<Vec<(ThreadInfo, u64)>, Error> {
-        let mut lineage = vec![(info.clone(), info.head)];
-        let mut next = info.forked_from;
-        while let Some((parent, upto)) = next {
-            let parent = self.store().info(parent).await?;
-            next = parent.forked_from;
-            lineage.push((parent, upto));
+    /// Reads the next steps from `seq` on, oldest first and at least one.
+    async fn page(&self, thread: ThreadId, seq: u64, upto: u64) -> Result<Vec<StepRow>, Error> {
+        let before = seq.saturating_add(PAGE).min(upto.saturating_add(1));
+        let mut page = self.store().history(thread, Some(before), PAGE as u32).await?;
+        page.retain(|row| row.seq >= seq);
+        page.reverse();
+        let is_whole = !page.is_empty() && page.iter().zip(seq..).all(|(row, seq)| row.seq == seq);
+        match is_whole {
+            true => Ok(page),
+            false => {
+                let missing = page.iter().zip(seq..).find(|(row, seq)| row.seq != *seq);
+                let seq = missing.map_or(seq, |(_, seq)| seq);
+                let reason = "it is missing in the database".to_owned();
+                Err(StoreError::Corrupt { thread, seq, reason }.into())
+            }
         }
-        Ok(lineage)
+    }
+
+    /// Finds the first and the last step that can and are to be run again, and why earlier ones cannot.
+    async fn extent(
+        &self,
+        info: &ThreadInfo,
+        lineage: &Lineage,
+        run: Option<RunId>,
+    ) -> Result<(u64, u64, Option<LeftOut>), Error> {
+        let (thread, head) = (info.id, info.head);
+        let (mut from, mut left_out) = match self.first_known(thread, head).await? {
+            1 => (1, None),
+            later => (later, Some(LeftOut::Pruned)),
+        };
+        let (mut first, mut last) = (None, None);
+        let mut seq = from;
+        while seq <= head {
+            for row in self.page(thread, seq, head).await? {
+                if row.kind == StepKind::Loop && lineage.owner(&row).is_none() {
+                    (from, left_out) = (row.seq + 1, Some(LeftOut::Foreign));
+                }
+                if run.is_some_and(|run| run == row.run) {
+                    first = first.or(Some(row.seq));
+                    last = Some(row.seq);
+                }
+                seq = row.seq + 1;
+            }
+        }
+        if run.is_none() {
+            return Ok((from, head, left_out));
+        }
+        // A run that committed nothing has nothing to be run again.
+        let (first, last) = (first.unwrap_or(from), last.unwrap_or(from - 1));
+        if first > from {
+            (from, left_out) = (first, Some(LeftOut::OtherRun));
+        }
+        Ok((from, last, left_out))
     }
 
     /// Finds the oldest step whose predecessor can still be stood up.
     async fn first_known(&self, thread: ThreadId, head: u64) -> Result<u64, Error> {
-        match self.store().history(thread, Some(2), 1).await?.is_empty() {
-            false => Ok(1),
-            true if head == 0 => Ok(1),
-            true => {
-                // Older steps were dropped: those that are left are few enough to be listed.
-                let rows = self.store().history(thread, None, u32::MAX).await?;
-                // The oldest follows a snapshot that carries no frontier, so it cannot run again.
-                Ok(rows.last().map_or(head, |oldest| oldest.seq) + 1)
-            }
+        if head == 0 || !self.store().history(thread, Some(2), 1).await?.is_empty() {
+            return Ok(1);
         }
+        // Older steps were dropped: those that are left are few enough to be listed.
+        let rows = self.store().history(thread, None, u32::MAX).await?;
+        // The oldest follows a snapshot that carries no frontier, so it cannot run again.
+        Ok(rows.last().map_or(head, |oldest| oldest.seq) + 1)
     }
 
     /// Runs one step again over the state before it.
@@ -134,9 +215,9 @@ impl<S: State> Runner<S> {
         &self,
         owner: &ThreadInfo,
         row: &StepRow,
+        effects: Vec<EffectRow>,
         (state, frontier): (Arc<S>, Frontier),
     ) -> Result<(Again, Arc<S>), Error> {
-        let effects = self.store().effects(owner.id, Some(row.seq)).await?;
         let recorded: Arc<Recorded> = Arc::new(effects.into_iter().collect());
         let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
         let limits = Limits { max_steps: 1, ..Limits::default() };
@@ -174,15 +255,15 @@ impl<S: State> Runner<S> {
                     Command::SavePending { .. } | Command::Emit(_) => {}
                     other => {
                         let (node, message) = why(other);
-                        return Ok((failed(node, message), Arc::clone(engine.state())));
+                        let again = Again::Failed { node, message, missed: recorded.missed() };
+                        return Ok((again, Arc::clone(engine.state())));
                     }
                 }
             }
             let Some((task, result)) = tasks.next().await else {
-                return Ok((
-                    failed(String::new(), "nothing was to run".into()),
-                    Arc::clone(engine.state()),
-                ));
+                let message = "nothing was to run".to_owned();
+                let again = Again::Failed { node: String::new(), message, missed: None };
+                return Ok((again, Arc::clone(engine.state())));
             };
             engine.handle(Event::Ended { task, result }, &mut out);
         }
@@ -204,22 +285,6 @@ fn why<S: State>(command: Command<S>) -> (String, String) {
         }
         _ => (String::new(), "nothing was to run".to_owned()),
     }
-}
-
-fn failed(node: String, message: String) -> Again {
-    Again::Failed { node, message }
-}
-
-/// Returns the thread under whose id a step ran.
-fn owner(lineage: &[(ThreadInfo, u64)], seq: u64) -> &ThreadInfo {
-    let mut found = &lineage[0].0;
-    for (info, upto) in &lineage[1..] {
-        if seq > *upto {
-            break;
-        }
-        found = info;
-    }
-    found
 }
 
 fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier, Error> {
@@ -245,9 +310,19 @@ fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Result<Diverg
     let (delta, next) = match again {
         Again::Same => (Vec::new(), Vec::new()),
         Again::Other { delta, frontier } => (value_list(&delta), frontier),
-        Again::Failed { node, message } => {
-            let expected = written_by(&stored, frontier, &node);
-            return Ok(Divergence { step, node, reason: message, expected, actual: Value::Null });
+        Again::Failed { node, message, missed } => {
+            let asking = missed.and_then(|(task, missed)| {
+                let node = frontier.tasks.get(task as usize)?.node.clone();
+                Some((node, missed.recorded?, missed.asked))
+            });
+            let (node, about, expected, actual) = match asking {
+                Some((node, recorded, asked)) => (node, About::Request, recorded, asked),
+                None => {
+                    let expected = written_by(&stored, frontier, &node);
+                    (node, About::Update, expected, Value::Null)
+                }
+            };
+            return Ok(Divergence { step, node, reason: message, about, expected, actual });
         }
     };
     let written = stored.as_array().cloned().unwrap_or_default();
@@ -258,6 +333,7 @@ fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Result<Diverg
             step,
             node: name(then),
             reason: "it wrote something else".to_owned(),
+            about: About::Update,
             expected: then["u"].clone(),
             actual: now["u"].clone(),
         },
@@ -265,6 +341,7 @@ fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Result<Diverg
             step,
             node: written.last().map(name).unwrap_or_default(),
             reason: "the step leads elsewhere".to_owned(),
+            about: About::Next,
             expected: value(&row.frontier),
             actual: value(&next),
         },
