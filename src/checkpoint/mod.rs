@@ -11,12 +11,14 @@ mod decode;
 mod dump;
 mod encoded;
 mod error;
+mod hex;
 mod limits;
 mod lineage;
 mod memory;
 mod postgres;
 mod questions;
 mod rows;
+mod sealed;
 mod sqlite;
 mod stand;
 mod store;
@@ -35,6 +37,7 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
 pub use stand::{Standing, stand_up};
 pub use store::Store;

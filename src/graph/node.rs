@@ -328,7 +328,10 @@ impl<S: State> Context<S> {
         seen: &T,
     ) -> Result<T, NodeError> {
         let unfit = |error: serde_json::Error| {
-            NodeError::failed("observation", format!("what is seen of {name} does not fit: {error}"))
+            NodeError::failed(
+                "observation",
+                format!("what is seen of {name} does not fit: {error}"),
+            )
         };
         let seen = serde_json::to_value(seen).map_err(unfit)?;
         serde_json::from_value(self.port.observed(name, seen).await?).map_err(unfit)

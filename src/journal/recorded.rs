@@ -55,8 +55,9 @@ impl Recorded {
     pub(super) fn miss(&self, task: u32, name: &str, asked: &Value) -> bool {
         let mut replayed = self.replayed();
         let rows = self.rows.get(&task).into_iter().flat_map(HashMap::values);
-        let is_left =
-            |row: &&EffectRow| !replayed.found.contains(&(task, row.key.clone())) && row.name == name;
+        let is_left = |row: &&EffectRow| {
+            !replayed.found.contains(&(task, row.key.clone())) && row.name == name
+        };
         let next = rows.filter(is_left).min_by_key(|row| row.number);
         let recorded = next.and_then(|row| row.request.decode().ok());
         let is_alike = recorded.is_some();

@@ -21,7 +21,8 @@ pub async fn compact<S: State>(
 ) -> Result<Option<u64>, Error> {
     let head = store.info(thread).await?.head;
     let seq = head.saturating_sub(keep.max(1));
-    if seq == 0 {
+    // There is nothing before it, or not any more.
+    if seq == 0 || store.history(thread, Some(seq + 1), 1).await?.is_empty() {
         return Ok(None);
     }
     let standing = stand_up::<S>(store, thread, Some(seq)).await?;

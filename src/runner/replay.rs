@@ -14,7 +14,9 @@ use super::task::{Ended, Surroundings};
 use crate::checkpoint::{
     EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, stand_up,
 };
-use crate::graph::{Command, Engine, EngineError, Event, Frontier, Limits, Position, State, Wants};
+use crate::graph::{
+    Command, Engine, EngineError, Event, Frontier, Limits, NodeError, Position, State, Wants,
+};
 use crate::ids::{RunId, ThreadId};
 use crate::journal::{Missed, Mode, Recorded};
 
@@ -265,6 +267,9 @@ impl<S: State> Runner<S> {
                 let again = Again::Failed { node: String::new(), message, missed: None };
                 return Ok((again, Arc::clone(engine.state())));
             };
+            if let Err(NodeError::Recorder(error)) = result {
+                return Err(unreadable(owner.id, row.seq, error));
+            }
             engine.handle(Event::Ended { task, result }, &mut out);
         }
     }
@@ -284,6 +289,22 @@ fn why<S: State>(command: Command<S>) -> (String, String) {
             (node, "it asks a person, which the recorded run did not".to_owned())
         }
         _ => (String::new(), "nothing was to run".to_owned()),
+    }
+}
+
+/// Says in which step something recorded cannot be read.
+fn unreadable(
+    thread: ThreadId,
+    seq: u64,
+    error: Box<dyn std::error::Error + Send + Sync>,
+) -> Error {
+    match error.downcast::<StoreError>() {
+        Ok(error) if !matches!(*error, StoreError::Damaged(_)) => (*error).into(),
+        Ok(error) => {
+            let reason = format!("a recorded effect of it cannot be read: {error}");
+            StoreError::Corrupt { thread, seq, reason }.into()
+        }
+        Err(other) => StoreError::Damaged(other.to_string()).into(),
     }
 }
 

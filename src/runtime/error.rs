@@ -60,6 +60,10 @@ impl Error {
                     | checkpoint::Error::ThreadExists(_)
                     | checkpoint::Error::Import(_)
                     | checkpoint::Error::UnknownStep { .. }
+                    | checkpoint::Error::UnknownRun { .. }
+                    | checkpoint::Error::Keys(_)
+                    | checkpoint::Error::NoKey { .. }
+                    | checkpoint::Error::WrongKey { .. }
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
             ),

@@ -56,10 +56,7 @@ impl Node<GraphState> for Specialist {
 }
 
 impl Specialist {
-    async fn perform(
-        &self,
-        ctx: Context<GraphState>,
-    ) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn perform(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let assignment: Assignment = ctx.input()?;
         let task = assignment.id.clone();
         let model = RecordedModel::new(&ctx, &self.parts);

@@ -81,7 +81,14 @@ impl Star {
         limits: StarLimits,
     ) -> Result<Self, BuildError> {
         let nothing = Arc::new(Offline);
-        Self::assemble(Roster::of_any(), Arc::clone(&nothing) as _, nothing, prompts, prices, limits)
+        Self::assemble(
+            Roster::of_any(),
+            Arc::clone(&nothing) as _,
+            nothing,
+            prompts,
+            prices,
+            limits,
+        )
     }
 
     fn assemble(
