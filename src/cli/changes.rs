@@ -75,7 +75,7 @@ fn lines(before: &str, after: &str, margin: &str) -> String {
     if more > 0 {
         drawn.push(format!("… {more} more lines"));
     }
-    drawn.iter().map(|line| format!("{margin}  {line}\n")).collect()
+    drawn.iter().map(|line| format!("{}\n", format!("{margin}  {line}").trim_end())).collect()
 }
 
 /// Returns the character at which two lines in each other's place part.

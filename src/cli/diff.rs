@@ -1,9 +1,11 @@
 //! `perihelion diff`: compares two runs, or two threads, step by step.
 
+use std::collections::HashSet;
+
 use super::{Error, Exit, changes, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{self, Aspect, Comparison, Pair, Side, Totals, open_store};
+use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Totals, open_store};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -62,13 +64,14 @@ fn drawn(comparison: &Comparison) -> String {
         text.push_str(&format!("{} steps are shared\n", comparison.shared));
     }
     let mut same: Vec<&Pair> = Vec::new();
+    let mut shown = HashSet::new();
     for pair in &comparison.steps {
         if pair.differences.is_empty() {
             same.push(pair);
             continue;
         }
         text.push_str(&alike(&mut same));
-        text.push_str(&differing(pair));
+        text.push_str(&differing(pair, &mut shown));
     }
     text.push_str(&alike(&mut same));
     if comparison.same {
@@ -107,7 +110,8 @@ fn number(pair: &Pair) -> String {
     }
 }
 
-fn differing(pair: &Pair) -> String {
+/// What was seen to differ once is not shown again where it turns up next: requests repeat what came before.
+fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
     let nodes = pair.nodes.join(", ");
     let only = match (pair.a, pair.b) {
         (Some(_), None) => "; only A ran it",
@@ -129,7 +133,15 @@ fn differing(pair: &Pair) -> String {
             Aspect::State => format!("{of} wrote"),
             Aspect::Next => "next".to_owned(),
         };
-        text.push_str(&changes::draw(&difference.changes, &title, "  "));
+        let is_new = |change: &&Change| {
+            shown
+                .insert(serde_json::to_string(&(&change.before, &change.after)).unwrap_or_default())
+        };
+        let new: Vec<Change> = difference.changes.iter().filter(is_new).cloned().collect();
+        text.push_str(&changes::draw(&new, &title, "  "));
+        if new.is_empty() {
+            text.push_str(&format!("  {title}: as above\n"));
+        }
     }
     text
 }

@@ -58,17 +58,22 @@ fn drawn(report: &ReplayReport) -> String {
         text.push_str(&format!("begins at step {from}: the steps before it {why}\n"));
     }
     if let Some(divergence) = &report.divergence {
-        text.push_str(&format!("{replayed} steps replayed to the same bytes, then\n"));
+        text.push_str(&format!("{} replayed to the same bytes, then\n", steps(*replayed)));
         text.push_str(&diverged(divergence));
         return text;
     }
     text.push_str(&format!(
-        "{replayed} steps replayed from {effects} recorded effects: each committed the same bytes\n"
+        "{} replayed from {effects} recorded effects: each committed the same bytes\n",
+        steps(*replayed)
     ));
     if *taken > 0 {
-        text.push_str(&format!("{taken} inputs and edits taken as they are stored\n"));
+        text.push_str(&format!("{} (inputs, edits) taken as stored\n", steps(*taken)));
     }
     text
+}
+
+fn steps(count: u64) -> String {
+    format!("{count} step{}", if count == 1 { "" } else { "s" })
 }
 
 fn diverged(divergence: &Divergence) -> String {

@@ -38,13 +38,20 @@ enum KeyPlace {
 #[derive(Clone, Debug)]
 pub struct EncryptionKey {
     pub name: String,
-    digits: SecretString,
+    digits: Result<SecretString, String>,
 }
 
 impl EncryptionKey {
     /// Returns the key itself: for encrypting only.
-    pub fn expose(&self) -> [u8; 32] {
-        read(self.digits.expose_secret()).unwrap_or_default()
+    ///
+    /// # Errors
+    /// A sentence that says why there is none; commands that need no database can do without.
+    pub fn expose(&self) -> Result<[u8; 32], String> {
+        let digits = self.digits.as_ref().map_err(|reason| format!("{}: {reason}", self.name))?;
+        read(digits.expose_secret()).ok_or_else(|| {
+            let wanted = "a key is 64 hexadecimal digits, as `openssl rand -hex 32` makes them";
+            format!("{}: {wanted} (it is not shown)", self.name)
+        })
     }
 }
 
@@ -60,29 +67,17 @@ impl Encryption {
 
     pub(super) fn resolve(file: EncryptionFile, sources: &Sources<'_>) -> Result<Self, Error> {
         let EncryptionSection { keys } = EncryptionSection::resolve(file, sources)?;
-        let found = |one: KeyRef| {
-            let refuse = |message: String| {
-                let key = format!("encryption.keys: {}", one.name);
-                sources.refuse(&key, message)
-            };
-            let digits = match &one.place {
+        let found = |KeyRef { name, place }: KeyRef| {
+            let text = match &place {
                 KeyPlace::File(path) => std::fs::read_to_string(path)
-                    .map_err(|error| refuse(format!("cannot read {}: {error}", path.display())))?,
-                KeyPlace::Variable(variable) => sources.env(variable).ok_or_else(|| {
-                    refuse(format!("the environment variable is not set: {variable}"))
-                })?,
+                    .map_err(|error| format!("cannot read {}: {error}", path.display())),
+                KeyPlace::Variable(variable) => sources
+                    .env(variable)
+                    .ok_or_else(|| format!("the environment variable is not set: {variable}")),
             };
-            let digits = SecretString::from(digits.trim());
-            match read(digits.expose_secret()) {
-                Some(_) => Ok(EncryptionKey { name: one.name, digits }),
-                None => Err(refuse(
-                    "a key is 64 hexadecimal digits, as `openssl rand -hex 32` makes them (it is not shown)"
-                        .to_owned(),
-                )),
-            }
+            EncryptionKey { name, digits: text.map(|text| SecretString::from(text.trim())) }
         };
-        let keys = keys.unwrap_or_default().0.into_iter().map(found).collect::<Result<_, _>>()?;
-        Ok(Self { keys })
+        Ok(Self { keys: keys.unwrap_or_default().0.into_iter().map(found).collect() })
     }
 }
 

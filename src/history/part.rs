@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use regex::{Captures, Regex};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::checkpoint::{
     EffectKind, EffectRow, Error, Lineage, RunRow, StepKind, StepRow, Store, ThreadInfo,
 };
+use crate::graph::{Frontier, Task};
 use crate::ids::{RunId, ThreadId};
 
 /// Steps read from the store at a time.
@@ -100,8 +101,8 @@ impl Part {
                 }
                 names.insert(row.run.to_string(), "<run>");
                 let effects = lineage.effects(store, &row).await?;
-                for effect in effects.iter().filter(|effect| effect.kind == EffectKind::Clock) {
-                    note_time(&mut names, effect);
+                for effect in &effects {
+                    note_names(&mut names, effect);
                 }
                 if wanted.is_none_or(|run| run.id == row.run) {
                     steps.push(StepOf::new(thread, row, &effects)?);
@@ -111,7 +112,11 @@ impl Part {
         }
         steps.reverse();
         let totals = totals(&steps, &runs, wanted.map(|run| run.id));
-        let any_name = names.keys().map(|name| regex::escape(name)).collect::<Vec<_>>().join("|");
+        // The longest first, since one may begin another.
+        let mut longest: Vec<&String> = names.keys().collect();
+        longest.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        let any_name: Vec<String> = longest.into_iter().map(|name| regex::escape(name)).collect();
+        let any_name = any_name.join("|");
         // The names of a very long thread may be too many for one pattern; then they count as content.
         let any_name = Regex::new(&any_name)
             .or_else(|_| Regex::new(&regex::escape(&thread.to_string())))
@@ -141,12 +146,30 @@ impl Part {
     }
 }
 
-/// A reading of the clock shows as microseconds, or as a date and time to the second.
-fn note_time(names: &mut HashMap<String, &'static str>, effect: &EffectRow) {
-    let read = effect.outcome.as_ref().and_then(|outcome| outcome.decode::<i64>().ok());
-    if let Some(time) = read.and_then(DateTime::<Utc>::from_timestamp_micros) {
-        names.insert(time.timestamp_micros().to_string(), "<time>");
-        names.insert(time.to_rfc3339_opts(SecondsFormat::Secs, true), "<time>");
+/// Notes what an effect brought in that is never the same twice.
+///
+/// A reading of the clock shows as microseconds, or as a date and time to the second; the calls that a
+/// model asks for have ids of its own making.
+fn note_names(names: &mut HashMap<String, &'static str>, effect: &EffectRow) {
+    let Some(outcome) = &effect.outcome else { return };
+    match effect.kind {
+        EffectKind::Clock => {
+            let read = outcome.decode::<i64>().ok();
+            if let Some(time) = read.and_then(DateTime::<Utc>::from_timestamp_micros) {
+                names.insert(time.timestamp_micros().to_string(), "<time>");
+                names.insert(time.to_rfc3339_opts(SecondsFormat::Secs, true), "<time>");
+            }
+        }
+        EffectKind::Model => {
+            let answer = outcome.decode::<Value>().unwrap_or_default();
+            let calls = answer["tool_calls"].as_array();
+            for id in calls.into_iter().flatten().filter_map(|call| call["id"].as_str()) {
+                if !id.is_empty() {
+                    names.insert(id.to_owned(), "<call>");
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -159,7 +182,13 @@ impl StepOf {
         };
         let written: Vec<Value> =
             serde_json::from_slice(&row.delta.to_json_bytes()?).map_err(damaged)?;
-        let next: Value = serde_json::from_slice(&row.frontier).map_err(damaged)?;
+        let Frontier { tasks, joins } = serde_json::from_slice(&row.frontier).map_err(damaged)?;
+        let task = |task: Task| match task.input {
+            None => json!(task.node),
+            Some(input) => json!({ "node": task.node, "input": input }),
+        };
+        let nodes: Vec<Value> = tasks.into_iter().map(task).collect();
+        let next = json!({ "nodes": nodes, "joins": joins });
         let wrote = |one: Value| {
             let node = one["n"].as_str().unwrap_or_default().to_owned();
             (node, one.get("u").cloned().unwrap_or_default())

@@ -146,11 +146,11 @@ pub async fn read_state(
 /// # Errors
 /// As [`crate::checkpoint::open`], and [`checkpoint::Error::Keys`].
 pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
-    let keys = settings.encryption.keys.iter().map(|key| (key.name.clone(), key.expose()));
-    let keys = match settings.encryption.keys.is_empty() {
-        true => None,
-        false => Some(Keyring::new(keys)?),
-    };
+    let mut keys = Vec::new();
+    for key in &settings.encryption.keys {
+        keys.push((key.name.clone(), key.expose().map_err(checkpoint::Error::Keys)?));
+    }
+    let keys = if keys.is_empty() { None } else { Some(Keyring::new(keys)?) };
     let store = checkpoint::open(settings.store.database.expose()).await?;
     Ok(match keys {
         None => store,

@@ -77,6 +77,9 @@ impl Command {
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+    if let Some(Command::Prune(args)) = &args.command {
+        args.check(&settings)?;
+    }
     let store = open_store(&settings).await?;
     let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
     let done = perform(globals, &settings, &store, args).await;

@@ -43,16 +43,31 @@ pub struct Args {
     json: bool,
 }
 
+impl Args {
+    /// Refuses a prune of nothing, before anything is opened.
+    pub(super) fn check(&self, settings: &Settings) -> Result<(), Error> {
+        match self.retention(settings).keeps_all() {
+            true => Err(Error::NothingToPrune),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns what the options ask for, or the settings where there are none.
+    fn retention(&self, settings: &Settings) -> Retention {
+        let asked = Retention {
+            max_age: self.older_than,
+            max_threads: self.keep,
+            max_steps: self.keep_steps,
+        };
+        if asked.keeps_all() { settings.retention.clone() } else { asked }
+    }
+}
+
 pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> Result<(), Error> {
     if let (Some(keep), Some(thread)) = (args.keep_steps, &args.thread) {
         return shorten(store, thread, keep, args.json).await;
     }
-    let asked =
-        Retention { max_age: args.older_than, max_threads: args.keep, max_steps: args.keep_steps };
-    let retention = if asked.keeps_all() { &settings.retention } else { &asked };
-    if retention.keeps_all() {
-        return Err(Error::NothingToPrune);
-    }
+    let retention = &args.retention(settings);
     // Drawn on a terminal only.
     let bar = output::BARS.add(ProgressBar::new_spinner().with_style(style()));
     let mut failed = None;

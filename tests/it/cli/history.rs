@@ -89,7 +89,7 @@ async fn answers_forks_and_shortened_threads_replay_as_far_as_they_are_kept() {
         .write("mcp-servers.toml", &format!("{SERVERS}default_tools_approval_mode = \"prompt\"\n"));
     world.run(&["run", "Note it", "--thread", "t", "-q"]).await.code(3);
     world.run(&["resume", "t", "--approve", "-q"]).await.code(0);
-    world.run(&["threads", "fork", "t", "--at", "4", "--thread", "f"]).await.code(0);
+    world.run(&["threads", "fork", "t", "--at", "5", "--thread", "f"]).await.code(0);
     world.run(&["resume", "f", "-q"]).await.code(0);
     without_anything(&mut world);
     for thread in ["t", "f"] {
@@ -100,10 +100,10 @@ async fn answers_forks_and_shortened_threads_replay_as_far_as_they_are_kept() {
     world.run(&["threads", "delete", "t", "--yes"]).await.code(0);
     let replay = world.run(&["replay", "f"]).await.code(0);
     assert!(
-        replay.stdout.contains("begins at step 5: the steps before it came from"),
+        replay.stdout.contains("begins at step 6: the steps before it came from"),
         "{replay:?}"
     );
-    assert!(replay.stdout.contains("2 steps replayed"), "{replay:?}");
+    assert!(replay.stdout.contains("1 step replayed"), "{replay:?}");
     world.run(&["threads", "prune", "--keep-steps", "2", "f"]).await.code(0);
     let replay = world.run(&["replay", "f"]).await.code(0);
     assert!(replay.stdout.contains("dropped by a prune"), "{replay:?}");
@@ -111,7 +111,8 @@ async fn answers_forks_and_shortened_threads_replay_as_far_as_they_are_kept() {
 
 #[tokio::test]
 async fn two_threads_that_did_the_same_do_not_differ() {
-    let mut world = World::new(reading()).await;
+    let is_done = Rule::new(select(&["qa"])).role(Role::Supervisor).contains("a.txt says 42");
+    let mut world = World::new(first(is_done, reading())).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
     world.run(&["threads", "fork", "t", "--at", "3", "--thread", "f"]).await.code(0);
     world.run(&["resume", "f", "-q"]).await.code(0);
@@ -151,8 +152,8 @@ async fn two_runs_are_compared_step_by_step() {
         "request to supervisor messages[",
         "result of agent content: \"a.txt says 42\" → \"a.txt says 43\"",
         "mcp_agent_files wrote results[0].output: \"a.txt says 42\" → \"a.txt says 43\"",
-        "A one: 6 steps, 5 model calls, 1 tool calls",
-        "B other: 6 steps, 5 model calls, 1 tool calls",
+        "A one: 6 steps, 6 model calls, 1 tool calls",
+        "B other: 6 steps, 6 model calls, 1 tool calls",
     ] {
         assert!(diff.stdout.contains(line), "missing: {line}\n{}", diff.stdout);
     }

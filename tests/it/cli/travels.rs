@@ -28,7 +28,7 @@ async fn threads_travel_to_postgres_and_back_and_their_questions_are_answered_th
         assert_eq!(dumps[0], dumps[2]);
     }
     // The question is answered in each place; the fork runs to its own.
-    for place in [server.url.as_str(), "sqlite:back.db"] {
+    for (place, of_fork) in [(server.url.as_str(), 3), ("sqlite:back.db", 0)] {
         let there = |args: &[&'static str]| -> Vec<String> {
             args.iter()
                 .chain(&["--database"])
@@ -43,7 +43,8 @@ async fn threads_travel_to_postgres_and_back_and_their_questions_are_answered_th
         let done = run(there(&["resume", "t", "--approve", "-q"])).await.code(0);
         assert_eq!(done.stdout, "It is noted.\n");
         run(there(&["replay", "t"])).await.code(0);
-        run(there(&["resume", "f", "-q"])).await.code(3);
+        // The script's model answers a thread that asks for the second time otherwise.
+        run(there(&["resume", "f", "-q"])).await.code(of_fork);
     }
 }
 
