@@ -137,10 +137,16 @@ fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
             shown
                 .insert(serde_json::to_string(&(&change.before, &change.after)).unwrap_or_default())
         };
-        let new: Vec<Change> = difference.changes.iter().filter(is_new).cloned().collect();
+        let (new, known): (Vec<&Change>, Vec<&Change>) =
+            difference.changes.iter().partition(is_new);
+        let new: Vec<Change> = new.into_iter().cloned().collect();
         text.push_str(&changes::draw(&new, &title, "  "));
-        if new.is_empty() {
-            text.push_str(&format!("  {title}: as above\n"));
+        // Which fields differ is said in any case; that requests repeat what came before, only once.
+        let is_named = matches!(difference.aspect, Aspect::State | Aspect::Next);
+        if !known.is_empty() && (is_named || new.is_empty()) {
+            let paths: Vec<&str> = known.iter().map(|change| change.path.as_str()).collect();
+            let paths = output::brief(&paths.join(", "), 100);
+            text.push_str(&format!("  {title} {paths}: as above\n"));
         }
     }
     text
