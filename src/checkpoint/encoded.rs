@@ -70,6 +70,7 @@ impl Encoded {
 
     /// Encodes a large value, packed as it is written; returns the JSON's length as well.
     ///
+    /// `expected` is about how many bytes of JSON it will be: the packer's tables are made for that size.
     /// A store that wants nothing compressed (`compress_above` is `usize::MAX`) gets plain JSON.
     ///
     /// # Errors
@@ -77,6 +78,7 @@ impl Encoded {
     pub fn json_streamed<T: Serialize + ?Sized>(
         value: &T,
         compress_above: usize,
+        expected: usize,
     ) -> Result<(Self, usize), Error> {
         if compress_above == usize::MAX {
             let whole = Self::json(value, compress_above)?;
@@ -84,6 +86,7 @@ impl Encoded {
             return Ok((whole, size));
         }
         let mut inner = zstd::Encoder::new(Vec::new(), SNAPSHOT_LEVEL).map_err(Error::Compress)?;
+        inner.window_log(window_log(expected)).map_err(Error::Compress)?;
         // No hash chain covers a snapshot, so the frame carries its own checksum.
         inner.include_checksum(true).map_err(Error::Compress)?;
         let mut sink = Counting { inner, count: 0 };
@@ -141,6 +144,12 @@ fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     })
 }
 
+/// Returns the exponent of the smallest window that holds `expected` bytes, within 128 KiB and the 2 MiB
+/// that the level uses by itself; tables follow it, and clearing them costs as much as packing a small state.
+fn window_log(expected: usize) -> u32 {
+    expected.saturating_add(expected / 4).max(1).next_power_of_two().ilog2().clamp(17, 21)
+}
+
 struct Counting<W> {
     inner: W,
     count: usize,
@@ -171,7 +180,7 @@ mod tests {
                 value
             );
         }
-        let (streamed, length) = Encoded::json_streamed(&value, 0).unwrap();
+        let (streamed, length) = Encoded::json_streamed(&value, 0, 0).unwrap();
         assert_eq!(streamed.decode::<Vec<String>>().unwrap(), value);
         assert_eq!(length, serde_json::to_vec(&value).unwrap().len());
     }
