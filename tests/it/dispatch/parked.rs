@@ -11,6 +11,7 @@ use perihelion::runner::{RunOptions, RunResult};
 use serde_json::json;
 
 use crate::runner::world::*;
+use crate::support::postgres::Postgres;
 
 const THREADS: usize = 10_000;
 
@@ -70,5 +71,18 @@ async fn ten_thousand_threads_in_a_file_survive_and_wait_for_nobody_but_people()
     let threads = park(&store).await;
     store.close().await;
     drop(store);
+    answer_and_finish(&url, &threads[..500]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_threads_on_postgres_survive_a_crash_of_the_server() {
+    // A server of its own: it is crashed.
+    let mut server = Postgres::start();
+    let url = server.url("postgres");
+    let store = checkpoint::open(&url).await.unwrap();
+    let threads = park(&store).await;
+    store.close().await;
+    drop(store);
+    server.restart();
     answer_and_finish(&url, &threads[..500]).await;
 }
