@@ -54,7 +54,8 @@ impl State {
         let kept = self.get_mut(thread)?;
         let info = &mut kept.info;
         let is_held = !force && info.lease_until.is_some_and(|until| until > now);
-        if is_held || fence.is_some_and(|fence| fence != info.fence) {
+        let may_go_on = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
+        if is_held || fence.is_some_and(|fence| fence != info.fence || !may_go_on) {
             return Err(Error::Busy {
                 thread,
                 owner: info.owner.clone().unwrap_or_default(),
