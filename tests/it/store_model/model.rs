@@ -24,6 +24,8 @@ pub struct Thread {
     pending: BTreeMap<(u64, u32), PendingRow>,
     effects: BTreeMap<Key, EffectRow>,
     runs: Vec<RunRow>,
+    /// Whether an answer came while it was busy.
+    woken: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -108,6 +110,7 @@ impl Model {
             pending: BTreeMap::new(),
             effects: BTreeMap::new(),
             runs: Vec::new(),
+            woken: false,
         };
         self.threads.insert(id, thread);
         Ok(info)
@@ -131,7 +134,9 @@ impl Model {
         info.lease_until = Some(lease(is_long));
         info.status = ThreadStatus::Busy;
         info.error = None;
-        Ok(info.clone())
+        let info = info.clone();
+        self.get_mut(thread)?.woken = false;
+        Ok(info)
     }
 
     pub fn renew(&mut self, thread: ThreadId, fence: u64, is_long: bool) -> Result<(), Error> {
@@ -166,7 +171,10 @@ impl Model {
             row.status = run_status;
             row.ended_at = Some(DateTime::UNIX_EPOCH);
         }
-        found.info.status = status;
+        found.info.status = match status {
+            ThreadStatus::Interrupted if found.woken => ThreadStatus::Queued,
+            status => status,
+        };
         found.info.error = error.map(str::to_owned);
         found.info.owner = None;
         found.info.lease_until = None;
@@ -317,6 +325,10 @@ impl Model {
     pub fn answer(&mut self, id: InterruptId, answer: Encoded) -> Result<(), Error> {
         let key = id.0.as_bytes();
         let place = self.threads.iter().find_map(|(id, one)| Some((*id, one.question(key)?)));
+        let top = place.as_ref().and_then(|(thread, _)| {
+            let info = &self.threads.get(thread)?.info;
+            Some(info.root.unwrap_or(info.id))
+        });
         let row = place
             .and_then(|(thread, key)| self.threads.get_mut(&thread)?.effects.get_mut(&key))
             .ok_or(Error::UnknownInterrupt(id))?;
@@ -326,6 +338,13 @@ impl Model {
         row.status = EffectStatus::Done;
         row.outcome = Some(answer);
         row.ended_at = Some(DateTime::UNIX_EPOCH);
+        if let Some(top) = top.and_then(|top| self.threads.get_mut(&top)) {
+            match top.info.status {
+                ThreadStatus::Interrupted => top.info.status = ThreadStatus::Queued,
+                ThreadStatus::Busy => top.woken = true,
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -417,6 +436,11 @@ impl Model {
         for one in all() {
             let mut info = one.info.clone();
             (info.owner, info.lease_until, info.forked_from) = (None, None, None);
+            if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
+                info.status = ThreadStatus::Failed;
+                let error = "it was exported in the middle of its run; resume it to go on from there";
+                info.error = Some(error.to_owned());
+            }
             let base = one.snapshot.as_ref().map_or(0, |row| row.seq);
             let place = |row: &EffectRow| (row.step, row.task, row.key.clone());
             let thread = Thread {
@@ -430,6 +454,7 @@ impl Model {
                     .collect(),
                 effects: one.effects.iter().map(|row| (place(row), row.clone())).collect(),
                 runs: one.runs.clone(),
+                woken: false,
                 info,
             };
             self.threads.insert(thread.info.id, thread);
