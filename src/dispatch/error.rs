@@ -8,7 +8,9 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] checkpoint::Error),
     /// The queue in the database refused; threads are still found by looking.
-    #[error("the queue in the database failed: {0}; the user needs the right to make and use the schema graphile_worker")]
+    #[error(
+        "the queue in the database failed: {0}; the user needs the right to make and use the schema graphile_worker"
+    )]
     Queue(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

@@ -53,12 +53,7 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 impl Look {
     /// Makes a look at a store, to be repeated `every` so often; a thread counts as forgotten when it has
     /// been queued for `queued_for`.
-    pub fn new(
-        store: Arc<dyn Store>,
-        scope: Scope,
-        every: Duration,
-        queued_for: Duration,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, scope: Scope, every: Duration, queued_for: Duration) -> Self {
         let wanted = Wanted {
             graph: scope.graph,
             except_tenant: scope.except_tenant,

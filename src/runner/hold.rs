@@ -9,7 +9,9 @@ use super::lease::{self, Hold};
 use super::outcome::{Durability, Error};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
-use crate::checkpoint::{Error as StoreError, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up};
+use crate::checkpoint::{
+    Error as StoreError, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
+};
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
 
@@ -73,8 +75,7 @@ impl<S: State> Runner<S> {
         let before = &read.info;
         let (thread, was) = (before.id, before.status);
         let stop = cancel.child_token();
-        let keeper =
-            lease::keep(Arc::clone(store), thread, info.fence, self.lease(), stop.clone());
+        let keeper = lease::keep(Arc::clone(store), thread, info.fence, self.lease(), stop.clone());
         let is_unmoved =
             before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
         let mut standing = match is_unmoved {

@@ -144,7 +144,8 @@ pub(super) async fn end_run(
     }
 }
 
-const WAITING: &str = "SELECT id, CASE WHEN lease_until > now() THEN owner END AS holder FROM thread
+const WAITING: &str =
+    "SELECT id, CASE WHEN lease_until > now() THEN owner END AS holder FROM thread
      WHERE status IN ('queued', 'busy') AND root_id IS NULL
         AND graph = $1 AND tenant IS DISTINCT FROM $2
         AND CASE WHEN status = 'queued' THEN updated_at <= now() - $3 * interval '1 microsecond'

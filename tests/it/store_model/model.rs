@@ -28,6 +28,9 @@ pub struct Thread {
     woken: bool,
 }
 
+pub const EXPORTED: &str =
+    "it was exported in the middle of its run; resume it to go on from there";
+
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub threads: BTreeMap<ThreadId, Thread>,
@@ -124,7 +127,8 @@ impl Model {
         is_long: bool,
         force: bool,
     ) -> Result<ThreadInfo, Error> {
-        let info = &mut self.get_mut(thread)?.info;
+        let found = self.get_mut(thread)?;
+        let info = &mut found.info;
         if info.lease_until == Some(LONG) && !force {
             let owner = info.owner.clone().unwrap_or_default();
             return Err(Error::Busy { thread, owner, until: LONG });
@@ -134,9 +138,8 @@ impl Model {
         info.lease_until = Some(lease(is_long));
         info.status = ThreadStatus::Busy;
         info.error = None;
-        let info = info.clone();
-        self.get_mut(thread)?.woken = false;
-        Ok(info)
+        found.woken = false;
+        Ok(found.info.clone())
     }
 
     pub fn renew(&mut self, thread: ThreadId, fence: u64, is_long: bool) -> Result<(), Error> {
@@ -325,10 +328,8 @@ impl Model {
     pub fn answer(&mut self, id: InterruptId, answer: Encoded) -> Result<(), Error> {
         let key = id.0.as_bytes();
         let place = self.threads.iter().find_map(|(id, one)| Some((*id, one.question(key)?)));
-        let top = place.as_ref().and_then(|(thread, _)| {
-            let info = &self.threads.get(thread)?.info;
-            Some(info.root.unwrap_or(info.id))
-        });
+        let asking = place.as_ref().and_then(|(thread, _)| self.threads.get(thread));
+        let top = asking.map(|one| one.info.root.unwrap_or(one.info.id));
         let row = place
             .and_then(|(thread, key)| self.threads.get_mut(&thread)?.effects.get_mut(&key))
             .ok_or(Error::UnknownInterrupt(id))?;
@@ -437,9 +438,7 @@ impl Model {
             let mut info = one.info.clone();
             (info.owner, info.lease_until, info.forked_from) = (None, None, None);
             if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
-                info.status = ThreadStatus::Failed;
-                let error = "it was exported in the middle of its run; resume it to go on from there";
-                info.error = Some(error.to_owned());
+                (info.status, info.error) = (ThreadStatus::Failed, Some(EXPORTED.to_owned()));
             }
             let base = one.snapshot.as_ref().map_or(0, |row| row.seq);
             let place = |row: &EffectRow| (row.step, row.task, row.key.clone());
