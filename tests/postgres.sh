@@ -2,7 +2,8 @@
 # Runs a throw-away PostgreSQL for tests.
 #
 #   tests/postgres.sh run COMMAND…   starts a server, runs COMMAND with TEST_DATABASE_URL set, stops the server
-#   tests/postgres.sh hold           starts a server, prints its URL, stops it when standard input closes
+#   tests/postgres.sh hold           starts a server, prints its URL, stops it when standard input closes; the line
+#                                    "restart" there crashes it and starts it again on its files
 #
 # The server listens on 127.0.0.1 at a free port with a password of its own, keeps its files in a fresh
 # temporary directory and is gone afterwards, also when this script is killed. `run` does nothing of this
@@ -10,7 +11,7 @@
 set -euo pipefail
 
 usage() {
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -76,8 +77,33 @@ stop() {
     if [ -n "$home" ]; then rm -rf "$home"; fi
 }
 
+# Starts the server on its files and waits until it serves; its log is server-$1.log.
+launch() {
+    local waited=0
+    (cd "$home" && tied "$bin/postgres" -D "$home/data" -p "$port" \
+        -c listen_addresses=127.0.0.1 -c unix_socket_directories="$home" -c max_connections=200 \
+        "${settings[@]}") <"/dev/null" >"$home/server-$1.log" 2>&1 &
+    server=$!
+    while kill -0 "$server" 2>/dev/null; do
+        # Its own log, not the port: a stranger listening there must not be taken for it.
+        if grep -q "ready to accept connections" "$home/server-$1.log"; then return 0; fi
+        sleep 0.1
+        waited=$((waited + 1))
+        [ "$waited" -lt 600 ] || return 2
+    done
+    wait "$server" 2>/dev/null || true
+    server=
+    return 1
+}
+
+restart() {
+    kill -QUIT "$server"
+    wait "$server" 2>/dev/null || true
+    launch again
+}
+
 start() {
-    local bin password port attempt waited
+    local password attempt status
     bin=$(binaries)
     home=$(mktemp -d "${TMPDIR:-/tmp}/perihelion-postgres.XXXXXX")
     trap stop EXIT
@@ -96,28 +122,17 @@ start() {
     }
     # Nothing here is to outlive the machine, so nothing is synced; commits still survive a killed server.
     # Benchmarks need it otherwise: TEST_POSTGRES_SETTINGS replaces these.
-    local settings
     read -ra settings <<<"${TEST_POSTGRES_SETTINGS--c fsync=off -c full_page_writes=off}"
     # A taken port makes the server exit at once; then another is tried.
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
-        (cd "$home" && tied "$bin/postgres" -D "$home/data" -p "$port" \
-            -c listen_addresses=127.0.0.1 -c unix_socket_directories="$home" -c max_connections=200 \
-            "${settings[@]}") <"/dev/null" >"$home/server-$attempt.log" 2>&1 &
-        server=$!
-        waited=0
-        while kill -0 "$server" 2>/dev/null; do
-            # Its own log, not the port: a stranger listening there must not be taken for it.
-            if grep -q "ready to accept connections" "$home/server-$attempt.log"; then
-                url="postgres://postgres:$password@127.0.0.1:$port/postgres"
-                return
-            fi
-            sleep 0.1
-            waited=$((waited + 1))
-            [ "$waited" -lt 600 ] || break 2
-        done
-        wait "$server" 2>/dev/null || true
-        server=
+        status=0
+        launch "$attempt" || status=$?
+        if [ "$status" = 0 ]; then
+            url="postgres://postgres:$password@127.0.0.1:$port/postgres"
+            return
+        fi
+        [ "$status" = 1 ] || break
     done
     echo "PostgreSQL did not start; its last words:" >&2
     cat "$home"/server-*.log >&2
@@ -137,7 +152,12 @@ run)
 hold)
     start
     echo "$url"
-    cat >/dev/null
+    while read -r word; do
+        if [ "$word" = restart ]; then
+            restart
+            echo "$url"
+        fi
+    done
     ;;
 *) usage ;;
 esac

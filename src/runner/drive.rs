@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::lease::LEASE;
 use super::outcome::RunResult;
 use super::snapshots::Snapshots;
 use super::task::{Ended, Surroundings};
@@ -21,6 +20,8 @@ use crate::journal::{Mode, Recorded};
 pub(super) struct Drive<S: State> {
     pub around: Surroundings<S>,
     pub deadline: Option<Duration>,
+    /// How long the lease lasts.
+    pub lease: Duration,
     pub writer: Writer,
     pub snapshots: Snapshots,
     /// Effects recorded before this run, by step.
@@ -81,8 +82,8 @@ impl<S: State> Drive<S> {
         {
             // Calls that were sent may still end and be recorded; for no longer than the lease lasts.
             self.around.stop.cancel();
-            let _ =
-                tokio::time::timeout(LEASE, async { while tasks.next().await.is_some() {} }).await;
+            let ending = async { while tasks.next().await.is_some() {} };
+            let _ = tokio::time::timeout(self.lease, ending).await;
         }
         result
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Error;
 use super::report::RunReport;
@@ -14,7 +15,7 @@ use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, Request, Roster, Star, StarLimits};
+use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
 use crate::telemetry::{ExportCounts, Exporter};
 
 /// A server that could not be scanned, or tools of it that were left out.
@@ -144,7 +145,8 @@ impl Runtime {
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
         let star = Star::new(model, host, prompts, prices, limits)?;
         let roster = Arc::clone(&star.roster);
-        let runner = Runner::new(Arc::clone(&star.graph), store);
+        let lease = Duration::from_secs_f64(settings.store.lease_sec);
+        let runner = Runner::new(Arc::clone(&star.graph), store).with_lease(lease);
         let (agents, problems) = match scan(&tools).await {
             Ok(scanned) => scanned,
             Err(error) => {
@@ -215,6 +217,18 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        let outcome = self.runner.start(thread, input, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Makes a request the input of a thread, which is made when it is new.
+    pub(super) async fn input(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<GraphUpdate, Error> {
         let input = request.into_input(&self.roster.names())?;
         match self.store().info(thread).await {
             Ok(_) => {}
@@ -223,8 +237,7 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         }
-        let outcome = self.runner.start(thread, input, options).await?;
-        Ok(self.report(outcome))
+        Ok(input)
     }
 
     /// Goes on with a thread after a crash, a failure, a stop or answers.
@@ -254,11 +267,10 @@ impl Runtime {
             let request = Request { question: text, ..Request::default() };
             return self.ask(thread, None, request, options).await;
         }
-        self.answer(thread, None, super::Answer::Message(text)).await?;
-        self.resume(thread, options).await
+        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
     }
 
-    fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+    pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }

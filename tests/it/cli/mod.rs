@@ -12,4 +12,4 @@ mod refusals;
 mod runs;
 mod traces;
 mod travels;
-mod world;
+pub mod world;
