@@ -11,6 +11,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod failpoint;
 pub mod graph;
 pub mod ids;
 pub mod journal;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, not_empty, positive, positive_if_any, section};
+use super::resolve::{Setting, any, not_empty, positive, positive_if_any, seconds, section};
 
 section! {
     /// Where threads are kept.
@@ -12,6 +12,8 @@ section! {
         /// Database address: `sqlite:PATH`, `postgres://…` or `memory:`; by default a SQLite file
         /// `perihelion/perihelion.db` under the user's data directory.
         database: DatabaseUrl = DatabaseUrl::in_data_directory(), "DATABASE_URL", any;
+        /// Seconds a thread stays with a process that gives no sign of life; renewed three times as often.
+        lease_sec: f64 = 15.0, "PERIHELION_STORE_LEASE_SEC", seconds;
     }
 }
 

@@ -10,9 +10,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::checkpoint::{Error, Store, ThreadInfo};
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
 
-/// How long a lease lasts without renewal; a dead process on another host is waited for this long.
+/// How long a lease lasts without renewal unless the runner is told otherwise.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 
 /// The holds of this process that are under way, so that one whose run was dropped is known to be dead.
@@ -104,11 +105,12 @@ pub(super) async fn claim(
     store: &dyn Store,
     thread: ThreadId,
     owner: &str,
+    ttl: Duration,
 ) -> Result<ThreadInfo, Error> {
-    match store.claim(thread, owner, LEASE, false).await {
+    match around(Point::Claim, store.claim(thread, owner, ttl, false)).await {
         Err(Error::Busy { owner: holder, .. }) if holder_is_dead(&holder) => {
             tracing::info!(%thread, %holder, "taking the thread over from a dead process");
-            store.claim(thread, owner, LEASE, true).await
+            around(Point::Takeover, store.claim(thread, owner, ttl, true)).await
         }
         other => other,
     }
@@ -119,12 +121,13 @@ pub(super) fn keep(
     store: Arc<dyn Store>,
     thread: ThreadId,
     fence: u64,
+    ttl: Duration,
     stop: CancellationToken,
 ) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
-            clock::sleep(LEASE / 3).await;
-            match store.renew(thread, fence, LEASE).await {
+            clock::sleep(ttl / 3).await;
+            match around(Point::Renew, store.renew(thread, fence, ttl)).await {
                 Ok(()) => {}
                 Err(error @ Error::Fenced { .. }) => {
                     tracing::error!(%thread, %error, "stopping the run");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::drive::Drive;
 use super::hold::Held;
@@ -13,6 +14,7 @@ use super::writer::{Step, Writer};
 use crate::checkpoint::{
     NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
 };
+use crate::failpoint::{Point, around};
 use crate::graph::{
     Engine, EngineError, Finished, Frontier, Graph, Position, State, Written, merge,
 };
@@ -29,6 +31,7 @@ pub struct Runner<S: State> {
     store: Arc<dyn Store>,
     process: Arc<str>,
     tenant: Arc<str>,
+    lease: Duration,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -40,7 +43,8 @@ impl<S: State> std::fmt::Debug for Runner<S> {
 impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
-        Self { graph, store, process: lease::owner_name().into(), tenant: "default".into() }
+        let (process, tenant) = (lease::owner_name().into(), "default".into());
+        Self { graph, store, process, tenant, lease: lease::LEASE }
     }
 
     /// Makes the threads that this runner creates belong to a tenant.
@@ -48,6 +52,21 @@ impl<S: State> Runner<S> {
     pub fn for_tenant(mut self, tenant: &str) -> Self {
         self.tenant = tenant.into();
         self
+    }
+
+    /// Sets how long a thread stays with this process without a sign of life; 15 seconds otherwise.
+    ///
+    /// The lease is renewed three times as often. A dead holder on another machine, and a stopped one on
+    /// this, is waited for this long.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Returns how long a thread stays with this process without a sign of life.
+    pub(super) fn lease(&self) -> Duration {
+        self.lease
     }
 
     /// Returns the graph.
@@ -73,7 +92,8 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
-        Ok(self.store.create(self.new_thread(thread, title)).await?)
+        let new = self.new_thread(thread, title);
+        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
     }
 
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
@@ -209,6 +229,7 @@ impl<S: State> Runner<S> {
         };
         let mut drive = Drive {
             around,
+            lease: self.lease,
             deadline: options.deadline,
             writer,
             snapshots,

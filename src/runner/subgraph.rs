@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
-use super::lease::LEASE;
 use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::run::Runner;
 use crate::checkpoint::{Error as StoreError, NewThread, ThreadInfo, ThreadStatus};
@@ -101,7 +100,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                 Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {
                     tries += 1;
                     tokio::select! {
-                        () = clock::sleep(LEASE) => {}
+                        () = clock::sleep(self.runner.lease()) => {}
                         () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled.into()),
                     }
                 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Error;
 use super::report::RunReport;
@@ -144,7 +145,8 @@ impl Runtime {
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
         let star = Star::new(model, host, prompts, prices, limits)?;
         let roster = Arc::clone(&star.roster);
-        let runner = Runner::new(Arc::clone(&star.graph), store);
+        let lease = Duration::from_secs_f64(settings.store.lease_sec);
+        let runner = Runner::new(Arc::clone(&star.graph), store).with_lease(lease);
         let (agents, problems) = match scan(&tools).await {
             Ok(scanned) => scanned,
             Err(error) => {
