@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 /// The runs that are part of every test: one on each database, a few seconds of storm.
 fn short() -> ExitCode {
-    let common = "torture --kills 60 --zombies 6 --crashes 2 --cut-one-of 40 --least 1 --seconds 45";
+    let common = "torture --kills 60 --zombies 6 --crashes 2 --cut-one-of 30 --least 1 --seconds 45";
     for database in ["postgres", "sqlite"] {
         let options = format!("{common} --database {database}");
         let code = run(Options::parse_from(options.split(' ')));

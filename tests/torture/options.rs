@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, default_value_t = 4096)]
     pub disk_mib: u64,
     /// Of this many pieces that pass between program and server, one is lost with its connection.
-    #[arg(long, default_value_t = 400)]
+    #[arg(long, default_value_t = 120)]
     pub cut_one_of: u64,
     /// Processes at a time.
     #[arg(long)]

@@ -1,12 +1,14 @@
 //! The storm: keeps processes running, and ends, stops and starves them, until enough has happened.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use perihelion::checkpoint::{self, Store, ThreadStatus};
+use perihelion::checkpoint::{self, Store, ThreadFilter, ThreadStatus};
 use perihelion::clock;
+use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{ScriptedModel, ScriptedServer};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
@@ -20,6 +22,9 @@ use super::points;
 use super::proxy::{self, Way};
 use super::random::Random;
 use super::receiver;
+
+/// Pieces that pass on a connection until it is ready for statements.
+const GREETING: u64 = 12;
 
 /// What has happened so far.
 #[derive(Debug, Default)]
@@ -107,10 +112,13 @@ impl Storm {
     async fn proxied(self: &Arc<Self>, url: &str) -> String {
         let random = std::sync::Mutex::new(Random::new(self.seed, &[6]));
         let weak = Arc::downgrade(self);
-        proxy::before(url, move |way| {
+        proxy::before(url, move |way, passed| {
             let Some(storm) = weak.upgrade().filter(|storm| !storm.is_calm()) else { return false };
             // The reply is what leaves a writer in doubt.
-            let one_of = storm.options.cut_one_of * if way == Way::Reply { 1 } else { 5 };
+            let rarely = if way == Way::Reply { 1 } else { 5 };
+            // Greetings are cut too, but a process that never gets to work proves little.
+            let rarely = if passed < GREETING { 20 * rarely } else { rarely };
+            let one_of = storm.options.cut_one_of * rarely;
             let is_cut = random.lock().unwrap().below(one_of) == 0;
             storm.counts.cuts.fetch_add(u64::from(is_cut), Relaxed);
             is_cut
@@ -173,7 +181,10 @@ impl Storm {
                 calm_since = Some(clock::monotonic());
             }
             if self.is_calm() && open.is_empty() {
-                break;
+                open = self.taken_again(next).await;
+                if open.is_empty() {
+                    break;
+                }
             }
             if calm_since.is_some_and(|since: Instant| since.elapsed() > Duration::from_secs(90)) {
                 return Err(format!("these jobs did not end within 90 s of calm: {open:?}"));
@@ -194,6 +205,19 @@ impl Storm {
     async fn is_done(&self, job: u64) -> bool {
         let info = self.store.info(Job::thread(self.seed, job)).await;
         info.is_ok_and(|info| info.head > 0 && info.status == ThreadStatus::Idle)
+    }
+
+    /// Returns the jobs that were done, and then taken again by a process that had looked before and died since.
+    async fn taken_again(&self, jobs: u64) -> Vec<u64> {
+        let known: HashMap<ThreadId, u64> =
+            (0..jobs).map(|job| (Job::thread(self.seed, job), job)).collect();
+        let mut open = Vec::new();
+        for status in [ThreadStatus::Busy, ThreadStatus::Failed, ThreadStatus::Interrupted] {
+            let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
+            let threads = self.store.list(&filter).await.unwrap();
+            open.extend(threads.iter().filter_map(|info| known.get(&info.id)));
+        }
+        open
     }
 
     /// Returns whether all that was asked for has happened, or the time is up.

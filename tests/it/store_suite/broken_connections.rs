@@ -37,7 +37,7 @@ impl Proxy {
     async fn before(url: &str) -> Self {
         let cut = Arc::new(AtomicU8::new(0));
         let armed = Arc::clone(&cut);
-        let cuts = move |way: Way| {
+        let cuts = move |way: Way, _| {
             let cut = match way {
                 Way::Statement => Cut::BeforeTheStatement,
                 Way::Reply => Cut::BeforeTheReply,

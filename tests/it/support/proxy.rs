@@ -16,8 +16,10 @@ pub enum Way {
 
 /// Returns the URL of a proxy before a database; each time something passes, `cuts` says whether it is lost.
 ///
+/// It is told how many pieces have passed on the same connection before.
+///
 /// A cut closes both connections. The proxy ends with the async runtime it was started in.
-pub async fn before(url: &str, cuts: impl Fn(Way) -> bool + Send + Sync + 'static) -> String {
+pub async fn before(url: &str, cuts: impl Fn(Way, u64) -> bool + Send + Sync + 'static) -> String {
     let (credentials, rest) = url.split_once('@').unwrap();
     let (address, database) = rest.split_once('/').unwrap();
     let (address, cuts) = (address.to_owned(), Arc::new(cuts));
@@ -38,20 +40,20 @@ pub async fn before(url: &str, cuts: impl Fn(Way) -> bool + Send + Sync + 'stati
 }
 
 /// Carries bytes both ways until one side closes or a cut.
-async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &(dyn Fn(Way) -> bool + Sync)) {
+async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &(dyn Fn(Way, u64) -> bool + Sync)) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (mut up, mut down) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    loop {
+    for passed in 0.. {
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(count @ 1..) = read else { return };
-                if cuts(Way::Statement) || server.write_all(&up[..count]).await.is_err() {
+                if cuts(Way::Statement, passed) || server.write_all(&up[..count]).await.is_err() {
                     return;
                 }
             }
             read = server.read(&mut down) => {
                 let Ok(count @ 1..) = read else { return };
-                if cuts(Way::Reply) || client.write_all(&down[..count]).await.is_err() {
+                if cuts(Way::Reply, passed) || client.write_all(&down[..count]).await.is_err() {
                     return;
                 }
             }
