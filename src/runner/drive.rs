@@ -84,7 +84,8 @@ impl<S: State> Drive<S> {
             // Calls that were sent may still end and be recorded; for no longer than the lease lasts.
             self.around.stop.cancel();
             let _ =
-                tokio::time::timeout(self.lease, async { while tasks.next().await.is_some() {} }).await;
+                tokio::time::timeout(self.lease, async { while tasks.next().await.is_some() {} })
+                    .await;
         }
         result
     }

@@ -89,7 +89,8 @@ impl Deeds {
             let answer: Option<Value> = row.outcome.as_ref().and_then(|one| one.decode().ok());
             let recorded = answer.as_ref().and_then(|one| one["outcome"].as_str());
             if recorded != self.verdicts.get(&id).map(String::as_str) {
-                let what = format!("{id}: {recorded:?} is recorded, {:?} given", self.verdicts.get(&id));
+                let what =
+                    format!("{id}: {recorded:?} is recorded, {:?} given", self.verdicts.get(&id));
                 findings.violate("answer", what);
             }
         }

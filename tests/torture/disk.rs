@@ -16,14 +16,17 @@ impl Disk {
     pub fn mount(directory: &Path, mib: u64) -> Option<Self> {
         std::fs::create_dir_all(directory).unwrap();
         let size = format!("size={mib}m,mode=1777");
-        let status =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(directory).status();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(directory)
+            .status();
         status.is_ok_and(|status| status.success()).then(|| Self { path: directory.to_owned() })
     }
 
     /// Takes all the space there is.
     pub fn fill(&self) {
-        let mut ballast = OpenOptions::new().create(true).append(true).open(self.ballast()).unwrap();
+        let mut ballast =
+            OpenOptions::new().create(true).append(true).open(self.ballast()).unwrap();
         for size in [1 << 20, 4096, 1] {
             let block = vec![1; size];
             while ballast.write(&block).is_ok_and(|written| written == size) {}

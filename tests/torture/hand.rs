@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use perihelion::checkpoint::{self, ThreadStatus};
+use perihelion::clock;
 use perihelion::config::{Overrides, Settings};
 use perihelion::graph::{RunEvent, Wants};
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
 use perihelion::runtime::{Answer, Error, InterruptView, Runtime, ThreadView};
 use perihelion::swarm::{GraphState, Request};
-use perihelion::clock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -55,7 +55,8 @@ pub fn main(args: &[String]) -> ExitCode {
     let is_calm = mood == "calm";
     points::count(&directory, plan.mine.filter(|_| !is_calm));
     clock::skew(if is_calm { 0 } else { plan.skew });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let random = Random::new(setup.seed, &[4, number]);
     let place = place.parse().unwrap();
     match runtime.unwrap().block_on(work(directory, setup, place, random)) {
@@ -76,7 +77,12 @@ struct Hand {
     questions: Log,
 }
 
-async fn work(directory: PathBuf, setup: Setup, place: u64, mut random: Random) -> Result<(), Error> {
+async fn work(
+    directory: PathBuf,
+    setup: Setup,
+    place: u64,
+    mut random: Random,
+) -> Result<(), Error> {
     let servers = directory.join(SERVERS).display().to_string();
     let lease = setup.lease_sec.to_string();
     let env = |name: &str| {
@@ -164,7 +170,11 @@ impl Hand {
             assert_eq!(kind, "outcome_unknown");
             let line = payload["request"]["arguments"]["line"].as_str().unwrap().to_owned();
             let (verdict, answer) = verdict(self.setup.seed, &id);
-            self.questions.write(&Question { interrupt: id.clone(), line, verdict: verdict.into() });
+            self.questions.write(&Question {
+                interrupt: id.clone(),
+                line,
+                verdict: verdict.into(),
+            });
             self.runtime.answer(thread, Some(id.parse().unwrap()), answer).await?;
         }
         Ok(())

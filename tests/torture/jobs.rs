@@ -30,7 +30,6 @@ pub struct Task {
 /// One job: the whole of what a thread is asked, determined by the seed and the job's number.
 #[derive(Debug)]
 pub struct Job {
-    pub number: u64,
     pub tasks: Vec<Task>,
     /// KiB that a look gives; some threads grow large enough for snapshots.
     pub look_kib: u64,
@@ -50,7 +49,7 @@ impl Job {
             Task { id: "c", server: SERVERS[0], depends_on: &["a", "b"], calls: calls(2) },
         ];
         let is_large = random.per_mille(60);
-        let mut job = Self { number, tasks, look_kib: if is_large { 80 } else { 0 } };
+        let mut job = Self { tasks, look_kib: if is_large { 80 } else { 0 } };
         if is_large {
             job.tasks[1].calls.push(LOOK);
         }
@@ -138,8 +137,6 @@ fn act(seed: u64, request: &RecordedRequest) -> Option<Reply> {
     Some(match task.calls.get(call) {
         None => Reply::text(format!("Task {id} of job {number} is done.")),
         Some(&LOOK) => Reply::call(LOOK, json!({ "kib": job.look_kib, "number": call })),
-        Some(tool) => {
-            Reply::call(*tool, json!({ "line": Job::line(number, turn, id, call) }))
-        }
+        Some(tool) => Reply::call(*tool, json!({ "line": Job::line(number, turn, id, call) })),
     })
 }

@@ -42,8 +42,8 @@ pub struct Options {
     /// Size of that disk, in MiB.
     #[arg(long, default_value_t = 4096)]
     pub disk_mib: u64,
-    /// Of this many pieces that pass between program and server, one is lost with its connection.
-    #[arg(long, default_value_t = 120)]
+    /// Of this many replies of the server one is lost with its connection; of those to a commit, ten.
+    #[arg(long, default_value_t = 300)]
     pub cut_one_of: u64,
     /// Processes at a time.
     #[arg(long)]

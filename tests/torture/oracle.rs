@@ -156,7 +156,8 @@ impl Case<'_> {
         for step in steps {
             let json = step.delta.to_json_bytes()?;
             let delta: Vec<Value> = serde_json::from_slice(&json).unwrap_or_default();
-            let written = delta.iter().map(|one| (one["n"].as_str().unwrap_or_default(), &one["u"]));
+            let written =
+                delta.iter().map(|one| (one["n"].as_str().unwrap_or_default(), &one["u"]));
             digests.insert(step.seq, digest(written));
         }
         for ack in acks {

@@ -127,7 +127,7 @@ async fn reap(storm: &Storm, mut child: Child, by_us: bool) {
         storm.counts.kills_at_points.fetch_add(u64::from(!by_us), Relaxed);
     } else if !status.success() {
         storm.counts.gave_up.fetch_add(1, Relaxed);
-        clock::sleep(Duration::from_millis(50)).await;
+        clock::sleep(Duration::from_millis(150)).await;
     }
 }
 

@@ -19,7 +19,7 @@ use super::hand::{OPEN, SERVERS, SETUP, Setup};
 use super::jobs::{self, BOOK, Job, LOOK, RING};
 use super::options::{Kind, Options};
 use super::points;
-use super::proxy::{self, Way};
+use super::proxy::{self, Piece, Way};
 use super::random::Random;
 use super::receiver;
 
@@ -112,13 +112,17 @@ impl Storm {
     async fn proxied(self: &Arc<Self>, url: &str) -> String {
         let random = std::sync::Mutex::new(Random::new(self.seed, &[6]));
         let weak = Arc::downgrade(self);
-        proxy::before(url, move |way, passed| {
+        proxy::before(url, move |piece| {
             let Some(storm) = weak.upgrade().filter(|storm| !storm.is_calm()) else { return false };
-            // The reply is what leaves a writer in doubt.
-            let rarely = if way == Way::Reply { 1 } else { 5 };
-            // Greetings are cut too, but a process that never gets to work proves little.
-            let rarely = if passed < GREETING { 20 * rarely } else { rarely };
-            let one_of = storm.options.cut_one_of * rarely;
+            let one_of = storm.options.cut_one_of;
+            let one_of = match piece {
+                // What leaves a writer in doubt.
+                Piece { way: Way::Reply, is_commit: true, .. } => one_of.div_ceil(10),
+                // A process that never gets to work proves little.
+                Piece { passed: ..GREETING, .. } => 100 * one_of,
+                Piece { way: Way::Reply, .. } => one_of,
+                Piece { way: Way::Statement, .. } => 5 * one_of,
+            };
             let is_cut = random.lock().unwrap().below(one_of) == 0;
             storm.counts.cuts.fetch_add(u64::from(is_cut), Relaxed);
             is_cut
@@ -154,7 +158,7 @@ impl Storm {
 
     /// Opens jobs until enough has happened, then waits for those that are open; returns how many there were.
     pub async fn weather(self: &Arc<Self>) -> Result<u64, String> {
-        let window = 6 * self.options.hands();
+        let window = 4 * self.options.hands();
         let mut open: Vec<u64> = Vec::new();
         let (mut next, mut told, mut calm_since) = (0, clock::monotonic(), None);
         let troubles = tokio::spawn(Arc::clone(self).trouble_the_database());

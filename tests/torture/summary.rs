@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
-use super::oracle::Findings;
 use super::options::Kind;
+use super::oracle::Findings;
 use super::points;
 use super::storm::Storm;
 
@@ -88,7 +88,11 @@ impl Summary {
         let mut problems: Vec<String> = Vec::new();
         for (kind, examples) in &self.findings.violations {
             let shown = examples.iter().take(5).map(String::as_str).collect::<Vec<_>>();
-            problems.push(format!("{kind}, {} times:\n    {}", examples.len(), shown.join("\n    ")));
+            problems.push(format!(
+                "{kind}, {} times:\n    {}",
+                examples.len(),
+                shown.join("\n    ")
+            ));
         }
         if !self.unreached.is_empty() {
             problems.push(format!("failpoints hardly reached: {}", self.unreached.join(", ")));
@@ -116,19 +120,34 @@ impl Summary {
             ("steps acknowledged to a listener", findings.acks),
             ("writes refused by the fence", point("write.fenced.after")),
             ("commits whose reply was lost, read back", point("commit.reread.after")),
-            ("calls found with an unknown outcome", point("call.unknown.before") + point("call.unknown.after")),
+            (
+                "calls found with an unknown outcome",
+                point("call.unknown.before") + point("call.unknown.after"),
+            ),
             ("questions put to a person", findings.questions),
-            ("fewest times that any failpoint was reached", self.points.values().copied().min().unwrap_or_default()),
+            (
+                "fewest times that any failpoint was reached",
+                self.points.values().copied().min().unwrap_or_default(),
+            ),
             ("effects at the receiver that checks keys", effects("book")),
             ("repetitions that it refused", findings.refused),
             ("**acknowledged steps lost**", violations("lost")),
             ("**gaps and broken chains**", violations("gap") + violations("chain")),
             ("**duplicate steps and results**", violations("duplicate") + violations("results")),
-            ("**duplicate effects where the receiver checks the key**", violations("duplicate effect")),
+            (
+                "**duplicate effects where the receiver checks the key**",
+                violations("duplicate effect"),
+            ),
             ("**effects missing**", violations("missing effect")),
-            ("**unknown outcomes that nobody was asked about**", violations("duplicate not asked about")),
+            (
+                "**unknown outcomes that nobody was asked about**",
+                violations("duplicate not asked about"),
+            ),
             ("**threads that did not end**", violations("unfinished")),
-            ("duplicate effects of repeatable calls, receiver checks nothing", findings.unchecked_duplicates),
+            (
+                "duplicate effects of repeatable calls, receiver checks nothing",
+                findings.unchecked_duplicates,
+            ),
             ("duplicate effects after a person said: send again", findings.asked_duplicates),
         ];
         rows.extend(more.map(|(name, count)| (name.to_owned(), count)));
@@ -137,7 +156,10 @@ impl Summary {
             table.push_str(&format!("| {name} | {} |\n", grouped(count)));
         }
         let runs = self.runs.join(", ");
-        table.push_str(&format!("\nRuns (database and seed): {runs}; {:.0} s in all.\n", self.seconds));
+        table.push_str(&format!(
+            "\nRuns (database and seed): {runs}; {:.0} s in all.\n",
+            self.seconds
+        ));
         table
     }
 
@@ -149,7 +171,8 @@ impl Summary {
 /// Adds summaries up and prints their table.
 pub fn merge(paths: &[PathBuf]) -> Summary {
     let read = |path: &PathBuf| -> Summary {
-        let text = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text =
+            std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         serde_json::from_slice(&text).unwrap()
     };
     paths.iter().map(read).reduce(Summary::add).unwrap_or_default()

@@ -4,7 +4,7 @@
 //! arrives, and after it was executed but before the reply is through.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicU8, Ordering},
 };
 
@@ -17,7 +17,7 @@ use super::{
     writer::{Writer, encoded},
 };
 use crate::support::postgres::server;
-use crate::support::proxy::{self, Way};
+use crate::support::proxy::{self, Piece, Way};
 
 /// What the proxy does to the next statement.
 #[derive(Clone, Copy)]
@@ -37,8 +37,8 @@ impl Proxy {
     async fn before(url: &str) -> Self {
         let cut = Arc::new(AtomicU8::new(0));
         let armed = Arc::clone(&cut);
-        let cuts = move |way: Way, _| {
-            let cut = match way {
+        let cuts = move |piece: Piece| {
+            let cut = match piece.way {
                 Way::Statement => Cut::BeforeTheStatement,
                 Way::Reply => Cut::BeforeTheReply,
             };
@@ -74,6 +74,29 @@ async fn assert_whole(writer: &Writer, head: u64) {
         (1..=head).collect::<Vec<_>>()
     );
     assert!(steps.iter().all(|step| step.run == writer.run));
+}
+
+/// X1
+#[tokio::test]
+async fn a_commit_is_one_round_trip() {
+    let on = stores::postgres().await;
+    let pieces: Arc<Mutex<Vec<Piece>>> = Arc::default();
+    let seen = Arc::clone(&pieces);
+    let cuts = move |piece| {
+        seen.lock().unwrap().push(piece);
+        false
+    };
+    let url = proxy::before(on.url.as_deref().unwrap(), cuts).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).await.unwrap());
+    let mut writer = Writer::with_steps(&store, 1).await;
+    let before = pieces.lock().unwrap().len();
+    writer.steps(3).await;
+    let pieces = pieces.lock().unwrap();
+    let (first, commits) = (pieces[before].passed, &pieces[before..]);
+    assert!(commits.iter().all(|piece| piece.is_commit), "{commits:?}");
+    assert!(commits.iter().map(|piece| piece.passed).eq(first..first + 6), "{commits:?}");
+    let replies = commits.iter().filter(|piece| piece.way == Way::Reply);
+    assert_eq!(replies.count(), 3, "{commits:?}");
 }
 
 #[tokio::test]

@@ -14,12 +14,23 @@ pub enum Way {
     Reply,
 }
 
+/// A piece of a conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    pub way: Way,
+    /// Pieces that passed on the same connection before.
+    pub passed: u64,
+    /// Whether it belongs to a statement that commits a step.
+    pub is_commit: bool,
+}
+
+/// How the text of a statement that commits a step begins.
+const COMMIT: &[u8] = b"WITH moved AS";
+
 /// Returns the URL of a proxy before a database; each time something passes, `cuts` says whether it is lost.
 ///
-/// It is told how many pieces have passed on the same connection before.
-///
 /// A cut closes both connections. The proxy ends with the async runtime it was started in.
-pub async fn before(url: &str, cuts: impl Fn(Way, u64) -> bool + Send + Sync + 'static) -> String {
+pub async fn before(url: &str, cuts: impl Fn(Piece) -> bool + Send + Sync + 'static) -> String {
     let (credentials, rest) = url.split_once('@').unwrap();
     let (address, database) = rest.split_once('/').unwrap();
     let (address, cuts) = (address.to_owned(), Arc::new(cuts));
@@ -40,23 +51,55 @@ pub async fn before(url: &str, cuts: impl Fn(Way, u64) -> bool + Send + Sync + '
 }
 
 /// Carries bytes both ways until one side closes or a cut.
-async fn carry(mut client: TcpStream, mut server: TcpStream, cuts: &(dyn Fn(Way, u64) -> bool + Sync)) {
+async fn carry(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    cuts: &(dyn Fn(Piece) -> bool + Sync),
+) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (mut up, mut down) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    let (mut commits, mut is_commit) = (Commits::default(), false);
     for passed in 0.. {
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(count @ 1..) = read else { return };
-                if cuts(Way::Statement, passed) || server.write_all(&up[..count]).await.is_err() {
+                is_commit = commits.are_in(&up[..count]);
+                let piece = Piece { way: Way::Statement, passed, is_commit };
+                if cuts(piece) || server.write_all(&up[..count]).await.is_err() {
                     return;
                 }
             }
             read = server.read(&mut down) => {
                 let Ok(count @ 1..) = read else { return };
-                if cuts(Way::Reply, passed) || client.write_all(&down[..count]).await.is_err() {
+                let piece = Piece { way: Way::Reply, passed, is_commit };
+                if cuts(piece) || client.write_all(&down[..count]).await.is_err() {
                     return;
                 }
             }
         }
     }
+}
+
+/// Knows the names under which a connection has prepared statements that commit.
+#[derive(Default)]
+struct Commits(Vec<Vec<u8>>);
+
+impl Commits {
+    /// Returns whether some bytes of the client execute such a statement.
+    ///
+    /// A Parse message has the name, a zero and the text; a Bind message has the name between zeros.
+    fn are_in(&mut self, bytes: &[u8]) -> bool {
+        if let Some(at) = find(bytes, COMMIT) {
+            let before = &bytes[..at.saturating_sub(1)];
+            let start = before.iter().rposition(|byte| !byte.is_ascii_graphic());
+            let name = [&before[start.map_or(0, |at| at + 1)..], &[0]].concat();
+            self.0.push(name);
+            return false;
+        }
+        self.0.iter().any(|name| find(bytes, &[&[0], name.as_slice()].concat()).is_some())
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
 }
