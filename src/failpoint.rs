@@ -75,6 +75,8 @@ points! {
     QuestionCommit = "question.commit",
     /// A person's answer is recorded.
     AnswerCommit = "answer.commit",
+    /// A wake-up call is taken out of the queue in the database.
+    QueueTake = "queue.take",
     /// A listener is told of a committed step.
     Ack = "ack",
     /// A write is refused because its fencing token is stale; there is only an after.

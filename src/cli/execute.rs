@@ -23,6 +23,8 @@ const WAITING_EVENTS: usize = 256;
 pub enum Job {
     /// Ask a question; the thread is made when it is new.
     Ask { thread: ThreadId, title: Option<String>, request: Request },
+    /// Ask a question and leave the run to the workers.
+    Submit { thread: ThreadId, title: Option<String>, request: Request },
     /// Go on after a crash, a failure or a stop.
     Resume { thread: ThreadId },
     /// Answer the open clarification, or ask on when the thread is finished.
@@ -36,6 +38,7 @@ impl Job {
     pub fn thread(&self) -> ThreadId {
         match self {
             Self::Ask { thread, .. }
+            | Self::Submit { thread, .. }
             | Self::Resume { thread }
             | Self::Message { thread, .. }
             | Self::Answer { thread, .. } => *thread,
@@ -51,6 +54,7 @@ impl Job {
             Self::Ask { thread, title, request } => {
                 runtime.ask(thread, title, request, options).await
             }
+            Self::Submit { thread, title, request } => runtime.submit(thread, title, request).await,
             Self::Resume { thread } => runtime.resume(thread, options).await,
             Self::Message { thread, text } => runtime.message(thread, text, options).await,
             Self::Answer { thread, interrupt, answer } => {
@@ -84,7 +88,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let signals = Signals::listen()?;
     let opening = async {
         match &job {
-            Job::Ask { .. } => Runtime::open(settings, &environment).await,
+            Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment).await,
             other => Runtime::open_for(settings, &environment, other.thread()).await,
         }
     };
@@ -133,7 +137,7 @@ pub async fn drive(
     for problem in runtime.problems() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
-    if !show.quiet && !matches!(job, Job::Ask { .. }) {
+    if !show.quiet && !matches!(job, Job::Ask { .. } | Job::Submit { .. }) {
         let kept = runtime.recorded_calls(job.thread()).await?;
         if kept > 0 {
             output::note(&format!(
@@ -214,6 +218,16 @@ fn present(
                 output::note(&questions::explain(&report.interrupts, thread, &show.invocation));
             }
             Ok(Exit::Waiting)
+        }
+        RunStatusView::Queued => {
+            if !show.json {
+                output::text(&report.thread_id)?;
+            }
+            if !show.quiet {
+                let resume = format!("{} resume {thread}", show.invocation);
+                output::note(&format!("left to the workers; follow it with: {resume}"));
+            }
+            Ok(Exit::Done)
         }
         RunStatusView::Failed => {
             if signals.is_stopped() {

@@ -16,7 +16,9 @@ mod traces;
 
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
-pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
+pub use sections::{
+    DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, data_directory,
+};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
 pub use traces::{TraceScope, Traces};

@@ -20,9 +20,9 @@ use crate::journal::{Mode, Recorded};
 /// One run under way.
 pub(super) struct Drive<S: State> {
     pub around: Surroundings<S>,
-    /// How long tasks may go on after the store failed.
-    pub lease: Duration,
     pub deadline: Option<Duration>,
+    /// How long the lease lasts.
+    pub lease: Duration,
     pub writer: Writer,
     pub snapshots: Snapshots,
     /// Effects recorded before this run, by step.
@@ -83,9 +83,8 @@ impl<S: State> Drive<S> {
         {
             // Calls that were sent may still end and be recorded; for no longer than the lease lasts.
             self.around.stop.cancel();
-            let _ =
-                tokio::time::timeout(self.lease, async { while tasks.next().await.is_some() {} })
-                    .await;
+            let ending = async { while tasks.next().await.is_some() {} };
+            let _ = tokio::time::timeout(self.lease, ending).await;
         }
         result
     }

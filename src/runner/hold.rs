@@ -9,7 +9,9 @@ use super::lease::{self, Hold};
 use super::outcome::{Durability, Error};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
-use crate::checkpoint::{Error as StoreError, RunStatus, Standing, ThreadStatus, stand_up};
+use crate::checkpoint::{
+    Error as StoreError, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
+};
 use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
@@ -45,11 +47,34 @@ impl<S: State> Runner<S> {
         read: Standing<S>,
         cancel: &CancellationToken,
     ) -> Result<Held<S>, Error> {
+        let (store, thread) = (self.store(), read.info.id);
+        let hold = Hold::new(self.process());
+        let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
+        self.held(read, info, hold, cancel).await
+    }
+
+    /// Takes the lease of a thread that was read, unless somebody else took it meanwhile, and starts a run.
+    pub(super) async fn hold_as_read(
+        &self,
+        read: Standing<S>,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let hold = Hold::new(self.process());
+        let (store, owner) = (self.store().as_ref(), hold.owner());
+        let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
+        self.held(read, info, hold, cancel).await
+    }
+
+    async fn held(
+        &self,
+        read: Standing<S>,
+        info: ThreadInfo,
+        hold: Hold,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
         let store = self.store();
         let before = &read.info;
         let (thread, was) = (before.id, before.status);
-        let hold = Hold::new(self.process());
-        let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
         let stop = cancel.child_token();
         let keeper = lease::keep(Arc::clone(store), thread, info.fence, self.lease(), stop.clone());
         let is_unmoved =

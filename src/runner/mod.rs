@@ -15,12 +15,13 @@ mod replay;
 mod run;
 mod snapshots;
 mod subgraph;
+mod submit;
 mod task;
 mod writer;
 
 pub use compact::compact;
 pub use edit::StateView;
-pub use lease::{holder_is_dead, owner_name};
+pub use lease::{holder_is_dead, machine, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
 pub use replay::{Divergence, ReplayReport};
 pub use run::Runner;

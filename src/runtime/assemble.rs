@@ -15,7 +15,7 @@ use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, Request, Roster, Star, StarLimits};
+use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
 use crate::telemetry::{ExportCounts, Exporter};
 
 /// A server that could not be scanned, or tools of it that were left out.
@@ -217,6 +217,18 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        let outcome = self.runner.start(thread, input, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Makes a request the input of a thread, which is made when it is new.
+    pub(super) async fn input(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<GraphUpdate, Error> {
         let input = request.into_input(&self.roster.names())?;
         match self.store().info(thread).await {
             Ok(_) => {}
@@ -225,8 +237,7 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         }
-        let outcome = self.runner.start(thread, input, options).await?;
-        Ok(self.report(outcome))
+        Ok(input)
     }
 
     /// Goes on with a thread after a crash, a failure, a stop or answers.
@@ -260,7 +271,7 @@ impl Runtime {
         self.resume(thread, options).await
     }
 
-    fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+    pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }

@@ -13,6 +13,7 @@ mod report;
 mod survey;
 mod threads;
 mod trace;
+mod work;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};

@@ -15,6 +15,8 @@ pub enum RunStatusView {
     Done,
     Interrupted,
     Failed,
+    /// Left to the workers.
+    Queued,
 }
 
 /// An open question as shown.
@@ -68,6 +70,7 @@ impl RunReport {
             RunResult::Interrupted(open) => {
                 (RunStatusView::Interrupted, open.iter().map(InterruptView::from).collect(), None)
             }
+            RunResult::Queued => (RunStatusView::Queued, Vec::new(), None),
             RunResult::Cancelled => (
                 RunStatusView::Failed,
                 Vec::new(),

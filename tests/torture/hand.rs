@@ -1,7 +1,8 @@
-//! One process of the program: takes threads, runs them, answers their questions, until something ends it.
+//! One process of the program: a worker, or somebody who asks, answers and resumes, until something ends it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion::checkpoint::{self, ThreadStatus};
@@ -12,9 +13,12 @@ use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
 use perihelion::runtime::{Answer, Error, InterruptView, Runtime, ThreadView};
 use perihelion::swarm::{GraphState, Request};
+use perihelion::worker::Worker;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::jobs::Job;
 use super::logs::{ACKS, ASKS, Ack, Log, QUESTIONS, Question, digest};
@@ -69,7 +73,7 @@ pub fn main(args: &[String]) -> ExitCode {
 }
 
 struct Hand {
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
     directory: PathBuf,
     setup: Setup,
     place: u64,
@@ -83,6 +87,40 @@ async fn work(
     place: u64,
     mut random: Random,
 ) -> Result<(), Error> {
+    let runtime = Arc::new(open(&directory, &setup).await?);
+    let (asks, questions) = (Log::open(&directory, ASKS), Log::open(&directory, QUESTIONS));
+    // The harness counts the time from here on.
+    println!("ready");
+    let hand = Hand { runtime, directory, setup, place, asks, questions };
+    let stop = CancellationToken::new();
+    // Some only work, some only see to threads as people do, some do both.
+    let (works, sees) = match random.below(3) {
+        0 => (true, false),
+        1 => (false, true),
+        _ => (true, true),
+    };
+    let working = async {
+        if works {
+            hand.worker().run(stop.clone()).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    let seeing = async {
+        while !read_open(&hand.directory).is_empty() {
+            if !sees || !hand.see_to_all(&mut random).await {
+                clock::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        stop.cancel();
+        Ok(())
+    };
+    futures::future::try_join(working, seeing).await?;
+    let runtime = Arc::into_inner(hand.runtime).expect("nobody uses it any more");
+    runtime.close().await;
+    Ok(())
+}
+
+async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
     let servers = directory.join(SERVERS).display().to_string();
     let lease = setup.lease_sec.to_string();
     let env = |name: &str| {
@@ -97,39 +135,32 @@ async fn work(
         Some(value.to_owned())
     };
     let settings = Settings::load(Overrides::default(), None, &env).unwrap();
-    let runtime = Runtime::open(settings, &env).await?;
-    let (asks, questions) = (Log::open(&directory, ASKS), Log::open(&directory, QUESTIONS));
-    // The harness counts the time from here on.
-    println!("ready");
-    let hand = Hand { runtime, directory, setup, place, asks, questions };
-    loop {
-        let mut open = hand.open();
-        if open.is_empty() {
-            hand.runtime.close().await;
-            return Ok(());
-        }
-        random.shuffle(&mut open);
-        let mut is_idle = true;
-        for job in open {
-            match hand.attempt(job).await {
-                Ok(moved) => is_idle &= !moved,
-                // Somebody else's, or the database is away: the next round shows.
-                Err(error) => tracing::debug!(%error, job, "not now"),
-            }
-        }
-        if is_idle {
-            clock::sleep(Duration::from_millis(20)).await;
-        }
-    }
+    Runtime::open(settings, &env).await
 }
 
 impl Hand {
-    fn open(&self) -> Vec<u64> {
-        read_open(&self.directory)
+    /// The worker that `perihelion worker` runs, with somebody who listens to its steps.
+    fn worker(&self) -> Worker {
+        let directory = self.directory.clone();
+        let options = move |thread, options| listening(&directory, thread, options).0;
+        Worker::new(Arc::clone(&self.runtime), false, Arc::new(|_| {}))
+            .with_options(Arc::new(options))
     }
 
-    /// Brings a job on if that is possible now; says whether it was.
-    async fn attempt(&self, job: u64) -> Result<bool, Error> {
+    /// Looks at every open job once; says whether any was moved.
+    async fn see_to_all(&self, random: &mut Random) -> bool {
+        let mut open = read_open(&self.directory);
+        random.shuffle(&mut open);
+        let mut is_moved = false;
+        for job in open {
+            // An error means that it is somebody else's, or that the database is away: later, then.
+            is_moved |= self.see_to(job, random).await.unwrap_or(false);
+        }
+        is_moved
+    }
+
+    /// Brings a job on as a person would, if that is possible now; says whether it was.
+    async fn see_to(&self, job: u64, random: &mut Random) -> Result<bool, Error> {
         let thread = Job::thread(self.setup.seed, job);
         let info = match self.runtime.store().info(thread).await {
             Ok(info) => Some(info),
@@ -141,7 +172,7 @@ impl Hand {
                 return Ok(false);
             }
             self.asks.write(&job);
-            self.ask(thread, job).await?;
+            self.ask(thread, job, random.per_mille(500)).await?;
             return Ok(true);
         };
         match info.status {
@@ -149,15 +180,23 @@ impl Hand {
             ThreadStatus::Interrupted => self.answer(thread).await?,
             _ => {}
         }
-        let (options, acks) = self.listening(job);
+        // Workers go on with it, or this process does.
+        if info.status != ThreadStatus::Failed && random.per_mille(700) {
+            return Ok(false);
+        }
+        let (options, acks) = listening(&self.directory, thread, self.runtime.run_options());
         let result = self.runtime.resume(thread, options).await;
         acks.await.unwrap();
         result.map(|_| true)
     }
 
-    async fn ask(&self, thread: ThreadId, job: u64) -> Result<(), Error> {
+    /// Asks, and runs the thread here or leaves that to the workers.
+    async fn ask(&self, thread: ThreadId, job: u64, submits: bool) -> Result<(), Error> {
         let request = Request { question: Job::question(job), ..Request::default() };
-        let (options, acks) = self.listening(job);
+        if submits {
+            return self.runtime.submit(thread, None, request).await.map(drop);
+        }
+        let (options, acks) = listening(&self.directory, thread, self.runtime.run_options());
         let result = self.runtime.ask(thread, None, request, options).await;
         acks.await.unwrap();
         result.map(drop)
@@ -170,27 +209,28 @@ impl Hand {
             assert_eq!(kind, "outcome_unknown");
             let line = payload["request"]["arguments"]["line"].as_str().unwrap().to_owned();
             let (verdict, answer) = verdict(self.setup.seed, &id);
-            self.questions.write(&Question {
-                interrupt: id.clone(),
-                line,
-                verdict: verdict.into(),
-            });
+            let verdict = verdict.to_owned();
+            self.questions.write(&Question { interrupt: id.clone(), line, verdict });
             self.runtime.answer(thread, Some(id.parse().unwrap()), answer).await?;
         }
         Ok(())
     }
-
-    /// Listens to a run: each committed step that it is told of goes into the log.
-    fn listening(&self, job: u64) -> (RunOptions<GraphState>, tokio::task::JoinHandle<()>) {
-        let (sender, receiver) = mpsc::channel(64);
-        let wants = Wants { updates: true, checkpoints: true, ..Wants::default() };
-        let options = RunOptions { events: Some(sender), wants, ..self.runtime.run_options() };
-        let log = Log::open(&self.directory, ACKS);
-        (options, tokio::spawn(listen(job, log, receiver)))
-    }
 }
 
-async fn listen(job: u64, log: Log, mut events: mpsc::Receiver<RunEvent<GraphState>>) {
+/// Listens to a run: each committed step that it is told of goes into the log.
+fn listening(
+    directory: &Path,
+    thread: ThreadId,
+    options: RunOptions<GraphState>,
+) -> (RunOptions<GraphState>, JoinHandle<()>) {
+    let (sender, receiver) = mpsc::channel(64);
+    let wants = Wants { updates: true, checkpoints: true, ..Wants::default() };
+    let log = Log::open(directory, ACKS);
+    let task = tokio::spawn(listen(thread, log, receiver));
+    (RunOptions { events: Some(sender), wants, ..options }, task)
+}
+
+async fn listen(thread: ThreadId, log: Log, mut events: mpsc::Receiver<RunEvent<GraphState>>) {
     let mut written: Vec<(String, Value)> = Vec::new();
     while let Some(event) = events.recv().await {
         match event {
@@ -198,7 +238,7 @@ async fn listen(job: u64, log: Log, mut events: mpsc::Receiver<RunEvent<GraphSta
             RunEvent::Checkpoint { step, .. } => {
                 let digest = digest(written.iter().map(|(node, update)| (node.as_str(), update)));
                 written.clear();
-                log.write(&Ack { job, step, digest });
+                log.write(&Ack { thread, step, digest });
             }
             _ => {}
         }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 
+use perihelion::ids::ThreadId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -51,7 +52,7 @@ pub fn lines<T: DeserializeOwned>(directory: &Path, name: &str) -> Vec<T> {
 
 #[derive(Debug, Serialize, serde::Deserialize)]
 pub struct Ack {
-    pub job: u64,
+    pub thread: ThreadId,
     pub step: u64,
     pub digest: String,
 }

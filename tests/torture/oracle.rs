@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use perihelion::checkpoint::{EffectKind, EffectRow, EffectStatus, StepKind, StepRow, Store};
 use perihelion::checkpoint::{ThreadStatus, chain_hash};
+use perihelion::ids::ThreadId;
 use perihelion::runtime::read_state;
 use perihelion::swarm::GraphState;
 use serde::{Deserialize, Serialize};
@@ -46,10 +47,10 @@ impl Findings {
 /// Judges every job of a run that has come to rest.
 pub async fn judge(store: &Arc<dyn Store>, directory: &Path, seed: u64, jobs: u64) -> Findings {
     let mut findings = Findings::default();
-    let mut acks: HashMap<u64, Vec<Ack>> = HashMap::new();
+    let mut acks: HashMap<ThreadId, Vec<Ack>> = HashMap::new();
     for ack in lines::<Ack>(directory, ACKS) {
         findings.acks += 1;
-        acks.entry(ack.job).or_default().push(ack);
+        acks.entry(ack.thread).or_default().push(ack);
     }
     let mut asks: HashMap<u64, u64> = HashMap::new();
     for job in lines::<u64>(directory, ASKS) {
@@ -58,13 +59,13 @@ pub async fn judge(store: &Arc<dyn Store>, directory: &Path, seed: u64, jobs: u6
     let mut deeds = Deeds::read(directory, &mut findings);
     for job in 0..jobs {
         let case = Case { store, seed, job, asks: asks.get(&job).copied().unwrap_or_default() };
-        let acks = acks.remove(&job).unwrap_or_default();
+        let acks = acks.remove(&Job::thread(seed, job)).unwrap_or_default();
         if let Err(problem) = case.judge(&acks, &mut deeds, &mut findings).await {
             findings.violate("unreadable", format!("job {job}: {problem}"));
         }
     }
-    for (job, _) in acks {
-        findings.violate("lost", format!("job {job} was acknowledged, and is not there"));
+    for (thread, _) in acks {
+        findings.violate("lost", format!("thread {thread} was acknowledged, and is nobody's"));
     }
     deeds.finish(&mut findings);
     findings

@@ -45,8 +45,8 @@ pub fn counts(directory: &Path, on_postgres: bool) -> Vec<(&'static str, u64)> {
     let mut counts = [0; 256];
     bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     let exists = |point: Point, side: Side| {
-        // Only a connection can be lost between a commit and its reply.
-        let is_remote = point == Point::CommitReread;
+        // A reply can only be lost by a connection, and only Postgres keeps a queue.
+        let is_remote = matches!(point, Point::CommitReread | Point::QueueTake);
         (on_postgres || !is_remote) && !ONE_SIDED.contains(&(point, side))
     };
     let sides = |point: &Point| [(*point, Side::Before), (*point, Side::After)];

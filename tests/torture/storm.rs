@@ -216,7 +216,13 @@ impl Storm {
         let known: HashMap<ThreadId, u64> =
             (0..jobs).map(|job| (Job::thread(self.seed, job), job)).collect();
         let mut open = Vec::new();
-        for status in [ThreadStatus::Busy, ThreadStatus::Failed, ThreadStatus::Interrupted] {
+        let unfinished = [
+            ThreadStatus::Busy,
+            ThreadStatus::Queued,
+            ThreadStatus::Failed,
+            ThreadStatus::Interrupted,
+        ];
+        for status in unfinished {
             let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
             let threads = self.store.list(&filter).await.unwrap();
             open.extend(threads.iter().filter_map(|info| known.get(&info.id)));

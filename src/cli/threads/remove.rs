@@ -132,7 +132,7 @@ pub(super) async fn prune(store: &dyn Store, args: &PruneArgs) -> Result<(), Err
 /// Returns whether somebody may still come back for the thread's run.
 fn is_needed(info: &ThreadInfo) -> bool {
     match info.status {
-        ThreadStatus::Interrupted => true,
+        ThreadStatus::Interrupted | ThreadStatus::Queued => true,
         ThreadStatus::Busy => !is_abandoned(info),
         ThreadStatus::Idle | ThreadStatus::Failed | ThreadStatus::Parked => false,
     }
