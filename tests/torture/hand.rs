@@ -1,5 +1,6 @@
 //! One process of the program: a worker, or somebody who asks, answers and resumes, until something ends it.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub fn main(args: &[String]) -> ExitCode {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let random = Random::new(setup.seed, &[4, number]);
     let place = place.parse().unwrap();
-    match runtime.unwrap().block_on(work(directory, setup, place, random)) {
+    match runtime.unwrap().block_on(work(directory, setup, place, is_calm, random)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hand {number}: {error}");
@@ -85,16 +86,18 @@ async fn work(
     directory: PathBuf,
     setup: Setup,
     place: u64,
+    is_calm: bool,
     mut random: Random,
 ) -> Result<(), Error> {
     let runtime = Arc::new(open(&directory, &setup).await?);
     let (asks, questions) = (Log::open(&directory, ASKS), Log::open(&directory, QUESTIONS));
     // The harness counts the time from here on.
-    println!("ready");
+    let _ = writeln!(std::io::stdout(), "ready");
     let hand = Hand { runtime, directory, setup, place, asks, questions };
     let stop = CancellationToken::new();
     // Some only work, some only see to threads as people do, some do both.
     let (works, sees) = match random.below(3) {
+        _ if is_calm => (true, true),
         0 => (true, false),
         1 => (false, true),
         _ => (true, true),

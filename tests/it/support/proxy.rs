@@ -24,8 +24,11 @@ pub struct Piece {
     pub is_commit: bool,
 }
 
-/// How the text of a statement that commits a step begins.
-const COMMIT: &[u8] = b"WITH moved AS";
+/// What stands in the text of every statement that commits steps, and in no other.
+const COMMIT: &[u8] = b"INSERT INTO step";
+
+/// How sqlx begins the names of its prepared statements.
+const NAME: &[u8] = b"sqlx_s_";
 
 /// Returns the URL of a proxy before a database; each time something passes, `cuts` says whether it is lost.
 ///
@@ -87,16 +90,15 @@ struct Commits(Vec<Vec<u8>>);
 impl Commits {
     /// Returns whether some bytes of the client execute such a statement.
     ///
-    /// A Parse message has the name, a zero and the text; a Bind message has the name between zeros.
+    /// A Parse message has the name, a zero, and the text; a Bind message has the name between zeros.
     fn are_in(&mut self, bytes: &[u8]) -> bool {
         if let Some(at) = find(bytes, COMMIT) {
-            let before = &bytes[..at.saturating_sub(1)];
-            let start = before.iter().rposition(|byte| !byte.is_ascii_graphic());
-            let name = [&before[start.map_or(0, |at| at + 1)..], &[0]].concat();
-            self.0.push(name);
+            let start = bytes[..at].windows(NAME.len()).rposition(|window| window == NAME);
+            let name = start.and_then(|start| bytes[start..].split(|byte| *byte == 0).next());
+            self.0.extend(name.map(|name| [&[0], name, &[0]].concat()));
             return false;
         }
-        self.0.iter().any(|name| find(bytes, &[&[0], name.as_slice()].concat()).is_some())
+        self.0.iter().any(|name| find(bytes, name).is_some())
     }
 }
 
