@@ -25,7 +25,8 @@ pub async fn compact<S: State>(
         return Ok(None);
     }
     let standing = stand_up::<S>(store, thread, Some(seq)).await?;
-    let (state, _) = Encoded::json_streamed(&*standing.state, store.compress_above())?;
+    let expected = standing.snapshot_size + standing.since_snapshot;
+    let (state, _) = Encoded::json_streamed(&*standing.state, store.compress_above(), expected)?;
     let snapshot = SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state };
     store.put_snapshot(thread, &snapshot).await?;
     store.truncate(thread, seq).await?;

@@ -22,19 +22,19 @@ use crate::support::proxy::{self, Piece, Way};
 /// What the proxy does to the next statement.
 #[derive(Clone, Copy)]
 #[repr(u8)]
-enum Cut {
+pub(super) enum Cut {
     Nothing = 0,
     BeforeTheStatement = 1,
     BeforeTheReply = 2,
 }
 
-struct Proxy {
+pub(super) struct Proxy {
     cut: Arc<AtomicU8>,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Proxy {
-    async fn before(url: &str) -> Self {
+    pub(super) async fn before(url: &str) -> Self {
         let cut = Arc::new(AtomicU8::new(0));
         let armed = Arc::clone(&cut);
         let cuts = move |piece: Piece| {
@@ -49,11 +49,11 @@ impl Proxy {
         Self { cut, url }
     }
 
-    fn arm(&self, cut: Cut) {
+    pub(super) fn arm(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    fn has_cut(&self) -> bool {
+    pub(super) fn has_cut(&self) -> bool {
         self.cut.load(Ordering::SeqCst) == Cut::Nothing as u8
     }
 }
@@ -232,7 +232,10 @@ async fn a_call_that_was_given_up_leaves_the_store_usable() {
 }
 
 /// Returns once another session waits for a lock that `holder` has.
-async fn until_somebody_waits_for(holder: &mut PgConnection, watcher: &mut PgConnection) {
+pub(super) async fn until_somebody_waits_for(
+    holder: &mut PgConnection,
+    watcher: &mut PgConnection,
+) {
     let holder: i32 =
         sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(holder).await.unwrap();
     let waits =
