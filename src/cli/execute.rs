@@ -54,12 +54,13 @@ impl Job {
             Self::Ask { thread, title, request } => {
                 runtime.ask(thread, title, request, options).await
             }
-            Self::Submit { thread, title, request } => runtime.submit(thread, title, request).await,
-            Self::Resume { thread } => runtime.resume(thread, options).await,
+            Self::Submit { thread, title, request } => {
+                runtime.submit(thread, title, request).await
+            }
+            Self::Resume { thread } => runtime.resume_or_follow(thread, options).await,
             Self::Message { thread, text } => runtime.message(thread, text, options).await,
             Self::Answer { thread, interrupt, answer } => {
-                runtime.answer(thread, interrupt, answer).await?;
-                runtime.resume(thread, options).await
+                runtime.answer_and_go_on(thread, interrupt, answer, options).await
             }
         }
     }
@@ -152,7 +153,8 @@ pub async fn drive(
         cancel: signals.stop_token(),
         ..runtime.run_options()
     };
-    let progress = Progress::begin(show.quiet, job.thread());
+    let is_submission = matches!(job, Job::Submit { .. });
+    let progress = Progress::begin(show.quiet || is_submission, job.thread());
     let shown = tokio::spawn(progress.follow(listener, show.observer.clone()));
     let thread = job.thread();
     let running = job.perform(runtime, options);
@@ -188,7 +190,7 @@ pub async fn drive(
             return Err(error);
         }
     };
-    present(&report, thread, show, signals)
+    present(&report, thread, is_submission, show, signals)
 }
 
 fn way_on(invocation: &str, thread: ThreadId) -> String {
@@ -199,6 +201,7 @@ fn way_on(invocation: &str, thread: ThreadId) -> String {
 fn present(
     report: &RunReport,
     thread: ThreadId,
+    is_submission: bool,
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
@@ -220,7 +223,7 @@ fn present(
             Ok(Exit::Waiting)
         }
         RunStatusView::Queued => {
-            if !show.json {
+            if !show.json && is_submission {
                 output::text(&report.thread_id)?;
             }
             if !show.quiet {

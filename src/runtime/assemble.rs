@@ -267,8 +267,7 @@ impl Runtime {
             let request = Request { question: text, ..Request::default() };
             return self.ask(thread, None, request, options).await;
         }
-        self.answer(thread, None, super::Answer::Message(text)).await?;
-        self.resume(thread, options).await
+        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
     }
 
     pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {

@@ -9,6 +9,7 @@ mod assemble;
 pub mod checkup;
 pub mod demo;
 mod error;
+mod follow;
 mod report;
 mod survey;
 mod threads;

@@ -6,7 +6,7 @@ use super::report::RunStatusView;
 use super::{Error, RunReport, Runtime, demo};
 use crate::checkpoint;
 use crate::dispatch::{self, Dispatcher, Scope};
-use crate::ids::{RunId, ThreadId};
+use crate::ids::ThreadId;
 use crate::runner::{self, RunOptions};
 use crate::swarm::{GraphState, Request};
 
@@ -25,7 +25,7 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         let input = self.input(thread, title, request).await?;
         let run = self.runner().submit(thread, input).await?;
-        Ok(queued(thread, run))
+        Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
     }
 
     /// Goes on with a thread that was left to the workers, or whose process died.
@@ -67,22 +67,5 @@ impl Runtime {
         };
         let url = self.settings().store.database.expose();
         Ok(dispatch::open(url, self.store().clone(), scope).await?)
-    }
-}
-
-/// Reports on a run that was left to the workers.
-fn queued(thread: ThreadId, run: RunId) -> RunReport {
-    RunReport {
-        thread_id: thread.to_string(),
-        run_id: run.to_string(),
-        status: RunStatusView::Queued,
-        answer: None,
-        results: Vec::new(),
-        citations: Vec::new(),
-        interrupts: Vec::new(),
-        usage: Default::default(),
-        cost_usd: None,
-        steps: 0,
-        error: None,
     }
 }

@@ -8,4 +8,4 @@ mod questions;
 mod refusals;
 mod runs;
 mod traces;
-mod world;
+pub mod world;
