@@ -117,3 +117,17 @@ pub fn arm(act: impl Fn(Point, Side) + Clone + Send + Sync + 'static) -> bool {
     ARMED.store(true, Ordering::Relaxed);
     fail::has_failpoints()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_side_of_every_point_has_a_name_of_its_own() {
+        let names = |side| Point::ALL.iter().map(move |point| point.name(side));
+        let all: BTreeSet<&str> = names(Side::Before).chain(names(Side::After)).collect();
+        assert_eq!(all.len(), 2 * Point::ALL.len());
+    }
+}

@@ -54,9 +54,7 @@ impl Job {
             Self::Ask { thread, title, request } => {
                 runtime.ask(thread, title, request, options).await
             }
-            Self::Submit { thread, title, request } => {
-                runtime.submit(thread, title, request).await
-            }
+            Self::Submit { thread, title, request } => runtime.submit(thread, title, request).await,
             Self::Resume { thread } => runtime.resume_or_follow(thread, options).await,
             Self::Message { thread, text } => runtime.message(thread, text, options).await,
             Self::Answer { thread, interrupt, answer } => {

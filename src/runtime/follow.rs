@@ -53,7 +53,9 @@ impl Runtime {
                     ThreadStatus::Queued => break,
                     ThreadStatus::Busy if is_abandoned(&info) => break,
                     // The clocks of two machines may differ; the database decides when it is claimed.
-                    ThreadStatus::Busy if info.lease_until.is_none_or(|t| t < clock::now()) => break,
+                    ThreadStatus::Busy if info.lease_until.is_none_or(|t| t < clock::now()) => {
+                        break;
+                    }
                     ThreadStatus::Busy => {}
                     _ => return self.at_rest(thread).await,
                 }
@@ -107,8 +109,11 @@ impl Runtime {
         };
         let run_id = run.map(|run| run.to_string()).unwrap_or_default();
         let state: &GraphState = &Arc::clone(&state);
-        Ok(RunReport { steps, interrupts: open, error: info.error, ..RunReport::of(
-            thread, run_id, status, state,
-        ) })
+        Ok(RunReport {
+            steps,
+            interrupts: open,
+            error: info.error,
+            ..RunReport::of(thread, run_id, status, state)
+        })
     }
 }

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The runs that are part of every test: one on each database, a few seconds of storm.
+/// X2: the runs that are part of every test, one on each database, some seconds of storm.
 fn short() -> ExitCode {
     let common = "torture --crashes 2 --cut-one-of 100 --least 1 --seconds 45";
     for more in

@@ -29,7 +29,11 @@ async fn a_worker_that_was_killed_is_replaced_by_another(on: Kind) {
     worker.kill().await.unwrap();
     site.until("n", "idle").await;
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
-    assert_eq!(site.world.model.requests().len(), CALLS + 1, "only the call that hung was repeated");
+    assert_eq!(
+        site.world.model.requests().len(),
+        CALLS + 1,
+        "only the call that hung was repeated"
+    );
     site.stop(heir).await;
 }
 

@@ -5,9 +5,7 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 use tokio::process::Child;
 
-use crate::cli::world::{
-    World, answering, clarify, ended, first, noting, reading, select, signal,
-};
+use crate::cli::world::{World, answering, clarify, ended, first, noting, reading, select, signal};
 use crate::support::postgres::{Database, server};
 
 /// A machine, and the database of its processes.
