@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             conclude(&summary::merge(&paths))
         }
         Some("short") => short(),
-        _ => run(Options::parse()),
+        _ => run(Options::parse(), true),
     }
 }
 
@@ -64,7 +64,7 @@ fn short() -> ExitCode {
         ["--database postgres --kills 60 --zombies 6", "--database sqlite --kills 30 --zombies 4"]
     {
         let options = format!("{common} {more}");
-        let code = run(Options::parse_from(options.split(' ')));
+        let code = run(Options::parse_from(options.split(' ')), false);
         if code != ExitCode::SUCCESS {
             return code;
         }
@@ -72,7 +72,8 @@ fn short() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run(options: Options) -> ExitCode {
+/// Runs, judges and prints; the figures of a run that `counts` are kept for the table.
+fn run(options: Options, counts: bool) -> ExitCode {
     let drawn = || uuid::Uuid::new_v4().as_u64_pair().0 % 1_000_000;
     let seed = options.seed.unwrap_or_else(drawn);
     let name = format!("{}-{seed}", options.database.name());
@@ -92,7 +93,9 @@ fn run(options: Options) -> ExitCode {
             ExitCode::FAILURE
         }
         Ok(summary) => {
-            summary.save(&home.join(format!("{name}.json")));
+            if counts {
+                summary.save(&home.join(format!("{name}.json")));
+            }
             let code = conclude(&summary);
             match code == ExitCode::SUCCESS {
                 true => std::fs::remove_dir_all(&directory).unwrap(),
