@@ -126,6 +126,7 @@ async fn storm_and_judge(
     let judged = match weathered {
         Err(problem) => Err(problem),
         Ok(jobs) => {
+            eprintln!("judging {jobs} threads");
             let findings = oracle::judge(&storm.store, &storm.directory, seed, jobs).await;
             Ok(Summary::of(&storm, findings))
         }
