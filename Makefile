@@ -13,6 +13,7 @@ export Q
 
 -include benches/bench.mk
 -include tests/torture/torture.mk
+-include benches/simulation/simulation.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'

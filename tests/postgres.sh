@@ -3,7 +3,7 @@
 #
 #   tests/postgres.sh run COMMAND…   starts a server, runs COMMAND with TEST_DATABASE_URL set, stops the server
 #   tests/postgres.sh hold           starts a server, prints its URL, stops it when standard input closes;
-#                                    at a line "crash" it stops it at once, starts it again and prints the URL
+#                                    the line "restart" there crashes it, starts it again and prints the URL
 #
 # The server listens on 127.0.0.1 at a free port with a password of its own, keeps its files in a fresh
 # temporary directory and is gone afterwards, also when this script is killed. `run` does nothing of this
@@ -139,7 +139,7 @@ give_up() {
 }
 
 # What the machine's end would do to a server: no farewell, no checkpoint, recovery at the next start.
-crash() {
+restart() {
     local attempt
     kill -QUIT "$server" 2>/dev/null || true
     wait "$server" 2>/dev/null || true
@@ -165,8 +165,10 @@ hold)
     start
     echo "$url"
     while read -r word; do
-        if [ "$word" = crash ]; then crash; fi
-        echo "$url"
+        if [ "$word" = restart ]; then
+            restart
+            echo "$url"
+        fi
     done
     ;;
 *) usage ;;

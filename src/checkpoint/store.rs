@@ -37,7 +37,8 @@ pub trait Store: Send + Sync {
         force: bool,
     ) -> Result<ThreadInfo, Error>;
 
-    /// Takes the lease as [`Store::claim`] does, but only while the fencing token is still `fence`.
+    /// Takes the lease as [`Store::claim`] does, but only while the fencing token is still `fence` and the
+    /// thread is queued or busy.
     ///
     /// For a caller that decided by what it saw under that token: that the holder is dead, that the
     /// lease has run out, that the thread is queued. Otherwise [`Error::Busy`], and nothing is written.

@@ -43,7 +43,7 @@ impl Cluster {
 
     /// Stops the server as `pg_ctl stop -m immediate` does, and returns when it is back.
     pub async fn crash(&mut self) {
-        self.orders.write_all(b"crash\n").await.unwrap();
+        self.orders.write_all(b"restart\n").await.unwrap();
         assert_eq!(self.reply().await, self.url);
     }
 

@@ -18,7 +18,7 @@ const CLAIM: &str = concat!(
     "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL, woken = false,
         lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
      WHERE id = $1 AND ($4 OR lease_until IS NULL OR lease_until <= now())
-        AND ($5::bigint IS NULL OR fence = $5)
+        AND ($5::bigint IS NULL OR fence = $5 AND status IN ('queued', 'busy'))
      RETURNING ",
     thread_columns!()
 );
@@ -26,7 +26,7 @@ const CLAIM: &str = concat!(
 /// Looks at a lease that vanished between the attempt and the look are given this many times.
 const ATTEMPTS: usize = 3;
 
-/// Takes the lease, where `fence` is given only while it is the newest.
+/// Takes the lease; where `fence` is given, only while it is the newest and the thread may go on.
 ///
 /// Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
 pub(super) async fn claim(
@@ -51,8 +51,7 @@ pub(super) async fn claim(
             return Ok(decode::thread(&row)?.info);
         }
         let info = threads::info(connections, thread).await?.info;
-        let is_taken = fence.is_some_and(|fence| fence != info.fence);
-        if info.lease_until.is_some() || is_taken || attempt == ATTEMPTS {
+        if info.lease_until.is_some() || fence.is_some() || attempt == ATTEMPTS {
             return Err(Error::Busy {
                 thread,
                 owner: info.owner.unwrap_or_default(),

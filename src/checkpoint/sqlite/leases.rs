@@ -23,7 +23,7 @@ const CLAIM: &str = concat!(
     "UPDATE thread SET fence = fence + 1, owner = ?2, status = 'busy', error = NULL, woken = 0,
         lease_until = ?4 + ?3, updated_at = ?4
      WHERE id = ?1 AND (?5 OR lease_until IS NULL OR lease_until <= ?4)
-        AND (?6 IS NULL OR fence = ?6)
+        AND (?6 IS NULL OR fence = ?6 AND status IN ('queued', 'busy'))
      RETURNING ",
     thread_columns!()
 );
@@ -33,7 +33,7 @@ pub(super) fn now() -> i64 {
     moment(clock::now()).timestamp_micros()
 }
 
-/// Takes the lease, where `fence` is given only while it is the newest.
+/// Takes the lease; where `fence` is given, only while it is the newest and the thread may go on.
 pub(super) async fn claim(
     file: &File,
     thread: ThreadId,

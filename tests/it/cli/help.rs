@@ -8,7 +8,7 @@ use super::world::World;
 async fn help_names_every_option_with_its_variable_and_shows_examples() {
     let world = World::new(Script::new()).await;
     for command in
-        ["", "run", "resume", "threads", "trace", "agents", "mcp", "doctor", "completions"]
+        ["", "run", "resume", "threads", "trace", "agents", "mcp", "doctor", "completions", "worker"]
     {
         let args: Vec<&str> =
             [command, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();

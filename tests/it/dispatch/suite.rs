@@ -345,3 +345,30 @@ fn graph_named(name: &str, world: &World) -> Arc<perihelion::graph::Graph<Story>
     let builder = perihelion::graph::GraphBuilder::new(name);
     builder.node("a", world.speaker("a")).entry("a").build().unwrap()
 }
+
+/// The index that workers look through must not cost a commit anything.
+#[tokio::test]
+async fn a_commit_on_postgres_still_moves_the_head_within_its_page() {
+    let database = server().await.fresh().await;
+    let store = Arc::new(checkpoint::PostgresStore::open(&database.url).await.unwrap());
+    let as_store: Arc<dyn Store> = Arc::clone(&store) as _;
+    let commits = 300;
+    let mut writer = crate::store_suite::writer::Writer::new(&as_store).await;
+    writer.steps(commits).await;
+    let flushed = store.with_connection(async |connection| {
+        sqlx::raw_sql("SELECT pg_stat_force_next_flush()").execute(connection).await
+    });
+    flushed.await.unwrap();
+    let (all, within): (i64, i64) = store
+        .with_connection(async |connection| {
+            sqlx::query_as(
+                "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'thread'",
+            )
+            .fetch_one(connection)
+            .await
+        })
+        .await
+        .unwrap();
+    // The claim is in the index and may leave the page; a commit is not.
+    assert!(all >= commits as i64 && within >= all - 2, "{within} of {all} updates were HOT");
+}

@@ -20,7 +20,7 @@ mod runs;
 pub mod stores;
 mod threads;
 mod values;
-mod writer;
+pub mod writer;
 
 /// Runs each named test on each store.
 macro_rules! on_every_store {
