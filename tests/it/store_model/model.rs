@@ -438,7 +438,8 @@ impl Model {
             (info.owner, info.lease_until, info.forked_from) = (None, None, None);
             if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
                 info.status = ThreadStatus::Failed;
-                let error = "it was exported in the middle of its run; resume it to go on from there";
+                let error =
+                    "it was exported in the middle of its run; resume it to go on from there";
                 info.error = Some(error.to_owned());
             }
             let base = one.snapshot.as_ref().map_or(0, |row| row.seq);
