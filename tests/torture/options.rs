@@ -58,7 +58,11 @@ pub struct Options {
     #[arg(long, default_value_t = 7200)]
     pub seconds: u64,
     /// Settings of the Postgres server.
-    #[arg(long, default_value = "-c shared_buffers=256MB -c recovery_init_sync_method=syncfs")]
+    #[arg(
+        long,
+        default_value = "-c shared_buffers=256MB -c recovery_init_sync_method=syncfs",
+        allow_hyphen_values = true
+    )]
     pub postgres_settings: String,
 }
 
