@@ -12,6 +12,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod dispatch;
+pub mod failpoint;
 pub mod graph;
 pub mod history;
 pub mod ids;

@@ -13,6 +13,7 @@ use super::task::{Ended, Surroundings};
 use super::writer::{Step, Writer};
 use crate::checkpoint::{Codec, Encoded, Error, PendingRow, StepKind};
 use crate::clock;
+use crate::failpoint::{self, Point};
 use crate::graph::{Command, Engine, Event, NodeError, NodeRun, RunEvent, State};
 use crate::journal::{Mode, Recorded};
 
@@ -180,7 +181,8 @@ impl<S: State> Drive<S> {
         if self.writer.settle().await? {
             let body = Encoded { codec: Codec::Json, bytes: body };
             let row = PendingRow { step, task, body };
-            self.around.store.save_pending(self.around.thread, self.around.fence, &row).await?;
+            let kept = self.around.store.save_pending(self.around.thread, self.around.fence, &row);
+            failpoint::around(Point::PendingSave, kept).await?;
             self.has_pending = true;
         }
         Ok(())
@@ -188,8 +190,13 @@ impl<S: State> Drive<S> {
 
     async fn tell(&self, event: RunEvent<S>) {
         if let Some(events) = &self.around.events {
+            let is_ack = matches!(event, RunEvent::Checkpoint { .. });
+            let told = events.send(event);
             // A listener that went away does not stop the run.
-            let _ = events.send(event).await;
+            let _ = match is_ack {
+                true => failpoint::around(Point::Ack, told).await,
+                false => told.await,
+            };
         }
     }
 

@@ -12,6 +12,7 @@ use super::writer::{Claim, Writer};
 use crate::checkpoint::{
     Error as StoreError, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
 };
+use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
 
@@ -84,7 +85,7 @@ impl<S: State> Runner<S> {
         };
         standing.info = info;
         let run = RunId::new();
-        store.begin_run(thread, standing.info.fence, run).await?;
+        around(Point::RunBegin, store.begin_run(thread, standing.info.fence, run)).await?;
         Ok(Held { standing, was, run, stop, _keeper: keeper, _hold: hold })
     }
 
@@ -106,7 +107,8 @@ impl<S: State> Runner<S> {
         error: Option<&str>,
     ) -> Result<(), Error> {
         let info = &held.standing.info;
-        Ok(self.store().end_run(info.id, info.fence, held.run, run, thread, error).await?)
+        let end = self.store().end_run(info.id, info.fence, held.run, run, thread, error);
+        Ok(around(Point::RunEnd, end).await?)
     }
 
     /// Gives a thread back whose run broke on the store, as far as the store still answers.

@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::checkpoint::{Error, Store, ThreadInfo};
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
 
 /// How long a lease lasts without renewal, unless the runner is told otherwise.
@@ -108,7 +109,7 @@ pub(super) async fn claim(
     owner: &str,
     ttl: Duration,
 ) -> Result<ThreadInfo, Error> {
-    let refused = match store.claim(thread, owner, ttl, false).await {
+    let refused = match around(Point::Claim, store.claim(thread, owner, ttl, false)).await {
         Err(error @ Error::Busy { .. }) => error,
         other => return other,
     };
@@ -133,7 +134,8 @@ pub(super) async fn claim_as_seen(
     if is_dead {
         tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");
     }
-    store.claim_at(seen.id, seen.fence, owner, ttl, is_dead).await
+    let point = if is_dead { Point::Takeover } else { Point::Claim };
+    around(point, store.claim_at(seen.id, seen.fence, owner, ttl, is_dead)).await
 }
 
 /// Renews the lease until dropped; stops the run when the thread was lost to another process.
@@ -147,7 +149,7 @@ pub(super) fn keep(
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             clock::sleep(ttl / 3).await;
-            match store.renew(thread, fence, ttl).await {
+            match around(Point::Renew, store.renew(thread, fence, ttl)).await {
                 Ok(()) => {}
                 Err(error @ Error::Fenced { .. }) => {
                     tracing::error!(%thread, %error, "stopping the run");

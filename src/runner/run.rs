@@ -16,6 +16,7 @@ use super::writer::{Step, Writer};
 use crate::checkpoint::{
     NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
 };
+use crate::failpoint::{Point, around};
 use crate::graph::{
     Engine, EngineError, Finished, Frontier, Graph, Position, State, Written, merge,
 };
@@ -92,7 +93,8 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
-        Ok(self.store.create(self.new_thread(thread, title)).await?)
+        let new = self.new_thread(thread, title);
+        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
     }
 
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {

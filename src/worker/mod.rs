@@ -14,6 +14,7 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::RunOptions;
 use crate::runtime::{Error, RunReport, Runtime};
+use crate::swarm::GraphState;
 
 /// How long a worker waits after the database failed it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -38,19 +39,31 @@ pub enum Told<'a> {
 /// Hears what a worker tells.
 pub type Listener = Arc<dyn Fn(Told<'_>) + Send + Sync>;
 
+/// Makes the options of a run on a thread out of those that the settings ask for.
+pub type Options =
+    Arc<dyn Fn(ThreadId, RunOptions<GraphState>) -> RunOptions<GraphState> + Send + Sync>;
+
 /// One worker of one process.
 pub struct Worker {
     runtime: Arc<Runtime>,
     concurrency: usize,
     drains: bool,
     listener: Listener,
+    options: Options,
 }
 
 impl Worker {
     /// Makes a worker; one that `drains` ends when nothing is left to do.
     pub fn new(runtime: Arc<Runtime>, drains: bool, listener: Listener) -> Self {
         let concurrency = runtime.settings().worker.concurrency;
-        Self { runtime, concurrency, drains, listener }
+        Self { runtime, concurrency, drains, listener, options: Arc::new(|_, options| options) }
+    }
+
+    /// Changes the options of each run, to listen to its events above all.
+    #[must_use]
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 
     /// Works until stopped, or until nothing is left to do; returns the number of runs it drove.
@@ -78,10 +91,14 @@ impl Worker {
             match next {
                 Ok(Some(wake)) => {
                     let (runtime, listener) = (Arc::clone(&self.runtime), self.listener.clone());
-                    let stop = stop.child_token();
+                    let options = RunOptions {
+                        cancel: stop.child_token(),
+                        hands_over: true,
+                        ..(self.options)(wake.thread, runtime.run_options())
+                    };
                     let dispatcher = Arc::clone(&dispatcher);
                     runs.spawn(async move {
-                        let ended = drive(&runtime, wake.thread, stop, &listener).await;
+                        let ended = drive(&runtime, wake.thread, options, &listener).await;
                         if let Err(error) = &ended {
                             listener(Told::Failed(wake.thread, error));
                             // After the database failed, or another took the thread, it is nobody's fault.
@@ -124,11 +141,10 @@ impl Worker {
 async fn drive(
     runtime: &Runtime,
     thread: ThreadId,
-    stop: CancellationToken,
+    options: RunOptions<GraphState>,
     listener: &Listener,
 ) -> Result<u64, Error> {
     listener(Told::Called(thread));
-    let options = RunOptions { cancel: stop, hands_over: true, ..runtime.run_options() };
     Ok(match runtime.wake(thread, options).await? {
         Some(report) => {
             listener(Told::Ended(&report));
