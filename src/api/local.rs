@@ -48,7 +48,9 @@ mod tests {
         for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "[::1]"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["", "example.org", "localhost.example.org", "127.0.0.1.example.org", "10.0.0.1"] {
+        for host in
+            ["", "example.org", "localhost.example.org", "127.0.0.1.example.org", "10.0.0.1"]
+        {
             assert!(!is_loopback(host), "{host}");
         }
     }

@@ -61,7 +61,9 @@ pub enum Error {
     UnknownThread(String),
     #[error("nobody is there to confirm; say --yes to {what}: {name}")]
     Unconfirmed { what: &'static str, name: String },
-    #[error("without authentication only a loopback address is listened on, such as 127.0.0.1:16686: {0}")]
+    #[error(
+        "without authentication only a loopback address is listened on, such as 127.0.0.1:16686: {0}"
+    )]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {addr}: {source}; another --addr may be free")]
     Listen { addr: SocketAddr, source: std::io::Error },
@@ -69,6 +71,8 @@ pub enum Error {
     NoJaegerUi(PathBuf),
     #[error("--result only goes with --outcome done")]
     StrayResult,
+    #[error("--run can be given twice at most: for A and for B")]
+    ManyRuns,
 }
 
 impl Error {

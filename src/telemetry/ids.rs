@@ -74,7 +74,8 @@ impl TraceId {
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|c| *c != '-').collect();
         // `from_str_radix` would take a sign as well.
-        if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+        if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit())
+        {
             return None;
         }
         u128::from_str_radix(&digits, 16).ok().map(|number| Self(number.to_be_bytes()))

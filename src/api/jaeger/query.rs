@@ -23,7 +23,8 @@ impl Parameters {
     /// Returns the first value that is not empty under any of the names.
     pub(super) fn get(&self, names: &[&str]) -> Option<&str> {
         let value = |name: &&str| {
-            let mut found = self.list.iter().filter(|(known, value)| known == name && !value.is_empty());
+            let mut found =
+                self.list.iter().filter(|(known, value)| known == name && !value.is_empty());
             found.next().map(|(_, value)| value.as_str())
         };
         names.iter().find_map(value)
@@ -112,8 +113,16 @@ pub(super) fn v3(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> 
         tags,
         after: asked.read(&["query.startTimeMin", "query.start_time_min"], wanted, moment)?,
         before: asked.read(&["query.startTimeMax", "query.start_time_max"], wanted, moment)?,
-        shortest: asked.read(&["query.durationMin", "query.duration_min"], length, duration::parse)?,
-        longest: asked.read(&["query.durationMax", "query.duration_max"], length, duration::parse)?,
+        shortest: asked.read(
+            &["query.durationMin", "query.duration_min"],
+            length,
+            duration::parse,
+        )?,
+        longest: asked.read(
+            &["query.durationMax", "query.duration_max"],
+            length,
+            duration::parse,
+        )?,
         limit: asked.limit(&["query.searchDepth", "query.search_depth", "query.num_traces"])?,
     };
     let service = asked.get(&["query.serviceName", "query.service_name"]);

@@ -17,19 +17,28 @@ use crate::telemetry::{About, Span, SpanId, Spent};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  perihelion trace diff weekly-report#1 weekly-report#2
+  perihelion trace diff weekly-report what-if
+  perihelion trace diff weekly-report weekly-report --run 1 --run 2
   perihelion trace diff weekly-report what-if --json
 
 The spans of both are aligned as trees: ~ differs, - is only in A, + is only in B. Time, tokens and cost are told
-but make no difference. Texts that differ are shown as git diff --word-diff shows them.
-`perihelion diff` compares what was stored, step by step.")]
+but make no difference. Texts that differ are shown as git diff --word-diff shows them. `perihelion diff` compares
+what was stored, step by step.
+
+Exit codes, as those of diff(1):
+  0  both did the same
+  1  they differ
+  2  wrong usage, or a trace cannot be read")]
 pub(super) struct Args {
-    /// A thread (its newest run), or one of its runs as THREAD#N
+    /// A thread: a UUID, or a name that stands for one; its newest run is compared
     #[arg(value_name = "A")]
     a: String,
-    /// As A
+    /// The thread to compare it with; the same one to compare two runs of it
     #[arg(value_name = "B")]
     b: String,
+    /// Compare the trace that this run belongs to; given twice, the first is A's and the second B's
+    #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
+    run: Vec<u32>,
     /// Also show what is the same
     #[arg(long, conflicts_with = "json")]
     all: bool,
@@ -49,14 +58,27 @@ struct Compared<'a> {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let store = open_store(&settings).await?;
-    let one = async |named: &str| {
-        let (name, run) = split(named);
-        read(store.as_ref(), &settings, name, run).await
+    let (run_a, run_b) = match args.run.as_slice() {
+        [] => (None, None),
+        [both] => (Some(*both), Some(*both)),
+        [a, b] => (Some(*a), Some(*b)),
+        _ => return Err(Error::ManyRuns),
     };
-    let both = async { Ok::<_, Error>((one(&args.a).await?, one(&args.b).await?)) }.await;
-    store.close().await;
-    let (a, b) = both?;
+    let both = async {
+        let store = open_store(&settings).await?;
+        let a = read(store.as_ref(), &settings, &args.a, run_a).await;
+        let b = read(store.as_ref(), &settings, &args.b, run_b).await;
+        store.close().await;
+        Ok::<_, Error>((a?, b?))
+    };
+    let (a, b) = match both.await {
+        Ok(both) => both,
+        // Trouble is 2, since 1 says that they differ.
+        Err(error) => {
+            output::error(&error.to_string());
+            return Ok(Exit::Usage);
+        }
+    };
     let diff = a.compare(&b);
     if args.json {
         let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };
@@ -65,18 +87,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         let detail = if args.all { Detail::All } else { Detail::Folded };
         output::text(&render(&a, &b, &diff, detail))?;
     }
-    Ok(Exit::Done)
-}
-
-/// Splits `THREAD#N`; without a number after it, `#` belongs to the name.
-fn split(named: &str) -> (&str, Option<u32>) {
-    match named.rsplit_once('#') {
-        Some((name, run)) if !name.is_empty() => match run.parse() {
-            Ok(run) => (name, Some(run)),
-            Err(_) => (named, None),
-        },
-        _ => (named, None),
-    }
+    Ok(if diff.is_same() { Exit::Done } else { Exit::Failed })
 }
 
 fn render(a: &Trace, b: &Trace, diff: &TraceDiff, detail: Detail) -> String {
@@ -132,10 +143,14 @@ fn totals(a: &Trace, b: &Trace) -> String {
     };
     let ((took_a, spent_a, failed_a, tools_a), (took_b, spent_b, failed_b, tools_b)) =
         (sum(a), sum(b));
-    let more = |a: i128, b: i128| if a == b { String::new() } else { format!("{:+}", b - a) };
-    let number = |what: &str, a: i128, b: i128| {
-        [what.to_owned(), a.to_string(), b.to_string(), more(a, b)]
+    let dearer = |a: i128, b: i128| match b - a {
+        0 => String::new(),
+        more if more > 0 => format!("+{}", dollars(more)),
+        less => dollars(less),
     };
+    let more = |a: i128, b: i128| if a == b { String::new() } else { format!("{:+}", b - a) };
+    let number =
+        |what: &str, a: i128, b: i128| [what.to_owned(), a.to_string(), b.to_string(), more(a, b)];
     let slower = took_b - took_a;
     let sign = if slower < TimeDelta::zero() { "-" } else { "+" };
     let mut rows = vec![
@@ -153,8 +168,7 @@ fn totals(a: &Trace, b: &Trace) -> String {
     ];
     if let (Some(a), Some(b)) = (spent_a.nano_usd, spent_b.nano_usd) {
         let (a, b) = (i128::from(a), i128::from(b));
-        let sign = if b >= a { "+" } else { "" };
-        rows.push(["cost".to_owned(), dollars(a), dollars(b), format!("{sign}{}", dollars(b - a))]);
+        rows.push(["cost".to_owned(), dollars(a), dollars(b), dearer(a, b)]);
     }
     format!("{}\n", output::table(["", "A", "B", "B - A"], rows))
 }
@@ -213,18 +227,5 @@ fn told(change: &Change) -> String {
     match &change.words {
         Some(words) => format!("{}: {}", change.what, brief(words, 2 * TEXT)),
         None => format!("{}: {} → {}", change.what, brief(&change.a, TEXT), brief(&change.b, TEXT)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_sign_without_a_number_belongs_to_the_name() {
-        assert_eq!(split("report#2"), ("report", Some(2)));
-        assert_eq!(split("report#two"), ("report#two", None));
-        assert_eq!(split("#2"), ("#2", None));
-        assert_eq!(split("a#1#3"), ("a#1", Some(3)));
     }
 }

@@ -61,7 +61,9 @@ pub(super) async fn run(
                 break;
             }
             if !is_under_way(&info) {
-                output::note(&format!("nobody is at work on it; `perihelion resume {name}` goes on"));
+                output::note(&format!(
+                    "nobody is at work on it; `perihelion resume {name}` goes on"
+                ));
                 break;
             }
         }
@@ -106,6 +108,12 @@ enum Line<'a> {
 }
 
 impl Line<'_> {
+    fn span(&self) -> &Span {
+        match self {
+            Self::Begun(span) | Self::Over(span) => span,
+        }
+    }
+
     fn at(&self) -> DateTime<Utc> {
         match self {
             Self::Begun(span) => span.start,
@@ -136,7 +144,8 @@ impl Told {
                 lines.push(Line::Begun(span));
             }
         }
-        lines.sort_by_key(Line::at);
+        // What is over at the same moment was so from the inside out.
+        lines.sort_by_key(|line| (line.at(), std::cmp::Reverse(depth(&trace.spans, line.span()))));
         for line in lines {
             self.say(trace, root, &line)?;
         }

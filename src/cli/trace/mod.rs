@@ -28,7 +28,7 @@ Examples:
   perihelion trace weekly-report --follow
   perihelion trace weekly-report --open
   perihelion trace weekly-report --json | jq '.spans[] | select(.status.code == \"error\")'
-  perihelion trace diff weekly-report#1 weekly-report#2
+  perihelion trace diff weekly-report weekly-report --run 1 --run 2
   perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
   perihelion trace serve
 
@@ -112,7 +112,12 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 fn head_line(trace: &Trace) -> String {
     let thread = trace.head.thread_id;
     let title = trace.head.title.as_ref().map(|title| format!(" ({})", words::brief(title, 80)));
-    format!("thread {thread}{} run {} trace {}", title.unwrap_or_default(), trace.head.run, trace.head.trace_id)
+    format!(
+        "thread {thread}{} run {} trace {}",
+        title.unwrap_or_default(),
+        trace.head.run,
+        trace.head.trace_id
+    )
 }
 
 /// Reads a trace of a thread that is spoken of by name.

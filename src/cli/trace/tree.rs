@@ -58,7 +58,8 @@ pub(super) fn shares(overview: &Overview) -> String {
     if overview.agents.len() < 2 {
         return String::new();
     }
-    let priced = overview.agents.iter().filter_map(|share| share.spent).any(|s| s.nano_usd.is_some());
+    let priced =
+        overview.agents.iter().filter_map(|share| share.spent).any(|s| s.nano_usd.is_some());
     let rows = overview.agents.iter().map(|share| {
         let spent = share.spent.unwrap_or_default();
         let judged = match (share.judged, share.rejected) {

@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_sum_that_lacks_calls_says_so() {
-        let spent = Spent { calls: 2, nano_usd: Some(1_000_000_000), unpriced: 1, ..Spent::default() };
+        let spent =
+            Spent { calls: 2, nano_usd: Some(1_000_000_000), unpriced: 1, ..Spent::default() };
         assert_eq!(cost(spent).unwrap(), "≥ $1.00");
         assert_eq!(cost(Spent { nano_usd: None, ..spent }), None);
     }

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::config::{Settings, TraceScope};
 use crate::ids::ThreadId;
 use crate::telemetry::otlp::Collector;
-use crate::telemetry::reading::{self, Note, Overview, TraceDiff};
+use crate::telemetry::reading::{self, Event, Note, Overview, TraceDiff};
 use crate::telemetry::{
     About, Exporter, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
 };
@@ -25,6 +25,8 @@ use crate::telemetry::{
 pub struct Trace {
     #[serde(flatten)]
     pub head: TraceHead,
+    /// What happened, as a plain list.
+    pub events: Vec<Event>,
     /// The root first, parents before their children.
     pub spans: Vec<Span>,
 }
@@ -65,7 +67,8 @@ pub async fn trace(
     let (overview, notes) = (reading::overview(&spans), reading::notes(&spans));
     let head =
         TraceHead { thread_id: thread, title: rows.info.title, run, trace_id, overview, notes };
-    Ok(Trace { head, spans })
+    let events = reading::events(&spans);
+    Ok(Trace { head, events, spans })
 }
 
 impl Trace {

@@ -12,9 +12,7 @@ use tokio::sync::Mutex;
 use super::kept::Kept;
 use crate::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
 use crate::ids::ThreadId;
-use crate::telemetry::{
-    About, Error, Scope, Span, TraceId, View, Which, dialect, project, read,
-};
+use crate::telemetry::{About, Error, Scope, Span, TraceId, View, Which, dialect, project, read};
 
 /// Threads that a search goes through.
 const SEARCHED_THREADS: u32 = 2_000;
@@ -95,7 +93,10 @@ impl Finder {
             // No trace of this thread, or of one after it, can be newer than this.
             let newest = info.updated_at;
             let enough = traces.len() >= query.limit
-                && traces.last().and_then(|spans| spans.first()).is_some_and(|root| root.start > newest);
+                && traces
+                    .last()
+                    .and_then(|spans| spans.first())
+                    .is_some_and(|root| root.start > newest);
             if enough || query.after.is_some_and(|after| newest < after) {
                 complete = true;
                 break;

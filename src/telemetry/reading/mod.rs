@@ -5,6 +5,7 @@
 
 mod attempts;
 mod diff;
+mod events;
 mod finder;
 mod kept;
 mod overview;
@@ -14,6 +15,7 @@ mod words;
 
 pub use attempts::{Note, NoteKind, notes};
 pub use diff::{Change, Pair, PairKind, TraceDiff, compare};
+pub use events::{Event, EventKind, events};
 pub use finder::{Finder, Found, Operation, Query};
 pub use overview::{AgentShare, Hop, Overview, overview};
 pub use page::page;

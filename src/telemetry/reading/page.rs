@@ -127,7 +127,8 @@ mod tests {
     fn nothing_in_the_data_can_end_the_element_it_stands_in() {
         let hostile = "</script><script>alert(1)</script><!--{{script}} & \u{2028}";
         let page = page(hostile, &json!({ "title": hostile }), &[]).unwrap();
-        let (_, rest) = page.split_once("<script type=\"application/json\" id=\"trace-data\">").unwrap();
+        let (_, rest) =
+            page.split_once("<script type=\"application/json\" id=\"trace-data\">").unwrap();
         let (data, _) = rest.split_once("</script>").unwrap();
         let read: Value = serde_json::from_str(data).unwrap();
         assert_eq!(read["title"], hostile);

@@ -235,7 +235,13 @@ impl Work<'_> {
     }
 
     /// Draws a judgement; the calls that repair a malformed verdict belong to the same one.
-    fn reflection(&self, canvas: &mut Canvas<'_>, top: SpanId, row: &EffectRow, course: &mut Course) {
+    fn reflection(
+        &self,
+        canvas: &mut Canvas<'_>,
+        top: SpanId,
+        row: &EffectRow,
+        course: &mut Course,
+    ) {
         self.never_sent(canvas, top, course);
         let at = match course.reflection {
             Some(at) => at,

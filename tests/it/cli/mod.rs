@@ -7,5 +7,6 @@ mod inspection;
 mod questions;
 mod refusals;
 mod runs;
+mod trace_commands;
 mod traces;
 mod world;

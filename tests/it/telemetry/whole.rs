@@ -53,7 +53,7 @@ async fn assert_mended(demo: &Demo) {
     let whole = demo.trace(None).await;
     assert_whole(&whole.spans);
     assert_eq!(shape(&whole.spans), uninterrupted().await);
-    assert_eq!(whole.trace_id, TraceId::of_run(demo.thread, 1));
+    assert_eq!(whole.head.trace_id, TraceId::of_run(demo.thread, 1));
     assert_eq!(whole.spans[0].span_id, SpanId::root(demo.thread, 1));
     let About::Workflow { runs, .. } = &whole.spans[0].about else { panic!() };
     assert_eq!(runs.iter().map(|run| run.number).collect::<Vec<_>>(), [1, 2]);
@@ -112,10 +112,10 @@ async fn a_second_question_opens_a_trace_linked_to_the_first() {
     demo.ask(demo.runtime.run_options()).await;
     let (first, second) = (demo.trace(Some(1)).await, demo.trace(None).await);
     assert_whole(&second.spans);
-    assert_ne!(first.trace_id, second.trace_id);
+    assert_ne!(first.head.trace_id, second.head.trace_id);
     assert!(first.spans[0].links.is_empty());
     let link = &second.spans[0].links[0];
-    assert_eq!((link.trace_id, link.span_id), (first.trace_id, first.spans[0].span_id));
+    assert_eq!((link.trace_id, link.span_id), (first.head.trace_id, first.spans[0].span_id));
     let (rows, run) = read(demo.store().as_ref(), demo.thread, Which::Newest).await.unwrap();
     let of_thread = View { scope: Scope::Thread, ..View::default() };
     let spans = project(&rows, run, of_thread).unwrap();

@@ -36,11 +36,14 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
         "swarm",
         &["AGENT_PREFIX", "AgentResult", "Citation", "GraphState", "Request", "ResultStatus"],
     ),
-    ("telemetry", &["About", "Reason", "RunMark", "Span", "SpanId", "Status"]),
+    (
+        "telemetry",
+        &["About", "Reason", "RunMark", "Span", "SpanId", "Spent", "Status", "TraceId", "reading"],
+    ),
 ];
 
 /// The edges of the program: they know the façade.
-const EDGES: [&str; 1] = ["cli"];
+const EDGES: [&str; 2] = ["api", "cli"];
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
@@ -188,7 +191,8 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("mcp", &["config", "clock", "ids"]);
     only("servers", &["config", "clock"]);
     only("swarm", &["graph", "llm", "mcp", "config", "ids"]);
-    only("cli", &["runtime", "servers", "config", "clock", "ids"]);
+    only("api", &["runtime"]);
+    only("cli", &["runtime", "servers", "api", "config", "clock", "ids"]);
 }
 
 #[test]

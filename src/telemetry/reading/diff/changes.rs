@@ -60,12 +60,7 @@ pub(super) fn between(a: &Span, b: &Span) -> Vec<Change> {
         (
             About::Agent { reflection_status, attempts, task, output, error, .. },
             About::Agent {
-                reflection_status: s,
-                attempts: n,
-                task: t,
-                output: o,
-                error: e,
-                ..
+                reflection_status: s, attempts: n, task: t, output: o, error: e, ..
             },
         ) => {
             let rounds = |number: &Option<u32>| number.map(|number| number.to_string());

@@ -17,7 +17,9 @@ fn tree(list: &[(u32, u32, About)]) -> Vec<Span> {
         parent: (*number > 0).then(|| id(*parent)),
         name: match about {
             About::Agent { agent, .. } => format!("invoke_agent {agent}"),
-            About::Transition { from, to, .. } => format!("graph.transition {from}→{}", to.join(",")),
+            About::Transition { from, to, .. } => {
+                format!("graph.transition {from}→{}", to.join(","))
+            }
             _ => "reflect".to_owned(),
         },
         start: at,
@@ -76,7 +78,8 @@ fn told(diff: &TraceDiff) -> Vec<(usize, PairKind, Vec<&'static str>)> {
 
 #[test]
 fn a_trace_is_the_same_as_itself() {
-    let a = tree(&[(0, 0, way(&["a"])), (1, 0, agent("a", "APPROVED")), (2, 1, judged("APPROVED"))]);
+    let a =
+        tree(&[(0, 0, way(&["a"])), (1, 0, agent("a", "APPROVED")), (2, 1, judged("APPROVED"))]);
     assert!(compare(&a, &a).is_same());
     assert!(compare(&[], &[]).is_same());
 }
