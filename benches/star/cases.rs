@@ -41,6 +41,12 @@ impl Case {
         Self { name, arguments: arguments.map(str::to_owned).into(), peer: None, runs }
     }
 
+    fn crowd(threads: usize, runs: usize) -> Self {
+        let mut case = Self::of_mode(Backend::Postgres, "crowd", 100, runs);
+        case.arguments.extend(["--threads".to_owned(), threads.to_string()]);
+        case
+    }
+
     /// Returns the same case for the peer.
     fn for_peer(&self, form: &'static str) -> Self {
         let mut arguments = self.arguments.clone();
@@ -70,6 +76,7 @@ fn own_cases(runs: usize) -> Vec<Case> {
             cases.push(Case::of_mode(backend, "resume", STORED + 100, 1));
         }
     }
+    cases.push(Case::crowd(32, runs));
     cases
 }
 

@@ -67,7 +67,7 @@ impl Inserter {
 }
 
 /// What each step's row holds: the encoded delta and the frontier, by step.
-async fn bodies(store: &dyn Store, thread: ThreadId) -> anyhow::Result<Vec<Vec<u8>>> {
+pub async fn bodies(store: &dyn Store, thread: ThreadId) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut rows = store.history(thread, None, u32::MAX).await?;
     rows.reverse();
     Ok(rows.into_iter().map(|row| [row.delta.bytes, row.frontier].concat()).collect())

@@ -12,6 +12,8 @@ pub enum Mode {
     Star,
     /// Compares a step with a bare insert of the same bytes.
     Floor,
+    /// Compares many threads' steps with as many connections that only insert.
+    Crowd,
     /// Stands a stored thread up in fresh processes (after `star --stop-after R --keep`).
     Resume,
     /// Runs all cases, each in a process of its own, and writes their lines to a file.
@@ -66,7 +68,7 @@ impl When {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "star")]
 pub struct Options {
-    /// What to measure: star, floor, resume, matrix or table (cargo adds an empty one of its own).
+    /// What to measure: star, floor, crowd, resume, matrix or table (cargo adds an empty one of its own).
     #[arg(long, num_args = 0..=1, default_missing_value = "")]
     bench: Vec<String>,
     #[arg(long, value_enum, default_value = "memory")]
@@ -100,7 +102,7 @@ pub struct Options {
     /// Rounds of a throw-away thread that runs before the clock starts; 0 for none.
     #[arg(long, default_value_t = 3)]
     pub warmup: usize,
-    /// Runs of each case, or fresh processes of `resume`.
+    /// Runs of each case, turns of `crowd`, or fresh processes of `resume`.
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
     /// The thread that `resume` goes on with.

@@ -74,10 +74,10 @@ pub async fn warm_up(options: &Options, store: &Arc<dyn Store>) -> anyhow::Resul
 }
 
 /// One thread's run.
-struct Ran {
+pub struct Ran {
     begin: Instant,
     end: Instant,
-    outcome: RunOutcome<Star>,
+    pub outcome: RunOutcome<Star>,
 }
 
 async fn run_thread(
@@ -94,7 +94,7 @@ async fn run_thread(
 }
 
 /// Runs every thread at the same time.
-async fn run_all(
+pub async fn run_all(
     runner: &Runner<Star>,
     work: &Arc<Workload>,
     names: &[String],

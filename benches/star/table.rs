@@ -19,6 +19,7 @@ pub fn print(file: &Path) -> anyhow::Result<()> {
     }
     star(&medians(&lines, "star", "wall_s"));
     floor(&medians(&lines, "floor", "step_per_insert"));
+    crowd(&medians(&lines, "crowd", "steps_per_insert"));
     resume(&medians(&lines, "resume", "process_to_state_ms"));
     ratios(&lines);
     Ok(())
@@ -92,6 +93,30 @@ fn floor(lines: &[(&Value, usize)]) {
             text(&line["insert_median_us"]),
             text(&line["insert_p99_us"]),
             text(&line["step_per_insert"]),
+            text(&line["fsync_probe_us"]),
+            load(line),
+        );
+    }
+    println!();
+}
+
+fn crowd(lines: &[(&Value, usize)]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!(
+        "| store | threads | runs | steps/s | bare inserts/s | steps ÷ inserts | least | fsync µs | load |"
+    );
+    println!("|{}", "---|".repeat(9));
+    for (line, runs) in lines {
+        println!(
+            "| {} | {} | {runs} | {} | {} | {} | {} | {} | {} |",
+            text(&line["backend"]),
+            text(&line["threads"]),
+            text(&line["steps_per_s"]),
+            text(&line["inserts_per_s"]),
+            text(&line["steps_per_insert"]),
+            text(&line["steps_per_insert_least"]),
             text(&line["fsync_probe_us"]),
             load(line),
         );

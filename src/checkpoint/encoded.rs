@@ -38,7 +38,11 @@ pub struct Encoded {
 /// Fastest zstd level: about 20 µs for 2 KiB of prose.
 const LEVEL: i32 = 1;
 
-/// zstd level of snapshots: no step waits for them, so a denser one pays.
+/// zstd level of snapshots up to [`YOUNG`] bytes: threads are young more often than old, and many at a time.
+const YOUNG_LEVEL: i32 = 3;
+const YOUNG: usize = 256 << 10;
+
+/// zstd level of larger snapshots: they are most of what snapshots take on disk, and no step waits for them.
 const SNAPSHOT_LEVEL: i32 = 6;
 
 /// Largest accepted size after decompression, so that a damaged row cannot exhaust memory: 1 GiB.
@@ -67,6 +71,7 @@ impl Encoded {
 
     /// Encodes a large value, packed as it is written; returns the JSON's length as well.
     ///
+    /// `expected` is about how many bytes of JSON it will be: the packer's tables are made for that size.
     /// A store that wants nothing compressed (`compress_above` is `usize::MAX`) gets plain JSON.
     ///
     /// # Errors
@@ -74,13 +79,16 @@ impl Encoded {
     pub fn json_streamed<T: Serialize + ?Sized>(
         value: &T,
         compress_above: usize,
+        expected: usize,
     ) -> Result<(Self, usize), Error> {
         if compress_above == usize::MAX {
             let whole = Self::json(value, compress_above)?;
             let size = whole.bytes.len();
             return Ok((whole, size));
         }
-        let mut inner = zstd::Encoder::new(Vec::new(), SNAPSHOT_LEVEL).map_err(Error::Compress)?;
+        let level = if expected <= YOUNG { YOUNG_LEVEL } else { SNAPSHOT_LEVEL };
+        let mut inner = zstd::Encoder::new(Vec::new(), level).map_err(Error::Compress)?;
+        inner.window_log(window_log(expected)).map_err(Error::Compress)?;
         // No hash chain covers a snapshot, so the frame carries its own checksum.
         inner.include_checksum(true).map_err(Error::Compress)?;
         let mut sink = Counting { inner, count: 0 };
@@ -137,6 +145,12 @@ fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     })
 }
 
+/// Returns the exponent of the smallest window that holds `expected` bytes, within 128 KiB and the 2 MiB
+/// that the level uses by itself; tables follow it, and clearing them costs as much as packing a small state.
+fn window_log(expected: usize) -> u32 {
+    expected.saturating_add(expected / 4).max(1).next_power_of_two().ilog2().clamp(17, 21)
+}
+
 struct Counting<W> {
     inner: W,
     count: usize,
@@ -167,7 +181,7 @@ mod tests {
                 value
             );
         }
-        let (streamed, length) = Encoded::json_streamed(&value, 0).unwrap();
+        let (streamed, length) = Encoded::json_streamed(&value, 0, 0).unwrap();
         assert_eq!(streamed.decode::<Vec<String>>().unwrap(), value);
         assert_eq!(length, serde_json::to_vec(&value).unwrap().len());
     }

@@ -11,6 +11,7 @@ mod decode;
 mod dump;
 mod encoded;
 mod error;
+mod gather;
 mod limits;
 mod memory;
 mod postgres;

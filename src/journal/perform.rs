@@ -52,6 +52,8 @@ impl TaskJournal {
     ) -> Result<Outcome, NodeError> {
         let started_at = clock::now();
         let result = tokio::select! {
+            // An answer that is there is kept, though the run is being stopped: it was paid for.
+            biased;
             result = perform(key.to_string()) => result,
             () = self.cancel.cancelled() => return Err(NodeError::Cancelled),
         };

@@ -49,8 +49,9 @@ impl Snapshots {
     pub(super) fn write<S: State>(&mut self, store: &Arc<dyn Store>, seq: u64, state: &Arc<S>) {
         let (store, thread, state) = (Arc::clone(store), self.thread, Arc::clone(state));
         let above = store.compress_above();
+        let expected = self.last_size + self.since;
         let task = tokio::spawn(async move {
-            let encode = move || Encoded::json_streamed(&*state, above);
+            let encode = move || Encoded::json_streamed(&*state, above, expected);
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (state, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
             let schema_version = S::SCHEMA_VERSION;

@@ -73,7 +73,7 @@ async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sq
 /// Attempts after a lost reply; a server that breaks this many connections in a row is down.
 const ATTEMPTS: usize = 3;
 
-async fn recover(
+pub(super) async fn recover(
     connections: &Connections,
     commit: &Commit,
     mut error: sqlx::Error,

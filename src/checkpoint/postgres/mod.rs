@@ -2,10 +2,11 @@
 //!
 //! Enter at [`PostgresStore`]; each file is one concern behind it. Invariant: a write that needs the
 //! fencing token checks it in the statement that writes, under a lock on the thread's row, and a commit
-//! is one statement and one round trip. Deliberately absent: `synchronous_commit` is never touched, so
+//! is one statement and one round trip, which the commits of other threads may share. Deliberately absent: `synchronous_commit` is never touched, so
 //! the server's own setting decides (its default loses nothing).
 
 mod commit;
+mod commit_many;
 mod connections;
 mod effects;
 mod history;
@@ -32,6 +33,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 /// A store in a Postgres database, shared by any number of processes.
 pub struct PostgresStore {
     connections: Connections,
+    crowd: commit_many::Crowd,
 }
 
 impl PostgresStore {
@@ -43,7 +45,7 @@ impl PostgresStore {
     pub async fn open(url: &str) -> Result<Self, Error> {
         let connections = Connections::new(url)?;
         migrations::run(&connections).await?;
-        Ok(Self { connections })
+        Ok(Self { connections, crowd: commit_many::crowd() })
     }
 
     /// Lends the connection that the next commit would use to statements of the caller's own.
@@ -102,7 +104,7 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        commit::commit(&self.connections, commit).await
+        commit_many::commit(&self.connections, &self.crowd, commit).await
     }
 
     async fn save_pending(

@@ -25,19 +25,19 @@ use crate::support::postgres::server;
 /// What the proxy does to the next statement.
 #[derive(Clone, Copy)]
 #[repr(u8)]
-enum Cut {
+pub(super) enum Cut {
     Nothing = 0,
     BeforeTheStatement = 1,
     BeforeTheReply = 2,
 }
 
-struct Proxy {
+pub(super) struct Proxy {
     cut: Arc<AtomicU8>,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Proxy {
-    async fn before(url: &str) -> Self {
+    pub(super) async fn before(url: &str) -> Self {
         let (credentials, rest) = url.split_once('@').unwrap();
         let (address, database) = rest.split_once('/').unwrap();
         let (address, cut) = (address.to_owned(), Arc::new(AtomicU8::new(0)));
@@ -53,11 +53,11 @@ impl Proxy {
         Self { cut, url: format!("{credentials}@127.0.0.1:{port}/{database}") }
     }
 
-    fn arm(&self, cut: Cut) {
+    pub(super) fn arm(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    fn has_cut(&self) -> bool {
+    pub(super) fn has_cut(&self) -> bool {
         self.cut.load(Ordering::SeqCst) == Cut::Nothing as u8
     }
 }
@@ -238,7 +238,10 @@ async fn a_call_that_was_given_up_leaves_the_store_usable() {
 }
 
 /// Returns once another session waits for a lock that `holder` has.
-async fn until_somebody_waits_for(holder: &mut PgConnection, watcher: &mut PgConnection) {
+pub(super) async fn until_somebody_waits_for(
+    holder: &mut PgConnection,
+    watcher: &mut PgConnection,
+) {
     let holder: i32 =
         sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(holder).await.unwrap();
     let waits =

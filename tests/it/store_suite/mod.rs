@@ -7,6 +7,7 @@
 mod broken_connections;
 mod commits;
 mod concurrency;
+mod crowds;
 mod dumps;
 mod effects;
 mod forks;
