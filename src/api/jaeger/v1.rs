@@ -66,14 +66,14 @@ pub(super) async fn find(
     let ids = query::ids(&list)?;
     let mut headers = HeaderMap::new();
     let mut traces = Vec::new();
-    if ids.is_empty() {
-        if let Some(query) = query::v1(list)? {
-            let found = finder.find(&query).await.map_err(|error| Refusal::failed(V1, &error))?;
-            if !found.complete {
-                headers.insert(INCOMPLETE, HeaderValue::from_static("true"));
-            }
-            traces = found.traces;
+    if ids.is_empty()
+        && let Some(query) = query::v1(list)?
+    {
+        let found = finder.find(&query).await.map_err(|error| Refusal::failed(V1, &error))?;
+        if !found.complete {
+            headers.insert(INCOMPLETE, HeaderValue::from_static("true"));
         }
+        traces = found.traces;
     }
     for id in ids {
         let found = finder.by_id(id).await.map_err(|error| Refusal::failed(V1, &error))?;

@@ -116,8 +116,8 @@ pub(super) fn dollars(nano: i128) -> String {
     let (sign, amount) = (if nano < 0 { "-" } else { "" }, nano.unsigned_abs());
     match amount {
         0 => "$0".to_owned(),
-        ..100_000 => format!("{sign}${:.7}", amount as f64 / 1e9),
-        ..1_000_000_000 => format!("{sign}${:.4}", amount as f64 / 1e9),
+        1..=99_999 => format!("{sign}${:.7}", amount as f64 / 1e9),
+        100_000..=999_999_999 => format!("{sign}${:.4}", amount as f64 / 1e9),
         _ => format!("{sign}${:.2}", amount as f64 / 1e9),
     }
 }

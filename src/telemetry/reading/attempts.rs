@@ -27,6 +27,9 @@ pub enum NoteKind {
     Changed,
 }
 
+/// Roles that are asked once per task, for one JSON answer; others are asked on without anything being wrong.
+const ANSWER_IN_JSON: [&str; 3] = ["supervisor", "reflector", "architect"];
+
 /// Finds loops, repairs and changes, in the order of the spans.
 pub fn notes(spans: &[Span]) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -68,8 +71,7 @@ fn repairs(spans: &[Span], notes: &mut Vec<Note>) {
     let mut before: HashMap<Option<SpanId>, (&str, u32)> = HashMap::new();
     for span in spans {
         match &span.about {
-            // An agent's turns follow each other without anything being wrong.
-            About::Chat { role, .. } if role != "agent" && role != "qa" => {
+            About::Chat { role, .. } if ANSWER_IN_JSON.contains(&role.as_str()) => {
                 let known = before.get(&span.parent).filter(|(known, _)| known == role);
                 let times = known.map_or(0, |(_, times)| times + 1);
                 before.insert(span.parent, (role, times));

@@ -6,7 +6,7 @@ use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
 use perihelion::swarm::GraphState;
-use perihelion::telemetry::{About, Scope, SpanId, TraceId, View, Which, project, read};
+use perihelion::telemetry::{About, Scope, SpanId, TraceId, View, Which, bill, project, read};
 use tokio::sync::mpsc;
 
 use super::{Demo, assert_whole, settings, shape};
@@ -60,7 +60,9 @@ async fn assert_mended(demo: &Demo) {
     assert_eq!(demo.trace(Some(1)).await.spans, whole.spans, "either run leads to it");
     let dump = demo.store().export(demo.thread).await.unwrap();
     let view = View { content: true, rounds: Some(3), scope: Scope::Run };
-    assert_eq!(project(&dump.into(), 2, view).unwrap(), whole.spans, "from the whole thread too");
+    let mut from_dump = project(&dump.into(), 2, view).unwrap();
+    bill(&mut from_dump, &demo.settings.models.price_list());
+    assert_eq!(from_dump, whole.spans, "from the whole thread too");
 }
 
 /// S1.12, X2
