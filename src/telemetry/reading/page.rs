@@ -132,7 +132,7 @@ mod tests {
         let (data, _) = rest.split_once("</script>").unwrap();
         let read: Value = serde_json::from_str(data).unwrap();
         assert_eq!(read["title"], hostile);
-        assert_eq!(page.matches("alert(1)").count(), 2, "in the title and in the data, as text");
+        assert_eq!(page.matches("alert(1)").count(), 3, "in title, heading and data, as text");
         assert_eq!(page.matches("<script").count(), 2);
     }
 

@@ -64,7 +64,7 @@ mod tests {
     fn a_change_stands_between_a_few_words_of_what_stayed() {
         assert_eq!(changed("same", "same"), None);
         assert_eq!(
-            changed("one two three four five six", "one two three four 5 six").unwrap(),
+            changed("zero one two three four five six", "zero one two three four 5 six").unwrap(),
             "… two three four [-five-] {+5+} six"
         );
         assert_eq!(changed("", "new").unwrap(), "{+new+}");

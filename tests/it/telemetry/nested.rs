@@ -132,7 +132,7 @@ async fn a_subgraphs_spans_stand_below_the_node_that_ran_it(on: &Fixture) {
 
     // Asked for by its own id, the subgraph's thread is a trace of its own, with what is below it.
     let own = spans(on.store.as_ref(), child, 1).await;
-    assert_eq!((own.len(), own[0].thread, own[0].within), (10, child, None));
+    assert_eq!((own.len(), own[0].thread, own[0].within), (11, child, None));
     assert_eq!(own[0].trace_id, TraceId::of_run(child, 1));
 }
 
