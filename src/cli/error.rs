@@ -73,6 +73,13 @@ pub enum Error {
     StrayResult,
     #[error("--run can be given twice at most: for A and for B")]
     ManyRuns,
+    #[error(
+        "nothing is to be pruned: say --older-than, --keep or --keep-steps, or set them in the [retention] section of the settings"
+    )]
+    NothingToPrune,
+    /// Two threads could not be compared.
+    #[error(transparent)]
+    Trouble(Box<Error>),
 }
 
 impl Error {

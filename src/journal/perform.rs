@@ -197,7 +197,7 @@ impl TaskJournal {
             // Asked before: the question stays as the person saw it.
             Some(asked) => asked.request.decode().map_err(recorder)?,
             None if self.mode == Mode::Replay => {
-                return Err(self.diverged(&format!("an answer ({kind})")));
+                return Err(self.diverged(kind, &format!("an answer ({kind})"), &payload));
             }
             None => {
                 self.record(&self.row(id.0.as_bytes(), EffectKind::Interrupt, kind, &payload)?)

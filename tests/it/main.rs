@@ -17,6 +17,8 @@ mod parallel_tasks;
 mod rolling_upgrade;
 mod runner;
 mod simulation;
+#[path = "simulation/cases.rs"]
+mod simulation_cases;
 mod store_model;
 mod store_suite;
 mod support;

@@ -71,14 +71,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         store.close().await;
         Ok::<_, Error>((a?, b?))
     };
-    let (a, b) = match both.await {
-        Ok(both) => both,
-        // Trouble is 2, since 1 says that they differ.
-        Err(error) => {
-            output::error(&error.to_string());
-            return Ok(Exit::Usage);
-        }
-    };
+    // Trouble is 2, since 1 says that they differ.
+    let (a, b) = both.await.map_err(|error| Error::Trouble(Box::new(error)))?;
     let diff = a.compare(&b);
     if args.json {
         let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };

@@ -2,11 +2,15 @@
 
 mod config;
 mod crashes;
+mod encryption;
 mod help;
+mod history;
 mod inspection;
+mod pruning;
 mod questions;
 mod refusals;
 mod runs;
 mod trace_commands;
 mod traces;
+mod travels;
 mod world;

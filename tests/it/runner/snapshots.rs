@@ -99,6 +99,6 @@ async fn a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped(on: &Fi
     assert_eq!(said(&resume(&runner, thread).await.state), ["input", "a", "b", "asked"]);
     let fork = runner.fork(thread, 3, None).await.unwrap();
     assert_eq!(interrupts(&resume(&runner, fork.id).await).len(), 1, "it asks in its own name");
-    let report = runner.replay(thread).await.unwrap();
+    let report = runner.replay(thread, None).await.unwrap();
     assert_eq!((report.from, report.replayed, report.divergence), (4, 1, None));
 }

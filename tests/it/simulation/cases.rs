@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::invariants::ALL;
-use super::kept::KEPT;
-use super::seed::{Report, play};
+use crate::simulation::invariants::ALL;
+use crate::simulation::seed::{Report, play};
+
+#[path = "kept.rs"]
+mod kept;
+
+use self::kept::KEPT;
 
 /// Seeds of one run of the tests; `make simulate` plays a million.
 const SEEDS: u64 = 500;

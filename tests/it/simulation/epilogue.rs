@@ -34,7 +34,7 @@ pub async fn read(stage: &mut Stage, depth: Depth) {
         false => Ok(Vec::new()),
     };
     let replay = match depth.replay {
-        true => stage.reader.replay(thread).await.map(Some),
+        true => stage.reader.replay(thread, None).await.map(Some),
         false => Ok(None),
     };
     {

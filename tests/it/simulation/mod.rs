@@ -10,15 +10,12 @@
 //! clock, timers, real I/O, and snapshots written by the runner beside its steps (a thread pool writes them;
 //! here the scheduler does).
 //!
-//! `make simulate` plays a million of them; `make test` a few thousand and the kept ones.
+//! `make simulate` plays a million of them; `make test` a few hundred and the kept ones (`cases.rs`, which the
+//! tests mount beside this module: the program behind `make simulate` has no use for it).
 
-#[cfg(test)]
-mod cases;
 pub mod epilogue;
 pub mod flaw;
 pub mod invariants;
-#[cfg(test)]
-mod kept;
 pub mod plan;
 pub mod play;
 pub mod process;
