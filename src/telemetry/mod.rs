@@ -14,6 +14,7 @@ mod group;
 mod ids;
 pub mod otlp;
 mod projection;
+pub mod reading;
 mod rows;
 mod span;
 mod task;
@@ -21,6 +22,7 @@ mod task;
 pub use exporter::{ExportCounts, Exporter};
 pub use ids::{SpanId, TraceId};
 pub use projection::{Scope, View, project};
+pub use reading::{Spent, bill};
 pub use rows::{Rows, Which, read};
 pub use span::{About, Link, Reason, RunMark, Span, Status, ToolCount};
 

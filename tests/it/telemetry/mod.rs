@@ -1,5 +1,8 @@
 //! Traces of real runs: the demo's star on its bundled servers, projected, sent and drawn.
 
+mod jaeger;
+mod nested;
+mod reading;
 pub mod receiver;
 mod secrets;
 mod sent;
