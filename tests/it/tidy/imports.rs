@@ -184,7 +184,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("clock", &[]);
     only("config", &["clock", "ids"]);
     only("graph", &["ids"]);
-    only("checkpoint", &["graph", "ids", "clock"]);
+    only("checkpoint", &["graph", "failpoint", "ids", "clock"]);
     only("journal", &["checkpoint", "graph", "ids", "clock"]);
     only("runner", &["journal", "checkpoint", "graph", "ids", "clock"]);
     only("llm", &["config", "clock", "ids"]);
