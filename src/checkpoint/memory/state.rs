@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::super::{
-    EffectRow, Error, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
+    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
     ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
     limits::{lease, moment, text},
 };
@@ -28,6 +28,8 @@ pub(super) struct Kept {
     pub(super) pending: BTreeMap<(u64, u32), PendingRow>,
     pub(super) effects: BTreeMap<EffectPlace, EffectRow>,
     pub(super) runs: Vec<RunRow>,
+    pub(super) events: Vec<EventRow>,
+    pub(super) mark: EventMark,
     /// Whether an answer came while it was busy.
     pub(super) woken: bool,
     /// Places in `runs`.
@@ -44,6 +46,8 @@ impl Kept {
             pending: BTreeMap::new(),
             effects: BTreeMap::new(),
             runs: Vec::new(),
+            events: Vec::new(),
+            mark: EventMark::default(),
             woken: false,
             run_index: HashMap::new(),
         }

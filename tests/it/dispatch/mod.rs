@@ -2,5 +2,5 @@
 
 mod crashes;
 mod parked;
-mod processes;
+pub mod processes;
 mod suite;
