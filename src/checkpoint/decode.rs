@@ -7,8 +7,8 @@ use sqlx::{Row, postgres::PgRow, sqlite::SqliteRow};
 use uuid::Uuid;
 
 use super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt, PendingRow,
-    RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus,
+    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
+    PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 

@@ -9,8 +9,8 @@ use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
-    Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile,
-    Worker, WorkerFile,
+    Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
+    ServersFile, Store, StoreFile, Worker, WorkerFile,
 };
 use super::strict::{self, Error};
 use super::traces::{Traces, TracesFile};

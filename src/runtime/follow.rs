@@ -33,10 +33,11 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let mut followed = false;
-        let mut live = options.events.clone().map(|listener| Live::new(self.bus(), thread, listener));
+        let mut live =
+            options.events.clone().map(|listener| Live::new(self.bus(), thread, listener));
         loop {
             match self.resume(thread, options.clone()).await {
-                Err(Error::Run(runner::Error::Store(checkpoint::Error::Busy { .. }))) => {
+                Err(Error::Store(checkpoint::Error::Busy { .. })) => {
                     followed = true;
                 }
                 Err(Error::Run(runner::Error::Finished { .. })) if followed => {
@@ -75,8 +76,8 @@ impl Runtime {
                 }
                 let showing = async {
                     match &mut live {
-                        Some(live) => live.show().await,
-                        None => std::future::pending().await,
+                        Some(live) if live.has_begun() => live.show().await,
+                        _ => std::future::pending().await,
                     }
                 };
                 tokio::select! {

@@ -34,7 +34,16 @@ impl Live {
         listener: Sender<RunEvent<GraphState>>,
     ) -> Self {
         let bus = Arc::clone(bus);
-        Self { bus, thread, listener, told: None, waiting: None, seen: 0, from: None, is_shown: false }
+        Self {
+            bus,
+            thread,
+            listener,
+            told: None,
+            waiting: None,
+            seen: 0,
+            from: None,
+            is_shown: false,
+        }
     }
 
     /// Returns whether it is known with which run to begin.

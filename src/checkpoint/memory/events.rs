@@ -18,9 +18,8 @@ impl State {
         let kept = self.fenced(thread, fence)?;
         let (first, last) = (batch.first, kept.mark.last);
         if first != last + 1 {
-            let same = |row: &EventRow| {
-                (row.first, row.count, row.run) == (first, batch.count, batch.run)
-            };
+            let same =
+                |row: &EventRow| (row.first, row.count, row.run) == (first, batch.count, batch.run);
             return match kept.events.iter().any(same) {
                 true => Ok(()),
                 false => Err(Error::EventGap { thread, first, last }),

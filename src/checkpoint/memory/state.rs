@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::super::{
-    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow,
+    SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
     limits::{lease, moment, text},
 };
 use crate::{

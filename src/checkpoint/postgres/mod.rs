@@ -26,8 +26,8 @@ use sqlx::PgConnection;
 use self::connections::Connections;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus, Waiting, Wanted,
+    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 

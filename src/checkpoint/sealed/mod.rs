@@ -22,8 +22,8 @@ use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
 use super::{
     Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
+    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 

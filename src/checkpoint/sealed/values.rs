@@ -1,8 +1,8 @@
 //! Rows of the trait, encrypted and decrypted; each value at the place that it belongs to.
 
 use super::super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt, PendingRow,
-    SnapshotRow, StepRow,
+    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
+    PendingRow, SnapshotRow, StepRow,
 };
 use super::keyring::Keyring;
 use super::seal::{Place, open, seal};

@@ -17,14 +17,7 @@ crate::store_suite::on_every_store_sealed_too!(
 fn batch(writer: &Writer, first: u64, count: u32) -> EventRow {
     let events: Vec<_> = (first..first + u64::from(count)).map(|id| json!({ "n": id })).collect();
     let body = encoded(&json!(events));
-    EventRow {
-        first,
-        count,
-        run: writer.run,
-        step: first,
-        body,
-        at: chrono::DateTime::UNIX_EPOCH,
-    }
+    EventRow { first, count, run: writer.run, step: first, body, at: chrono::DateTime::UNIX_EPOCH }
 }
 
 async fn batches_come_back_as_they_were_told(on: &Fixture) {

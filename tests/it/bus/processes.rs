@@ -45,7 +45,11 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     let head = bus.store().info(thread).await.unwrap().head;
     assert_eq!(steps(&told), (1..=head).collect::<Vec<_>>(), "each step once");
     let of = |name: &str| told.iter().filter(|one| kind(one) == name).count();
-    assert_eq!((of("step_restarted"), of("run_ended")), (1, 1), "the one that was killed had no end");
+    assert_eq!(
+        (of("step_restarted"), of("run_ended")),
+        (1, 1),
+        "the one that was killed had no end"
+    );
     let runs: std::collections::BTreeSet<_> = told.iter().map(|one| one.run).collect();
     assert_eq!(runs.len(), 2);
     let again = told.iter().position(|one| kind(one) == "step_restarted").unwrap();
@@ -81,7 +85,8 @@ async fn whoever_follows_a_run_sees_it_as_its_own(on: Kind) {
     assert_eq!(ended.status.code(), Some(0), "{shown:#?}");
     assert_eq!(String::from_utf8(ended.stdout).unwrap(), "It is noted.\n");
     let shown = shown.join("\n");
-    for words in ["supervisor: as scripted", "calls append_note", "judged APPROVED", "done; steps:"] {
+    for words in ["supervisor: as scripted", "calls append_note", "judged APPROVED", "done; steps:"]
+    {
         assert_eq!(shown.matches(words).count().min(1), 1, "{words} in {shown}");
     }
     assert_eq!(shown.matches("calls append_note").count(), 1, "{shown}");

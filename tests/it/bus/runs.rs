@@ -68,15 +68,26 @@ async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
     assert!(told.iter().all(|told| told.run == outcome.run));
     let kinds: Vec<&str> = told.iter().map(kind).collect();
     let expected = [
-        "checkpoint", "task_started", "published", "published", "task_ended", "checkpoint",
-        "task_started", "task_ended", "checkpoint", "run_ended",
+        "checkpoint",
+        "task_started",
+        "published",
+        "published",
+        "task_ended",
+        "checkpoint",
+        "task_started",
+        "task_ended",
+        "checkpoint",
+        "run_ended",
     ];
     assert_eq!(kinds, expected);
     assert_eq!(steps(&told), [1, 2, 3]);
     assert_eq!(told[0].event["next"], json!(["a"]));
     assert_eq!(told[3].event["payload"]["text"], "Hello world", "pieces are joined");
     let end = &told.last().unwrap().event;
-    assert_eq!((&end["status"], &end["step"], &end["error"]), (&json!("done"), &json!(3), &json!(null)));
+    assert_eq!(
+        (&end["status"], &end["step"], &end["error"]),
+        (&json!("done"), &json!(3), &json!(null))
+    );
     let mark = on.store.event_mark(thread).await.unwrap();
     assert_eq!(mark, EventMark { last: 10, step: 3 });
     bus.close().await;
@@ -109,25 +120,25 @@ async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
             Ok(say("waited"))
         }
     });
-    let graph = graph(|g| {
-        g.node("a", world.speaker("a")).node("b", waits).entry("a").edge("a", "b")
-    });
+    let graph =
+        graph(|g| g.node("a", world.speaker("a")).node("b", waits).entry("a").edge("a", "b"));
     let (bus, elsewhere) = (bus(on, &on.store), on.another().await);
     let listening = self::bus(on, &elsewhere);
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
     let mut heard = listening.subscribe(thread, 0);
-    let (outcome, told) = futures::future::join(runner.start(thread, input(), told_on(&bus)), async {
-        let mut told: Vec<Told> = Vec::new();
-        // The second node has started: that is heard while it is held.
-        while told.last().is_none_or(|one| one.event["node"] != "b") {
-            told.push(heard.next().await.unwrap().unwrap());
-        }
-        gate.open();
-        told.extend(until_ended(&mut heard, "done").await);
-        told
-    })
-    .await;
+    let (outcome, told) =
+        futures::future::join(runner.start(thread, input(), told_on(&bus)), async {
+            let mut told: Vec<Told> = Vec::new();
+            // The second node has started: that is heard while it is held.
+            while told.last().is_none_or(|one| one.event["node"] != "b") {
+                told.push(heard.next().await.unwrap().unwrap());
+            }
+            gate.open();
+            told.extend(until_ended(&mut heard, "done").await);
+            told
+        })
+        .await;
     assert!(is_done(&outcome.unwrap()));
     assert_eq!(told, all(&bus, thread).await);
     assert_eq!(steps(&told), [1, 2, 3]);
@@ -146,9 +157,8 @@ async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
             Ok(say("b"))
         }
     });
-    let graph = graph(|g| {
-        g.node("a", world.speaker("a")).node("b", writes).entry("a").edge("a", "b")
-    });
+    let graph =
+        graph(|g| g.node("a", world.speaker("a")).node("b", writes).entry("a").edge("a", "b"));
     let bus = bus(on, &on.store);
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;

@@ -31,7 +31,7 @@ macro_rules! on_both_databases {
         mod postgres { $(#[tokio::test] async fn $name() { super::$name(super::Kind::Postgres).await; })+ }
     };
 }
-pub(super) use on_both_databases;
+pub(crate) use on_both_databases;
 
 #[derive(Clone, Copy)]
 pub enum Kind {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use perihelion::checkpoint::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark,
-    EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow,
+    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};

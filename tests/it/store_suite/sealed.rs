@@ -3,8 +3,8 @@
 use std::{path::Path, str::FromStr, sync::Arc};
 
 use perihelion::checkpoint::{
-    EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunStatus, Store, ThreadStatus,
-    open, read_dump, write_dump,
+    EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunStatus, Store,
+    ThreadStatus, open, read_dump, write_dump,
 };
 use serde_json::json;
 use sqlx::ConnectOptions;
