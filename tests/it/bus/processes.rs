@@ -1,5 +1,6 @@
 //! Processes that die amid a run: whoever listens elsewhere hears each step once, to the end.
 
+use futures::StreamExt as _;
 use perihelion::bus;
 use perihelion::checkpoint;
 use perihelion::ids::ThreadId;
@@ -37,9 +38,13 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     let mut heard = bus.subscribe(thread, 0);
     let mut worker = site.worker();
     site.world.model.wait_for_requests(CALLS).await;
+    let mut told = Vec::new();
+    while told.last().is_none_or(|one: &bus::Told| one.event["node"] != "qa") {
+        told.push(heard.next().await.unwrap().unwrap());
+    }
     let heir = site.worker();
     worker.kill().await.unwrap();
-    let told = until_ended(&mut heard, "done").await;
+    told.extend(until_ended(&mut heard, "done").await);
     has_no_gap(&told);
     assert_eq!(told[0].id, 1);
     let head = bus.store().info(thread).await.unwrap().head;
@@ -85,9 +90,10 @@ async fn whoever_follows_a_run_sees_it_as_its_own(on: Kind) {
     assert_eq!(ended.status.code(), Some(0), "{shown:#?}");
     assert_eq!(String::from_utf8(ended.stdout).unwrap(), "It is noted.\n");
     let shown = shown.join("\n");
-    for words in ["supervisor: as scripted", "calls append_note", "judged APPROVED", "done; steps:"]
+    for words in
+        ["supervisor: as scripted", "calls notes.append_note", "judged APPROVED", "done; steps:"]
     {
         assert_eq!(shown.matches(words).count().min(1), 1, "{words} in {shown}");
     }
-    assert_eq!(shown.matches("calls append_note").count(), 1, "{shown}");
+    assert_eq!(shown.matches("calls notes.append_note").count(), 1, "{shown}");
 }
