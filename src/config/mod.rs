@@ -19,4 +19,4 @@ pub use prices::{Price, Prices};
 pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
-pub use traces::{TraceScope, Traces};
+pub use traces::{Compression, TraceProtocol, TraceScope, Traces};

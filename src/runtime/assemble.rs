@@ -15,7 +15,7 @@ use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, Request, Roster, Star, StarLimits};
-use crate::telemetry::{ExportCounts, Exporter};
+use crate::telemetry::{ExportCounts, Exporter, Parents};
 
 /// A server that could not be scanned, or tools of it that were left out.
 #[derive(Clone, Debug)]
@@ -142,7 +142,8 @@ impl Runtime {
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
-        let star = Star::new(model, host, prompts, prices, limits)?;
+        let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
+        let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
         let roster = Arc::clone(&star.roster);
         let runner = Runner::new(Arc::clone(&star.graph), store);
         let (agents, problems) = match scan(&tools).await {

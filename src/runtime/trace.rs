@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::Error;
 use crate::checkpoint::Store;
-use crate::config::{Settings, TraceScope};
+use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
-use crate::telemetry::otlp::Collector;
+use crate::telemetry::otlp::{Collector, Protocol};
 use crate::telemetry::{Exporter, Scope, Span, TraceId, View, Which, otlp, project, read};
 
 /// A run of a thread as a tree of spans.
@@ -53,20 +53,38 @@ impl Trace {
     }
 }
 
+pub(super) fn scope(settings: &Settings) -> Scope {
+    match settings.traces.scope {
+        TraceScope::Run => Scope::Run,
+        TraceScope::Thread => Scope::Thread,
+    }
+}
+
 fn view(settings: &Settings) -> View {
     View {
-        scope: match settings.traces.scope {
-            TraceScope::Run => Scope::Run,
-            TraceScope::Thread => Scope::Thread,
-        },
+        scope: scope(settings),
         content: settings.traces.content,
         rounds: Some(settings.limits.max_reflections.saturating_add(1)),
     }
 }
 
+/// Returns the collector that the settings name.
+pub(super) fn collector(settings: &Settings) -> Option<Collector> {
+    let traces = &settings.traces;
+    Some(Collector {
+        endpoint: traces.otlp_endpoint.clone()?,
+        headers: traces.headers.clone(),
+        protocol: match traces.protocol {
+            TraceProtocol::Http => Protocol::Http,
+            TraceProtocol::Grpc => Protocol::Grpc,
+        },
+        gzip: traces.compression == Compression::Gzip,
+        request_timeout: traces.timeout,
+    })
+}
+
 /// Makes the exporter that the settings ask for.
 pub(super) fn exporter(settings: &Settings) -> Result<Option<Exporter>, otlp::Error> {
-    let Some(endpoint) = settings.traces.otlp_endpoint.clone() else { return Ok(None) };
-    let collector = Collector { endpoint, headers: settings.traces.headers.clone() };
+    let Some(collector) = collector(settings) else { return Ok(None) };
     Exporter::new(&collector, view(settings)).map(Some)
 }

@@ -13,13 +13,16 @@ mod exporter;
 mod group;
 mod ids;
 pub mod otlp;
+mod parents;
 mod projection;
 mod rows;
 mod span;
 mod task;
+mod wire;
 
 pub use exporter::{ExportCounts, Exporter};
 pub use ids::{SpanId, TraceId};
+pub use parents::Parents;
 pub use projection::{Scope, View, project};
 pub use rows::{Rows, Which, read};
 pub use span::{About, Link, Reason, RunMark, Span, Status, ToolCount};

@@ -7,6 +7,7 @@ use super::{SpanId, TraceId};
 use crate::checkpoint::RunStatus;
 use crate::ids::ThreadId;
 use crate::llm::{ChatMessage, ToolCall, Usage};
+use crate::mcp::Via;
 
 /// One thing that happened in a run, with its place in the tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -213,6 +214,9 @@ pub enum About {
         idempotency_key: Option<String>,
         /// Times it was sent; 0 when it was refused before.
         attempts: u32,
+        /// What it ran over; none until it is answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        via: Option<Via>,
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<String>,

@@ -264,6 +264,7 @@ impl Attributes {
             call_id,
             idempotency_key,
             attempts,
+            via,
             arguments,
             result,
         } = &span.about
@@ -284,6 +285,14 @@ impl Attributes {
             self.put(n::LF_TOOL_USAGE, usage);
             self.put(n::MCP_METHOD, "tools/call");
             self.put(n::MCP_SERVER, server.clone());
+        }
+        if let Some(via) = via {
+            self.put(n::MCP_VERSION, via.protocol_version.clone());
+            self.put(n::TRANSPORT, via.transport.clone());
+            self.put(n::RPC_REQUEST, via.request_id.clone());
+            if let Some(session) = &via.session_id {
+                self.put(n::MCP_SESSION, session.clone());
+            }
         }
         if let Some(call) = call_id {
             self.put(n::TOOL_CALL, call.clone());

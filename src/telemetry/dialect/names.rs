@@ -58,6 +58,10 @@ pub const EVALUATION_LABEL: &str = "gen_ai.evaluation.score.label";
 pub const EVALUATION_WHY: &str = "gen_ai.evaluation.explanation";
 pub const MCP_METHOD: &str = "mcp.method.name";
 pub const MCP_SERVER: &str = "mcp.server.name";
+pub const MCP_VERSION: &str = "mcp.protocol.version";
+pub const MCP_SESSION: &str = "mcp.session.id";
+pub const RPC_REQUEST: &str = "jsonrpc.request.id";
+pub const TRANSPORT: &str = "network.transport";
 
 // langfuse.*
 pub const LF_SESSION: &str = "langfuse.session.id";

@@ -1,5 +1,7 @@
 //! Traces of real runs: the demo's star on its bundled servers, projected, sent and drawn.
 
+mod calls;
+mod collectors;
 pub mod receiver;
 mod secrets;
 mod sent;
