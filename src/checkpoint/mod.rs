@@ -14,6 +14,7 @@ mod error;
 mod gather;
 mod limits;
 mod memory;
+mod outbox;
 mod postgres;
 mod questions;
 mod rows;
@@ -27,6 +28,7 @@ pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
 pub use memory::MemoryStore;
+pub use outbox::{Outbox, TraceDebt};
 pub use postgres::PostgresStore;
 pub use questions::awaited_interrupts;
 pub use rows::{

@@ -139,6 +139,11 @@ pub trait Store: Send + Sync {
     /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error>;
 
+    /// Returns the export cursor; none for a store that keeps none, whose undelivered traces are lost.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
+
     /// Says where the data lies, for messages; never with a password.
     fn describe(&self) -> String;
 

@@ -23,6 +23,12 @@ section! {
         headers_env: Option<String> = None, "PERIHELION_TRACES_HEADERS_ENV", any;
         /// What a trace id stands for: `run` or `thread`.
         scope: TraceScope = TraceScope::Run, "PERIHELION_TRACES_SCOPE", any;
+        /// Whose runs these are, unless a request says so itself.
+        user: Option<String> = None, "PERIHELION_TRACES_USER", any;
+        /// Tags of every trace, separated by commas.
+        tags: String = String::new(), "PERIHELION_TRACES_TAGS", any;
+        /// Where the program runs, such as `staging`.
+        environment: Option<String> = None, "PERIHELION_TRACES_ENVIRONMENT", any;
         /// Send what people, models and tools wrote as well, each text capped.
         content: bool = false, "PERIHELION_TRACES_CONTENT", any;
     }
@@ -38,6 +44,10 @@ pub struct Traces {
     pub timeout: Duration,
     pub scope: TraceScope,
     pub content: bool,
+    /// Labels of every trace; a request may give its own.
+    pub user: Option<String>,
+    pub tags: Vec<String>,
+    pub environment: Option<String>,
     /// For the collector; read from the environment, never from the file.
     pub headers: Vec<(String, SecretString)>,
 }
@@ -117,6 +127,9 @@ impl Traces {
             scope: keys.scope,
             content: keys.content,
             headers,
+            user: keys.user,
+            tags: keys.tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+            environment: keys.environment,
         })
     }
 }

@@ -153,6 +153,9 @@ impl Runtime {
                 return Err(error);
             }
         };
+        if let Some(exporter) = &exporter {
+            exporter.catch_up(Arc::clone(runner.store()));
+        }
         roster.set(agents.iter().map(|agent| agent.server.clone()));
         Ok(Self {
             settings,
@@ -224,6 +227,7 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         }
+        self.owe_trace(thread).await;
         let outcome = self.runner.start(thread, input, options).await?;
         Ok(self.report(outcome))
     }
@@ -237,6 +241,7 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
+        self.owe_trace(thread).await;
         let outcome = self.runner.resume(thread, options).await?;
         Ok(self.report(outcome))
     }
@@ -257,6 +262,13 @@ impl Runtime {
         }
         self.answer(thread, None, super::Answer::Message(text)).await?;
         self.resume(thread, options).await
+    }
+
+    /// Notes that a trace is due, so that it arrives even if this process dies.
+    async fn owe_trace(&self, thread: ThreadId) {
+        if let Some(exporter) = &self.exporter {
+            exporter.run_begins(self.store().as_ref(), thread).await;
+        }
     }
 
     fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {

@@ -7,7 +7,7 @@ use crate::checkpoint::Store;
 use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
 use crate::telemetry::otlp::{Collector, Protocol};
-use crate::telemetry::{Exporter, Scope, Span, TraceId, View, Which, otlp, project, read};
+use crate::telemetry::{Exporter, Labels, Scope, Span, TraceId, View, Which, otlp, project, read};
 
 /// A run of a thread as a tree of spans.
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +49,9 @@ impl Trace {
     /// # Errors
     /// When a value has no JSON form; none of ours has that.
     pub fn to_otlp_json(&self, settings: &Settings) -> Result<String, serde_json::Error> {
-        otlp::to_json(&self.spans, settings.traces.content)
+        let mut spans = self.spans.clone();
+        labels(settings).apply(&mut spans);
+        otlp::to_json(&spans, settings.traces.content)
     }
 }
 
@@ -83,8 +85,17 @@ pub(super) fn collector(settings: &Settings) -> Option<Collector> {
     })
 }
 
+fn labels(settings: &Settings) -> Labels {
+    let traces = &settings.traces;
+    Labels {
+        user: traces.user.clone(),
+        tags: traces.tags.clone(),
+        environment: traces.environment.clone(),
+    }
+}
+
 /// Makes the exporter that the settings ask for.
 pub(super) fn exporter(settings: &Settings) -> Result<Option<Exporter>, otlp::Error> {
     let Some(collector) = collector(settings) else { return Ok(None) };
-    Exporter::new(&collector, view(settings)).map(Some)
+    Exporter::new(&collector, view(settings), labels(settings)).map(Some)
 }

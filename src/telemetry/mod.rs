@@ -11,6 +11,7 @@ mod canvas;
 pub mod dialect;
 mod exporter;
 mod group;
+mod labels;
 mod ids;
 pub mod otlp;
 mod parents;
@@ -22,6 +23,7 @@ mod wire;
 
 pub use exporter::{ExportCounts, Exporter};
 pub use ids::{SpanId, TraceId};
+pub use labels::Labels;
 pub use parents::Parents;
 pub use projection::{Scope, View, project};
 pub use rows::{Rows, Which, read};

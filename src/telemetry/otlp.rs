@@ -86,7 +86,7 @@ impl Sink {
     /// # Errors
     /// [`Error::Delivery`] when a part of it did not arrive, or all of it was refused.
     pub async fn deliver(&self, spans: &[Span], content: bool) -> Result<u64, Error> {
-        let wire_spans = as_sent(spans).iter().map(|span| data(span, content).into()).collect();
+        let wire_spans = wire_spans(spans, content);
         let (mut rejected, mut refusals, mut why) = (0_u64, 0, String::new());
         let mut waiting = batches(wire_spans);
         waiting.reverse();
@@ -146,6 +146,19 @@ fn batches(spans: Vec<WireSpan>) -> Vec<Vec<WireSpan>> {
     batches
 }
 
+fn wire_spans(spans: &[Span], content: bool) -> Vec<WireSpan> {
+    let labels = match spans.first().map(|root| &root.about) {
+        Some(About::Workflow { labels, .. }) => dialect::labels(labels),
+        _ => Vec::new(),
+    };
+    let wired = |span: &Span| {
+        let mut data = data(span, content);
+        data.attributes.extend(labels.iter().cloned());
+        data.into()
+    };
+    as_sent(spans).iter().map(wired).collect()
+}
+
 fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
     let scope = InstrumentationScope::builder(env!("CARGO_PKG_NAME"))
         .with_version(env!("CARGO_PKG_VERSION"))
@@ -175,7 +188,7 @@ pub fn to_json(spans: &[Span], content: bool) -> Result<String, serde_json::Erro
 
 /// Writes a trace as an OTLP request.
 pub fn to_request(spans: &[Span], content: bool) -> ExportTraceServiceRequest {
-    request(as_sent(spans).iter().map(|span| data(span, content).into()).collect())
+    request(wire_spans(spans, content))
 }
 
 fn resource() -> Resource {

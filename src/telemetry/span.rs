@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-use super::{SpanId, TraceId};
+use super::{Labels, SpanId, TraceId};
 use crate::checkpoint::RunStatus;
 use crate::ids::ThreadId;
 use crate::llm::{ChatMessage, ToolCall, Usage};
@@ -137,6 +137,8 @@ pub enum About {
         /// Tokens of all its model calls.
         usage: Usage,
         tools: Vec<ToolCount>,
+        /// As the request gave them; the settings' own are added where it is sent.
+        labels: Labels,
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<String>,
