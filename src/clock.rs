@@ -17,7 +17,9 @@ pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// Waits for a duration.
+/// Waits for a duration; none at all is not rounded up to the timer's next tick.
 pub async fn sleep(duration: Duration) {
-    tokio::time::sleep(duration).await;
+    if !duration.is_zero() {
+        tokio::time::sleep(duration).await;
+    }
 }

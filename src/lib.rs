@@ -12,6 +12,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod graph;
+pub mod history;
 pub mod ids;
 pub mod journal;
 pub mod llm;

@@ -202,7 +202,11 @@ fn named<T>(
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, Error> {
     let name = there(row.text(column)?, column)?;
-    read(name).ok_or_else(|| Error::Damaged(format!("unknown {column}: {name}")))
+    read(name).ok_or_else(|| {
+        Error::Damaged(format!(
+            "unknown {column}, perhaps of a newer version of perihelion (then upgrade this binary): {name}"
+        ))
+    })
 }
 
 fn there<T>(value: Option<T>, column: &str) -> Result<T, Error> {

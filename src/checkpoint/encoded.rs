@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zstd::bulk::Compressor;
 
-use super::Error;
+use super::{Error, sealed::key_name};
 
 /// How [`Encoded::bytes`] are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub enum Codec {
     Json = 0,
     /// UTF-8 JSON in one zstd frame.
     JsonZstd = 1,
+    /// Encrypted by a [`SealedStore`](super::SealedStore), which knows what is inside.
+    Sealed = 2,
 }
 
 impl Codec {
@@ -23,6 +25,7 @@ impl Codec {
         match number {
             0 => Some(Self::Json),
             1 => Some(Self::JsonZstd),
+            2 => Some(Self::Sealed),
             _ => None,
         }
     }
@@ -101,7 +104,7 @@ impl Encoded {
     /// Returns the JSON text's bytes.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the bytes are not what the codec says.
+    /// [`Error::Damaged`] when the bytes are not what the codec says, [`Error::NoKey`] when they are encrypted.
     pub fn to_json_bytes(&self) -> Result<std::borrow::Cow<'_, [u8]>, Error> {
         match self.codec {
             Codec::Json => Ok((&self.bytes[..]).into()),
@@ -121,6 +124,7 @@ impl Encoded {
                 }
                 Ok(out.into())
             }
+            Codec::Sealed => Err(Error::NoKey { key: key_name(&self.bytes) }),
         }
     }
 

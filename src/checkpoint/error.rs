@@ -15,6 +15,10 @@ pub enum Error {
         "the thread {thread} has no step {seq}; its newest is {head}, and `perihelion threads history` lists them"
     )]
     UnknownStep { thread: ThreadId, seq: u64, head: u64 },
+    #[error(
+        "the thread {thread} has no run {number}; it has {newest}, and `perihelion threads show` lists them"
+    )]
+    UnknownRun { thread: ThreadId, number: u32, newest: usize },
     /// Another process holds the thread's lease.
     #[error(
         "the thread {thread} is being run by {owner} until {until} at the earliest; wait for it, or stop that process"
@@ -56,6 +60,24 @@ pub enum Error {
     Corrupt { thread: ThreadId, seq: u64, reason: String },
     #[error("a stored value cannot be read: {0}")]
     Damaged(String),
+    /// A stored value is encrypted, and the key is not there.
+    #[error(
+        "the stored data is encrypted with the key {key}, which is not configured; name it in encryption.keys, nothing is lost"
+    )]
+    NoKey { key: String },
+    /// The key configured under a name is not the one that was.
+    #[error(
+        "the stored data is encrypted with another key than the one configured under the name {key}; configure the right one, nothing is lost"
+    )]
+    WrongKey { key: String },
+    /// An encrypted value does not fit its place: it was altered, moved or replaced.
+    #[error(
+        "{what} of the thread {thread} was altered or moved since it was encrypted; restore it from a backup or fork an earlier step"
+    )]
+    Forged { thread: ThreadId, what: String },
+    /// The keys cannot be used together.
+    #[error("the encryption keys cannot be used: {0}")]
+    Keys(String),
     #[error("a value cannot be stored as JSON: {0}")]
     Encode(#[source] serde_json::Error),
     #[error("a value cannot be compressed: {0}")]

@@ -12,12 +12,15 @@ mod dump;
 mod encoded;
 mod error;
 mod gather;
+mod hex;
 mod limits;
+mod lineage;
 mod memory;
 mod outbox;
 mod postgres;
 mod questions;
 mod rows;
+mod sealed;
 mod sqlite;
 mod stand;
 mod store;
@@ -27,6 +30,7 @@ pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub use error::Error;
+pub use lineage::Lineage;
 pub use memory::MemoryStore;
 pub use outbox::{Outbox, TraceDebt};
 pub use postgres::PostgresStore;
@@ -36,6 +40,7 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus,
 };
+pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
 pub use stand::{Standing, stand_up};
 pub use store::Store;

@@ -45,10 +45,8 @@ pub async fn stand_up<S: State>(
     let (mut state, mut snapshot_size, mut since_snapshot) = (S::default(), 0, 0);
     let mut chain = Chain { thread, last: None, cut: None };
     if let Some(snapshot) = snapshot {
-        let unreadable = |error: Error| {
-            corrupt(thread, snapshot.seq, format!("its snapshot cannot be read: {error}"))
-        };
-        let json = snapshot.state.to_json_bytes().map_err(unreadable)?;
+        let json = snapshot.state.to_json_bytes();
+        let json = json.map_err(|error| unreadable(thread, snapshot.seq, "snapshot", error))?;
         snapshot_size = json.len();
         state = current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json)?;
         chain.begin_at(store, snapshot.seq).await?;
@@ -57,9 +55,8 @@ pub async fn stand_up<S: State>(
         if chain.last.as_ref().is_some_and(|last| step.seq <= last.seq) {
             continue;
         }
-        let json = step.delta.to_json_bytes().map_err(|error| {
-            corrupt(thread, step.seq, format!("its delta cannot be read: {error}"))
-        })?;
+        let json = step.delta.to_json_bytes();
+        let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
         chain.verify(&step, &json)?;
         since_snapshot += json.len();
         for one in current_form::<S, Vec<Written<S>>>(thread, step.seq, step.schema_version, &json)?
@@ -80,6 +77,14 @@ pub async fn stand_up<S: State>(
 
 fn corrupt(thread: ThreadId, seq: u64, reason: String) -> Error {
     Error::Corrupt { thread, seq, reason }
+}
+
+/// Says which step cannot be read; one that only lacks its key is not damaged.
+fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
+    match error {
+        Error::NoKey { .. } => error,
+        other => corrupt(thread, seq, format!("its {what} cannot be read: {other}")),
+    }
 }
 
 /// The hash chain as far as it was followed.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{agents, demo, resume, run, threads, trace};
+use super::{agents, demo, diff, replay, resume, run, threads, trace};
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
 
@@ -69,6 +69,10 @@ pub enum Command {
     Threads(threads::Args),
     /// Show a run as a tree: transitions, thoughts, calls, reflections, time and tokens.
     Trace(trace::Args),
+    /// Run a recorded thread again, offline, and show where it would go otherwise.
+    Replay(replay::Args),
+    /// Compare two runs, or two threads, step by step.
+    Diff(diff::Args),
     /// Show the agents that the MCP servers give, and what is wrong with those that give none.
     Agents(agents::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.

@@ -50,7 +50,14 @@ pub(super) async fn run(globals: &Globals) -> Result<Exit, Error> {
 
 async fn look(settings: &Settings, findings: &mut Findings) {
     match checkup::store(settings).await {
-        Ok(place) => findings.good(&format!("database: {place}, can be written")),
+        Ok(place) => {
+            findings.good(&format!("database: {place}, can be written"));
+            match checkup::contents(settings).await {
+                Ok(None) => {}
+                Ok(Some(keys)) => findings.good(&format!("encryption: {keys}")),
+                Err(error) => findings.bad(&format!("stored threads: {error}")),
+            }
+        }
         Err(error) => findings.bad(&format!("database: {error}")),
     }
     for endpoint in checkup::models(settings).await {

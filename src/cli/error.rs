@@ -62,6 +62,15 @@ pub enum Error {
     Unconfirmed { what: &'static str, name: String },
     #[error("--result only goes with --outcome done")]
     StrayResult,
+    #[error("--run can be given twice at most: for A and for B")]
+    ManyRuns,
+    #[error(
+        "nothing is to be pruned: say --older-than, --keep or --keep-steps, or set them in the [retention] section of the settings"
+    )]
+    NothingToPrune,
+    /// Two threads could not be compared.
+    #[error(transparent)]
+    Trouble(Box<Error>),
 }
 
 impl Error {

@@ -8,7 +8,9 @@
 
 mod agents;
 mod args;
+mod changes;
 mod demo;
+mod diff;
 mod doctor;
 mod error;
 pub mod execute;
@@ -16,6 +18,7 @@ mod logging;
 mod output;
 mod progress;
 mod questions;
+mod replay;
 mod resume;
 mod run;
 mod signals;
@@ -89,6 +92,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Resume(args) => resume::run(&globals, settings, args).await,
         Command::Threads(args) => threads::run(&globals, settings, args).await,
         Command::Trace(args) => trace::run(settings, args).await,
+        Command::Replay(args) => replay::run(settings, args).await,
+        Command::Diff(args) => diff::run(settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. } | Command::Doctor | Command::Mcp { .. } => Ok(Exit::Done),

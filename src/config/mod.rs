@@ -5,17 +5,21 @@
 //! Invariant: a secret (API key, database password) never shows in `Debug` or in an error.
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
+mod encryption;
 mod models;
 mod prices;
 mod resolve;
+mod retention;
 mod sections;
 mod settings;
 pub mod strict;
 pub mod tls;
 mod traces;
 
+pub use encryption::{Encryption, EncryptionKey};
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
+pub use retention::{Age, Retention};
 pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::encryption::{Encryption, EncryptionFile};
 use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
+use super::retention::{Retention, RetentionFile};
 use super::sections::{
     Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile,
 };
@@ -25,6 +27,8 @@ pub struct Settings {
     pub prompts: Prompts,
     pub log: Log,
     pub traces: Traces,
+    pub retention: Retention,
+    pub encryption: Encryption,
 }
 
 /// Values of command-line options; each goes before environment and file.
@@ -60,6 +64,8 @@ struct File {
     prompts: PromptsFile,
     log: LogFile,
     traces: TracesFile,
+    retention: RetentionFile,
+    encryption: EncryptionFile,
 }
 
 impl Settings {
@@ -91,6 +97,8 @@ impl Settings {
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
             traces: Traces::resolve(parsed.traces, &sources)?,
+            retention: Retention::resolve(parsed.retention, &sources)?,
+            encryption: Encryption::resolve(parsed.encryption, &sources)?,
         })
     }
 
@@ -113,6 +121,8 @@ impl Settings {
             Prompts::KEYS,
             Log::KEYS,
             Traces::KEYS,
+            Retention::KEYS,
+            Encryption::KEYS,
         ]
         .into_iter()
         .flatten()

@@ -183,6 +183,11 @@ pub trait Port: Send + Sync {
     /// Draws 64 random bits, recorded.
     async fn random(&self) -> Result<u64, NodeError>;
 
+    /// Notes what the node sees of its surroundings and returns it; a replay returns what was noted.
+    async fn observed(&self, _name: &str, seen: Value) -> Result<Value, NodeError> {
+        Ok(seen)
+    }
+
     /// Publishes a live event; never waits.
     fn emit(&self, mode: StreamMode, payload: Value);
 
@@ -307,6 +312,29 @@ impl<S: State> Context<S> {
     /// As [`Context::effect`].
     pub async fn random(&self) -> Result<u64, NodeError> {
         self.port.random().await
+    }
+
+    /// Notes what the node sees of its surroundings, such as the agents there are, and returns it.
+    ///
+    /// A run always sees what is there now, also after a crash; a replay sees what the recorded run saw,
+    /// so that it needs none of it.
+    ///
+    /// # Errors
+    /// [`NodeError::Recorder`] when it cannot be noted, [`NodeError::Failed`] of kind `observation` when it
+    /// is not JSON or what was noted does not fit `T`.
+    pub async fn observe<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        seen: &T,
+    ) -> Result<T, NodeError> {
+        let unfit = |error: serde_json::Error| {
+            NodeError::failed(
+                "observation",
+                format!("what is seen of {name} does not fit: {error}"),
+            )
+        };
+        let seen = serde_json::to_value(seen).map_err(unfit)?;
+        serde_json::from_value(self.port.observed(name, seen).await?).map_err(unfit)
     }
 
     /// Publishes a live event of the `custom` stream mode.

@@ -52,6 +52,8 @@ impl TaskJournal {
     ) -> Result<Outcome, NodeError> {
         let started_at = clock::now();
         let result = tokio::select! {
+            // An answer that is there is kept, though the run is being stopped: it was paid for.
+            biased;
             result = perform(key.to_string()) => result,
             () = self.cancel.cancelled() => return Err(NodeError::Cancelled),
         };
@@ -195,7 +197,7 @@ impl TaskJournal {
             // Asked before: the question stays as the person saw it.
             Some(asked) => asked.request.decode().map_err(recorder)?,
             None if self.mode == Mode::Replay => {
-                return Err(self.diverged(&format!("an answer ({kind})")));
+                return Err(self.diverged(kind, &format!("an answer ({kind})"), &payload));
             }
             None => {
                 self.record(&self.row(id.0.as_bytes(), EffectKind::Interrupt, kind, &payload)?)

@@ -1,20 +1,77 @@
 //! What earlier attempts at a step left in the journal.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::checkpoint::EffectRow;
+use serde_json::Value;
+
+use crate::checkpoint::{EffectKind, EffectRow};
 
 /// The effects recorded for one step before it ran (again).
 #[derive(Debug, Default)]
 pub struct Recorded {
     rows: HashMap<u32, HashMap<Vec<u8>, EffectRow>>,
+    /// What a replay of the step came to so far.
+    replayed: Mutex<Replayed>,
+}
+
+#[derive(Debug, Default)]
+struct Replayed {
+    /// Effects that were asked for again, by task and key.
+    found: HashSet<(u32, Vec<u8>)>,
+    missed: BTreeMap<u32, Missed>,
+}
+
+/// The first thing a task asked for in a replay that the journal does not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missed {
+    /// What the recorded run had asked for under that name, next in order; `None` when there is nothing left.
+    pub recorded: Option<Value>,
+    /// What the replay asks for.
+    pub asked: Value,
 }
 
 impl Recorded {
     /// Returns the effect of a task under a key.
     pub fn find(&self, task: u32, key: &[u8]) -> Option<&EffectRow> {
         self.rows.get(&task)?.get(key)
+    }
+
+    /// Returns the effect of a task under a key to a replay, which has then asked for it.
+    pub(super) fn find_again(&self, task: u32, key: &[u8]) -> Option<&EffectRow> {
+        let row = self.find(task, key)?;
+        self.replayed().found.insert((task, key.to_vec()));
+        Some(row)
+    }
+
+    /// Returns what a task noted last of its surroundings under a name.
+    pub(super) fn observed(&self, task: u32, name: &str) -> Option<&EffectRow> {
+        let rows = self.rows.get(&task).into_iter().flat_map(HashMap::values);
+        rows.filter(|row| row.kind == EffectKind::Observed && row.name == name)
+            .max_by_key(|row| row.number)
+    }
+
+    /// Takes note of what a replay asked for in vain; returns whether the recorded run asked for the like.
+    pub(super) fn miss(&self, task: u32, name: &str, asked: &Value) -> bool {
+        let mut replayed = self.replayed();
+        let rows = self.rows.get(&task).into_iter().flat_map(HashMap::values);
+        let is_left = |row: &&EffectRow| {
+            !replayed.found.contains(&(task, row.key.clone())) && row.name == name
+        };
+        let next = rows.filter(is_left).min_by_key(|row| row.number);
+        let recorded = next.and_then(|row| row.request.decode().ok());
+        let is_alike = recorded.is_some();
+        replayed.missed.entry(task).or_insert_with(|| Missed { recorded, asked: asked.clone() });
+        is_alike
+    }
+
+    /// Returns the first task, in frontier order, that asked in vain in a replay, and for what.
+    pub fn missed(&self) -> Option<(u32, Missed)> {
+        self.replayed().missed.first_key_value().map(|(task, missed)| (*task, missed.clone()))
+    }
+
+    fn replayed(&self) -> MutexGuard<'_, Replayed> {
+        self.replayed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the first free number of a task's effects.

@@ -77,7 +77,10 @@ impl TaskJournal {
     }
 
     pub(super) fn found(&self, key: &[u8]) -> Option<&EffectRow> {
-        self.recorded.find(self.place.task, key)
+        match self.mode {
+            Mode::Replay => self.recorded.find_again(self.place.task, key),
+            Mode::Live | Mode::Again => self.recorded.find(self.place.task, key),
+        }
     }
 
     pub(super) fn row(
@@ -125,8 +128,12 @@ impl TaskJournal {
         Encoded::json(value, self.store.compress_above()).map_err(recorder)
     }
 
-    pub(super) fn diverged(&self, what: &str) -> NodeError {
-        let message = format!("it asked for {what}, which the recorded run did not");
+    /// Says that a replay asks for what the journal does not hold.
+    pub(super) fn diverged(&self, name: &str, what: &str, asked: &Value) -> NodeError {
+        let message = match self.recorded.miss(self.place.task, name, asked) {
+            true => format!("it asked for {what} with another request than the recorded run"),
+            false => format!("it asked for {what}, which the recorded run did not"),
+        };
         NodeError::failed("divergence", message)
     }
 
@@ -141,7 +148,7 @@ impl TaskJournal {
             return value.decode().map_err(recorder);
         }
         if self.mode == Mode::Replay {
-            return Err(self.diverged(kind.as_str()));
+            return Err(self.diverged(kind.as_str(), kind.as_str(), &Value::Null));
         }
         let value = draw();
         let mut row = self.row(key.as_bytes(), kind, kind.as_str(), &Value::Null)?;
@@ -176,7 +183,7 @@ impl Port for TaskJournal {
             return Ok(outcome);
         }
         if self.mode == Mode::Replay {
-            return Err(self.diverged(&request.name));
+            return Err(self.diverged(&request.name, &request.name, &request.request));
         }
         if self.cancel.is_cancelled() {
             return Err(NodeError::Cancelled);
@@ -202,6 +209,22 @@ impl Port for TaskJournal {
     async fn random(&self) -> Result<u64, NodeError> {
         let value = self.draw(EffectKind::Random, || json!(random_bits())).await?;
         Ok(value.as_u64().unwrap_or_default())
+    }
+
+    async fn observed(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
+        if self.mode == Mode::Replay {
+            // A graph that has begun to look only now was not looking then: the present has to do.
+            let noted = self.recorded.observed(self.place.task, name);
+            return noted.map_or(Ok(seen), |row| row.request.decode().map_err(recorder));
+        }
+        let key = EffectKey::derive(&self.place, &format!("observed {name}"), &seen, 0);
+        if self.found(key.as_bytes()).is_none() {
+            let mut row = self.row(key.as_bytes(), EffectKind::Observed, name, &seen)?;
+            row.status = EffectStatus::Done;
+            row.ended_at = Some(row.started_at);
+            self.record(&row).await?;
+        }
+        Ok(seen)
     }
 
     fn emit(&self, mode: StreamMode, payload: Value) {

@@ -9,7 +9,7 @@ use crate::ids::ThreadId;
 /// The newest step always stays: only its row says what runs next.
 ///
 /// What the dropped steps wrote lives on in a snapshot, which is durable before anything is dropped:
-/// a crash in between leaves the thread whole. `None` when the thread is not longer than `keep`. A run
+/// a crash in between leaves the thread whole. `None` when no more than `keep` are there. A run
 /// under way is not disturbed, since it only writes behind the head.
 ///
 /// # Errors
@@ -21,7 +21,8 @@ pub async fn compact<S: State>(
 ) -> Result<Option<u64>, Error> {
     let head = store.info(thread).await?.head;
     let seq = head.saturating_sub(keep.max(1));
-    if seq == 0 {
+    // An earlier call may have kept fewer: then there is nothing left to drop, and no state to stand up.
+    if seq == 0 || store.history(thread, Some(seq + 1), 1).await?.is_empty() {
         return Ok(None);
     }
     let standing = stand_up::<S>(store, thread, Some(seq)).await?;

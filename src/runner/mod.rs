@@ -6,6 +6,7 @@
 //! awaits beside them. Deliberately absent: decisions about what runs next, which are the engine's.
 
 mod compact;
+mod divergence;
 mod drive;
 mod edit;
 mod hold;
@@ -19,9 +20,9 @@ mod task;
 mod writer;
 
 pub use compact::compact;
+pub use divergence::{About, Divergence, LeftOut, ReplayReport};
 pub use edit::StateView;
 pub use lease::{holder_is_dead, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
-pub use replay::{Divergence, ReplayReport};
 pub use run::Runner;
 pub use subgraph::Subgraph;

@@ -4,97 +4,71 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::divergence::{Again, LeftOut, ReplayReport, divergence, same_json, why};
 use super::outcome::Error;
 use super::run::Runner;
 use super::task::{Ended, Surroundings};
-use crate::checkpoint::{Error as StoreError, StepKind, StepRow, ThreadInfo, stand_up};
-use crate::graph::{Command, Engine, EngineError, Event, Frontier, Limits, Position, State, Wants};
-use crate::ids::ThreadId;
+use crate::checkpoint::{
+    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, stand_up,
+};
+use crate::graph::{Command, Engine, Event, Frontier, Limits, NodeError, Position, State, Wants};
+use crate::ids::{RunId, ThreadId};
 use crate::journal::{Mode, Recorded};
 
 /// Steps read from the store at a time.
 const PAGE: u64 = 64;
 
-/// How a replay went.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReplayReport {
-    pub thread: ThreadId,
-    /// The first step that was looked at; later than 1 where older ones were dropped.
-    pub from: u64,
-    /// Steps that were run again and committed the same bytes.
-    pub replayed: u64,
-    /// Inputs and edits, which are taken as they are stored.
-    pub taken: u64,
-    /// The first step that went otherwise, if any; nothing after it was looked at.
-    pub divergence: Option<Divergence>,
-}
-
-/// Where and how a replay left the recorded run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Divergence {
-    pub step: u64,
-    /// The first node, in frontier order, that did not do what it had done.
-    pub node: String,
-    /// What is different, in a sentence.
-    pub reason: String,
-    /// What is stored.
-    pub expected: Value,
-    /// What the replay came to; null where it came to nothing.
-    pub actual: Value,
-}
-
-/// What a step came to when it ran again.
-enum Again {
-    Same,
-    Other { delta: Vec<u8>, frontier: Vec<u8> },
-    Failed { node: String, message: String },
-}
-
 impl<S: State> Runner<S> {
-    /// Runs a recorded thread again from its journal, without performing or writing anything.
+    /// Runs a recorded thread again from its journal, without performing or writing anything; one run of it where named.
     ///
     /// Inputs and edits are taken as stored; subgraphs are read as they ended, replay theirs on their
     /// own thread. Every other step must commit the bytes it committed then.
     ///
     /// # Errors
     /// Whatever the store reports; a divergence is not an error but part of the report.
-    pub async fn replay(&self, thread: ThreadId) -> Result<ReplayReport, Error> {
+    pub async fn replay(
+        &self,
+        thread: ThreadId,
+        run: Option<RunId>,
+    ) -> Result<ReplayReport, Error> {
         let info = self.read(thread).await?.info;
-        let lineage = self.lineage(&info).await?;
-        let from = self.first_known(thread, info.head).await?;
-        let mut report = ReplayReport { thread, from, replayed: 0, taken: 0, divergence: None };
-        let before = stand_up::<S>(self.store().as_ref(), thread, Some(from - 1)).await?;
+        let store = self.store().as_ref();
+        let lineage = Lineage::read(store, thread).await?;
+        let (from, upto, left_out) = self.extent(&info, &lineage, run).await?;
+        let mut report = ReplayReport {
+            thread,
+            from,
+            left_out,
+            replayed: 0,
+            taken: 0,
+            effects: 0,
+            divergence: None,
+        };
+        let before = stand_up::<S>(store, thread, Some(from - 1)).await?;
         let (mut state, mut frontier) = (before.state, before.frontier);
         let mut seq = from;
-        while seq <= info.head {
-            let mut page = self
-                .store()
-                .history(thread, Some((seq + PAGE).min(info.head + 1)), PAGE as u32)
-                .await?;
-            page.retain(|row| row.seq >= seq);
-            page.reverse();
-            for row in page {
-                if row.seq != seq {
-                    let reason = "it is missing in the database".to_owned();
-                    return Err(StoreError::Corrupt { thread, seq, reason }.into());
-                }
-                if row.kind == StepKind::Loop {
-                    let owner = owner(&lineage, seq);
-                    let was = (state, frontier.clone());
-                    match self.step_again(owner, &row, was).await? {
-                        (Again::Same, merged) => state = merged,
-                        (other, _) => {
-                            report.divergence = Some(divergence(&row, &frontier, other)?);
-                            return Ok(report);
+        while seq <= upto {
+            for row in self.page(thread, seq, upto).await? {
+                match (row.kind, lineage.owner(&row)) {
+                    (StepKind::Loop, Some(owner)) => {
+                        let effects = store.effects(owner.id, Some(seq)).await?;
+                        report.effects += effects.len() as u64;
+                        let was = (state, frontier.clone());
+                        match self.step_again(owner, &row, effects, was).await? {
+                            (Again::Same, merged) => state = merged,
+                            (other, _) => {
+                                report.divergence = Some(divergence(&row, &frontier, other)?);
+                                return Ok(report);
+                            }
                         }
+                        report.replayed += 1;
                     }
-                    report.replayed += 1;
-                } else {
-                    state = stand_up::<S>(self.store().as_ref(), thread, Some(seq)).await?.state;
-                    report.taken += 1;
+                    _ => {
+                        state = stand_up::<S>(store, thread, Some(seq)).await?.state;
+                        report.taken += 1;
+                    }
                 }
                 frontier = frontier_of(thread, &row)?;
                 seq += 1;
@@ -103,30 +77,70 @@ impl<S: State> Runner<S> {
         Ok(report)
     }
 
-    /// Returns the threads whose steps this one has, each with the last of them: itself, then those it was forked from.
-    async fn lineage(&self, info: &ThreadInfo) -> Result<Vec<(ThreadInfo, u64)>, Error> {
-        let mut lineage = vec![(info.clone(), info.head)];
-        let mut next = info.forked_from;
-        while let Some((parent, upto)) = next {
-            let parent = self.store().info(parent).await?;
-            next = parent.forked_from;
-            lineage.push((parent, upto));
+    /// Reads the next steps from `seq` on, oldest first and at least one.
+    async fn page(&self, thread: ThreadId, seq: u64, upto: u64) -> Result<Vec<StepRow>, Error> {
+        let before = seq.saturating_add(PAGE).min(upto.saturating_add(1));
+        let mut page = self.store().history(thread, Some(before), PAGE as u32).await?;
+        page.retain(|row| row.seq >= seq);
+        page.reverse();
+        let is_whole = !page.is_empty() && page.iter().zip(seq..).all(|(row, seq)| row.seq == seq);
+        match is_whole {
+            true => Ok(page),
+            false => {
+                let missing = page.iter().zip(seq..).find(|(row, seq)| row.seq != *seq);
+                let seq = missing.map_or(seq, |(_, seq)| seq);
+                let reason = "it is missing in the database".to_owned();
+                Err(StoreError::Corrupt { thread, seq, reason }.into())
+            }
         }
-        Ok(lineage)
+    }
+
+    /// Finds the first and the last step that can and are to be run again, and why earlier ones cannot.
+    async fn extent(
+        &self,
+        info: &ThreadInfo,
+        lineage: &Lineage,
+        run: Option<RunId>,
+    ) -> Result<(u64, u64, Option<LeftOut>), Error> {
+        let (thread, head) = (info.id, info.head);
+        let (mut from, mut left_out) = match self.first_known(thread, head).await? {
+            1 => (1, None),
+            later => (later, Some(LeftOut::Pruned)),
+        };
+        let (mut first, mut last) = (None, None);
+        let mut seq = from;
+        while seq <= head {
+            for row in self.page(thread, seq, head).await? {
+                if row.kind == StepKind::Loop && lineage.owner(&row).is_none() {
+                    (from, left_out) = (row.seq + 1, Some(LeftOut::Foreign));
+                }
+                if run.is_some_and(|run| run == row.run) {
+                    first = first.or(Some(row.seq));
+                    last = Some(row.seq);
+                }
+                seq = row.seq + 1;
+            }
+        }
+        if run.is_none() {
+            return Ok((from, head, left_out));
+        }
+        // A run that committed nothing has nothing to be run again.
+        let (first, last) = (first.unwrap_or(from), last.unwrap_or(from - 1));
+        if first > from {
+            (from, left_out) = (first, Some(LeftOut::OtherRun));
+        }
+        Ok((from, last, left_out))
     }
 
     /// Finds the oldest step whose predecessor can still be stood up.
     async fn first_known(&self, thread: ThreadId, head: u64) -> Result<u64, Error> {
-        match self.store().history(thread, Some(2), 1).await?.is_empty() {
-            false => Ok(1),
-            true if head == 0 => Ok(1),
-            true => {
-                // Older steps were dropped: those that are left are few enough to be listed.
-                let rows = self.store().history(thread, None, u32::MAX).await?;
-                // The oldest follows a snapshot that carries no frontier, so it cannot run again.
-                Ok(rows.last().map_or(head, |oldest| oldest.seq) + 1)
-            }
+        if head == 0 || !self.store().history(thread, Some(2), 1).await?.is_empty() {
+            return Ok(1);
         }
+        // Older steps were dropped: those that are left are few enough to be listed.
+        let rows = self.store().history(thread, None, u32::MAX).await?;
+        // The oldest follows a snapshot that carries no frontier, so it cannot run again.
+        Ok(rows.last().map_or(head, |oldest| oldest.seq) + 1)
     }
 
     /// Runs one step again over the state before it.
@@ -134,9 +148,9 @@ impl<S: State> Runner<S> {
         &self,
         owner: &ThreadInfo,
         row: &StepRow,
+        effects: Vec<EffectRow>,
         (state, frontier): (Arc<S>, Frontier),
     ) -> Result<(Again, Arc<S>), Error> {
-        let effects = self.store().effects(owner.id, Some(row.seq)).await?;
         let recorded: Arc<Recorded> = Arc::new(effects.into_iter().collect());
         let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
         let limits = Limits { max_steps: 1, ..Limits::default() };
@@ -174,52 +188,38 @@ impl<S: State> Runner<S> {
                     Command::SavePending { .. } | Command::Emit(_) => {}
                     other => {
                         let (node, message) = why(other);
-                        return Ok((failed(node, message), Arc::clone(engine.state())));
+                        let again = Again::Failed { node, message, missed: recorded.missed() };
+                        return Ok((again, Arc::clone(engine.state())));
                     }
                 }
             }
             let Some((task, result)) = tasks.next().await else {
-                return Ok((
-                    failed(String::new(), "nothing was to run".into()),
-                    Arc::clone(engine.state()),
-                ));
+                let message = "nothing was to run".to_owned();
+                let again = Again::Failed { node: String::new(), message, missed: None };
+                return Ok((again, Arc::clone(engine.state())));
             };
+            if let Err(NodeError::Recorder(error)) = result {
+                return Err(unreadable(owner.id, row.seq, error));
+            }
             engine.handle(Event::Ended { task, result }, &mut out);
         }
     }
 }
 
-/// Says why a step that was committed then does not come to its commit now.
-fn why<S: State>(command: Command<S>) -> (String, String) {
-    match command {
-        Command::Fail(EngineError::Node { node, message, .. }) => (node, message),
-        Command::Fail(EngineError::UnknownTarget { node, target }) => {
-            (node, format!("it leads to an unknown node: {target}"))
+/// Says in which step something recorded cannot be read.
+fn unreadable(
+    thread: ThreadId,
+    seq: u64,
+    error: Box<dyn std::error::Error + Send + Sync>,
+) -> Error {
+    match error.downcast::<StoreError>() {
+        Ok(error) if !matches!(*error, StoreError::Damaged(_)) => (*error).into(),
+        Ok(error) => {
+            let reason = format!("a recorded effect of it cannot be read: {error}");
+            StoreError::Corrupt { thread, seq, reason }.into()
         }
-        Command::Fail(EngineError::Missing { node }) => (node, "it no longer exists".to_owned()),
-        Command::Fail(error) => (String::new(), error.to_string()),
-        Command::Suspend(open) => {
-            let node = open.into_iter().next().map_or_else(String::new, |one| one.node);
-            (node, "it asks a person, which the recorded run did not".to_owned())
-        }
-        _ => (String::new(), "nothing was to run".to_owned()),
+        Err(other) => StoreError::Damaged(other.to_string()).into(),
     }
-}
-
-fn failed(node: String, message: String) -> Again {
-    Again::Failed { node, message }
-}
-
-/// Returns the thread under whose id a step ran.
-fn owner(lineage: &[(ThreadInfo, u64)], seq: u64) -> &ThreadInfo {
-    let mut found = &lineage[0].0;
-    for (info, upto) in &lineage[1..] {
-        if seq > *upto {
-            break;
-        }
-        found = info;
-    }
-    found
 }
 
 fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier, Error> {
@@ -227,55 +227,4 @@ fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier, Error> {
         let reason = format!("its frontier cannot be read: {error}");
         StoreError::Corrupt { thread, seq: row.seq, reason }.into()
     })
-}
-
-/// Compares bytes, and where they differ the values: a hash map's order is no divergence.
-fn same_json(one: &[u8], other: &[u8]) -> bool {
-    one == other || (!one.is_empty() && value(one) == value(other))
-}
-
-fn value(json: &[u8]) -> Value {
-    serde_json::from_slice(json).unwrap_or(Value::Null)
-}
-
-/// Names the first node that did otherwise, with what it wrote then and now.
-fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Result<Divergence, Error> {
-    let stored = value(&row.delta.to_json_bytes()?);
-    let step = row.seq;
-    let (delta, next) = match again {
-        Again::Same => (Vec::new(), Vec::new()),
-        Again::Other { delta, frontier } => (value_list(&delta), frontier),
-        Again::Failed { node, message } => {
-            let expected = written_by(&stored, frontier, &node);
-            return Ok(Divergence { step, node, reason: message, expected, actual: Value::Null });
-        }
-    };
-    let written = stored.as_array().cloned().unwrap_or_default();
-    let first = written.iter().zip(&delta).find(|(then, now)| then != now);
-    let name = |one: &Value| one["n"].as_str().unwrap_or_default().to_owned();
-    Ok(match first {
-        Some((then, now)) => Divergence {
-            step,
-            node: name(then),
-            reason: "it wrote something else".to_owned(),
-            expected: then["u"].clone(),
-            actual: now["u"].clone(),
-        },
-        None => Divergence {
-            step,
-            node: written.last().map(name).unwrap_or_default(),
-            reason: "the step leads elsewhere".to_owned(),
-            expected: value(&row.frontier),
-            actual: value(&next),
-        },
-    })
-}
-
-fn value_list(json: &[u8]) -> Vec<Value> {
-    serde_json::from_slice(json).unwrap_or_default()
-}
-
-fn written_by(stored: &Value, frontier: &Frontier, node: &str) -> Value {
-    let task = frontier.tasks.iter().position(|task| task.node == node);
-    task.map_or(Value::Null, |task| stored[task]["u"].clone())
 }

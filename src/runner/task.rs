@@ -68,8 +68,10 @@ impl<S: State> Surroundings<S> {
         async move {
             if let Some(delay) = after {
                 tokio::select! {
-                    () = clock::sleep(delay) => {}
+                    // A stop comes first, and always: the runner draws no lots.
+                    biased;
                     () = stop.cancelled() => return (task, Err(NodeError::Cancelled)),
+                    () = clock::sleep(delay) => {}
                 }
             }
             // The call itself is inside, so that a panic before the first await is caught too.

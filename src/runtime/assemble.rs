@@ -61,7 +61,7 @@ impl Runtime {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let file = servers_file(&settings.servers.file, env)?;
-        let store = checkpoint::open(settings.store.database.expose()).await?;
+        let store = super::open_store(&settings).await?;
         Self::with(settings, model, file, store).await
     }
 
@@ -86,7 +86,7 @@ impl Runtime {
         env: &dyn Fn(&str) -> Option<String>,
         thread: ThreadId,
     ) -> Result<Self, Error> {
-        let store = checkpoint::open(settings.store.database.expose()).await?;
+        let store = super::open_store(&settings).await?;
         if store.info(thread).await?.tenant == super::demo::TENANT {
             return super::demo::open(settings, store).await;
         }
@@ -318,7 +318,7 @@ pub(super) fn servers_file(
     Ok(ServersFile::load(path, env)?)
 }
 
-fn star_limits(limits: &config::Limits) -> StarLimits {
+pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Error, threads};
-use crate::checkpoint::NewThread;
+use crate::checkpoint::{self, NewThread, ThreadFilter};
 use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::llm::{self, Role, openai};
@@ -41,6 +41,34 @@ pub async fn store(settings: &Settings) -> Result<String, Error> {
     let place = store.describe();
     store.close().await;
     Ok(written.map(|()| place)?)
+}
+
+/// Threads that [`contents`] looks at.
+const LOOKED_AT: u32 = 20;
+
+/// Reads the newest threads, so that a missing or wrong key shows; returns what encrypts, if anything does.
+///
+/// # Errors
+/// [`Error::Store`] with the first thread that cannot be read.
+pub async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
+    let store = threads::open_store(settings).await?;
+    let read = async {
+        let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
+        for info in store.list(&filter).await? {
+            for step in store.history(info.id, None, 1).await? {
+                step.delta.to_json_bytes()?;
+            }
+        }
+        Ok(())
+    };
+    let read: Result<(), checkpoint::Error> = read.await;
+    store.close().await;
+    read?;
+    let names: Vec<&str> = settings.encryption.keys.iter().map(|key| key.name.as_str()).collect();
+    Ok(names.split_first().map(|(first, older)| match older {
+        [] => format!("with the key {first}"),
+        older => format!("with the key {first}; also read: {}", older.join(", ")),
+    }))
 }
 
 /// Asks every endpoint that a role of a run uses for its models; nothing is generated.

@@ -17,7 +17,7 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] llm::Error),
     #[error(transparent)]
-    Run(#[from] runner::Error),
+    Run(runner::Error),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -39,6 +39,15 @@ pub enum Error {
     NoServersFile(PathBuf),
 }
 
+impl From<runner::Error> for Error {
+    fn from(error: runner::Error) -> Self {
+        match error {
+            runner::Error::Store(error) => Self::Store(error),
+            other => Self::Run(other),
+        }
+    }
+}
+
 impl From<telemetry::Error> for Error {
     fn from(error: telemetry::Error) -> Self {
         match error {
@@ -54,12 +63,16 @@ impl Error {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
+            Self::Store(error) => matches!(
                 error,
                 checkpoint::Error::UnknownThread(_)
                     | checkpoint::Error::ThreadExists(_)
                     | checkpoint::Error::Import(_)
                     | checkpoint::Error::UnknownStep { .. }
+                    | checkpoint::Error::UnknownRun { .. }
+                    | checkpoint::Error::Keys(_)
+                    | checkpoint::Error::NoKey { .. }
+                    | checkpoint::Error::WrongKey { .. }
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
             ),

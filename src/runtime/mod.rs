@@ -9,7 +9,9 @@ mod assemble;
 pub mod checkup;
 pub mod demo;
 mod error;
+mod replay;
 mod report;
+mod retention;
 mod survey;
 mod threads;
 mod trace;
@@ -17,9 +19,16 @@ mod trace;
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};
 pub use error::Error;
+pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
+pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use survey::{Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
 };
 pub use trace::{Trace, trace};
+
+pub use crate::history::{
+    Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
+};
+pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

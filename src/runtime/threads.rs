@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::Error;
 use super::report::InterruptView;
-use crate::checkpoint::{self, NewThread, RunRow, StepKind, StepRow, Store, ThreadInfo};
+use crate::checkpoint::{
+    self, Keyring, NewThread, RunRow, SealedStore, StepKind, StepRow, Store, ThreadInfo,
+};
 use crate::config::Settings;
 use crate::graph::Frontier;
 use crate::ids::{RunId, ThreadId};
@@ -139,12 +141,21 @@ pub async fn read_state(
     Ok(StateView { info: standing.info, seq: standing.seq, state: standing.state, next })
 }
 
-/// Opens the store that the settings name, and nothing else.
+/// Opens the store that the settings name, behind encryption where they name keys, and nothing else.
 ///
 /// # Errors
-/// As [`crate::checkpoint::open`].
+/// As [`crate::checkpoint::open`], and [`checkpoint::Error::Keys`].
 pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
-    Ok(checkpoint::open(settings.store.database.expose()).await?)
+    let mut keys = Vec::new();
+    for key in &settings.encryption.keys {
+        keys.push((key.name.clone(), key.expose().map_err(checkpoint::Error::Keys)?));
+    }
+    let keys = if keys.is_empty() { None } else { Some(Keyring::new(keys)?) };
+    let store = checkpoint::open(settings.store.database.expose()).await?;
+    Ok(match keys {
+        None => store,
+        Some(keys) => Arc::new(SealedStore::new(store, keys)),
+    })
 }
 
 /// Makes a thread whose history up to `at` is shared with `source`.
@@ -159,6 +170,11 @@ pub async fn fork(
     title: Option<String>,
 ) -> Result<ThreadInfo, checkpoint::Error> {
     let info = store.info(source).await?;
+    let row = store.history(source, Some(at.saturating_add(1)), 1).await?.pop();
+    if at > 0 && row.is_none_or(|row| row.seq != at) {
+        // Beyond the head, or dropped: then nobody knows any more what ran next.
+        return Err(checkpoint::Error::UnknownStep { thread: source, seq: at, head: info.head });
+    }
     let new = NewThread {
         id,
         graph: info.graph,

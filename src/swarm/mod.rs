@@ -12,6 +12,7 @@ mod clarification;
 mod decision;
 mod handout;
 mod model;
+mod offline;
 mod preprocess;
 mod qa;
 mod reflection;
@@ -39,6 +40,14 @@ pub use trace_context::TraceContext;
 
 /// Prefix of the agents that are generated from MCP servers (S1.09).
 pub const AGENT_PREFIX: &str = "mcp_agent_";
+
+/// What nodes see of their surroundings, by the names under which the journal keeps it.
+pub(crate) mod seen {
+    /// The agents that the supervisor can choose from.
+    pub const MENU: &str = "menu";
+    /// The server of a specialist, with its tools.
+    pub const SERVER: &str = "server";
+}
 
 /// Fixed nodes of the star.
 pub(crate) mod node {

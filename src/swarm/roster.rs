@@ -14,6 +14,9 @@ use crate::mcp::{self, ServerInfo};
 #[derive(Debug, Default)]
 pub struct Roster {
     agents: RwLock<BTreeMap<String, Card>>,
+    /// Answers to any name with an agent that knows nothing of its server: for replays, in which every
+    /// node sees what the recorded one saw.
+    answers_to_any: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -23,6 +26,27 @@ struct Card {
 }
 
 impl Roster {
+    /// Makes a roster that knows no server and has an agent under every name.
+    pub(super) fn of_any() -> Self {
+        Self { answers_to_any: true, ..Self::default() }
+    }
+
+    /// Finds the server that an agent is made of.
+    fn find(&self, agent: &str) -> Option<Arc<ServerInfo>> {
+        if let Some(card) = self.read().get(agent) {
+            return Some(Arc::clone(&card.server));
+        }
+        let nothing = || ServerInfo {
+            name: agent.to_owned(),
+            description: String::new(),
+            server_version: String::new(),
+            protocol_version: String::new(),
+            tools: Vec::new(),
+            rejected_tools: Vec::new(),
+        };
+        self.answers_to_any.then(|| Arc::new(nothing()))
+    }
+
     /// Makes one agent per server, in place of those there were.
     pub fn set(&self, servers: impl IntoIterator<Item = ServerInfo>) {
         let card = |server: ServerInfo| {
@@ -65,7 +89,7 @@ pub(super) struct AgentResolver {
 impl Resolver<GraphState> for AgentResolver {
     fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<GraphState>>> {
         let parts = self.parts.upgrade()?;
-        let server = Arc::clone(&parts.roster.read().get(name)?.server);
+        let server = parts.roster.find(name)?;
         let specialist = Specialist { parts, name: name.to_owned(), server };
         Some(Arc::new(NodeEntry::new(Arc::new(specialist)).then(node::SUPERVISOR)))
     }

@@ -11,7 +11,7 @@ use super::reflection::{Judged, Subject, judge};
 use super::star::StarParts;
 use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus, Spent, ToolUse};
 use super::toolbox::Toolbox;
-use super::{Assignment, breaker, window};
+use super::{Assignment, breaker, seen, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::mcp::ServerInfo;
@@ -49,6 +49,14 @@ impl From<NodeError> for Halt {
 #[async_trait]
 impl Node<GraphState> for Specialist {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+        let server = Arc::new(ctx.observe(seen::SERVER, &*self.server).await?);
+        let (parts, name) = (Arc::clone(&self.parts), self.name.clone());
+        Self { parts, name, server }.perform(ctx).await
+    }
+}
+
+impl Specialist {
+    async fn perform(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let assignment: Assignment = ctx.input()?;
         let task = assignment.id.clone();
         let model = RecordedModel::new(&ctx, &self.parts);
@@ -67,9 +75,7 @@ impl Node<GraphState> for Specialist {
         }));
         Ok(NodeOutput::update(self.report(&ctx, assignment, work, tools, spent)))
     }
-}
 
-impl Specialist {
     /// Acts and is judged, round by round, until the output stands or the bound is reached.
     async fn work(
         &self,

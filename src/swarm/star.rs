@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::node;
+use super::offline::Offline;
 use super::preprocess::Preprocess;
 use super::qa::Qa;
 use super::roster::{AgentResolver, Roster};
@@ -72,7 +73,38 @@ impl Star {
         limits: StarLimits,
         traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
-        let roster = Arc::new(Roster::default());
+        Self::assemble(Roster::default(), model, tools, prompts, prices, limits)
+    }
+
+    /// Assembles the graph for replays: no model, no servers, an agent under every name.
+    ///
+    /// # Errors
+    /// As [`Star::new`].
+    pub fn offline(
+        prompts: Arc<Prompts>,
+        prices: Prices,
+        limits: StarLimits,
+    ) -> Result<Self, BuildError> {
+        let nothing = Arc::new(Offline);
+        Self::assemble(
+            Roster::of_any(),
+            Arc::clone(&nothing) as _,
+            nothing,
+            prompts,
+            prices,
+            limits,
+        )
+    }
+
+    fn assemble(
+        roster: Roster,
+        model: Arc<dyn ChatModel>,
+        tools: Arc<dyn ToolHost>,
+        prompts: Arc<Prompts>,
+        prices: Prices,
+        limits: StarLimits,
+    ) -> Result<Self, BuildError> {
+        let roster = Arc::new(roster);
         let shared = Arc::clone(&roster);
         let parts =
             Arc::new(StarParts { model, tools, prompts, roster: shared, prices, limits, traces });

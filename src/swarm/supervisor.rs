@@ -10,7 +10,7 @@ use super::decision::{Accepted, SupervisorDecision, accept};
 use super::model::{RecordedModel, stop_or_failure};
 use super::star::StarParts;
 use super::state::{GraphState, GraphUpdate, Spent, TaskRecord};
-use super::{Assignment, breaker, clarification, handout, node, window};
+use super::{Assignment, breaker, clarification, handout, node, seen, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
 use crate::llm::{self, ChatRequest, Role};
 
@@ -66,6 +66,7 @@ impl Supervisor {
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
         let menu = self.parts.roster.menu(&state.preferences.disable);
+        let menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
         let request = self.request(ctx, &menu, &errors)?;

@@ -14,7 +14,12 @@ mod mcp_servers_file;
 mod mcp_traps;
 mod model;
 mod parallel_tasks;
+mod rolling_upgrade;
 mod runner;
+mod simulation;
+#[path = "simulation/cases.rs"]
+mod simulation_cases;
+mod store_model;
 mod store_suite;
 mod support;
 mod swarm;

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::super::{
     Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, PendingRow, RunRow, SnapshotRow,
     StepKind, StepRow, ThreadInfo,
+    hex::{from_hex, to_hex},
 };
 use crate::ids::RunId;
 
@@ -205,21 +206,5 @@ impl Effect {
             request: self.request.into_encoded()?,
             outcome: self.outcome.map(Verbatim::into_encoded).transpose()?,
         })
-    }
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
-}
-
-fn from_hex(text: &str) -> Result<Vec<u8>, Error> {
-    let wrong = || Error::Damaged(format!("no hexadecimal bytes: {}", text.escape_debug()));
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8).ok_or_else(wrong);
-    match text.as_bytes().as_chunks::<2>() {
-        (pairs, []) => {
-            pairs.iter().map(|[high, low]| Ok(digit(*high)? << 4 | digit(*low)?)).collect()
-        }
-        _ => Err(wrong()),
     }
 }

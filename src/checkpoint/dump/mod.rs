@@ -9,7 +9,7 @@ mod lines;
 use std::io::{BufRead, Write};
 
 use self::lines::{Header, Line};
-use super::{Error, ThreadDump};
+use super::{Error, ThreadDump, ThreadInfo};
 
 /// First word of every file.
 const FORMAT: &str = "perihelion-thread";
@@ -30,7 +30,7 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     };
     put(&Line::Header(Header { format: FORMAT.to_owned(), version: VERSION }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
-        put(&Line::Thread(Box::new(thread.info.clone())))?;
+        put(&Line::Thread(Box::new(without_place(&thread.info))))?;
         if let Some(row) = &thread.snapshot {
             put(&Line::Snapshot(lines::Snapshot::new(row)?))?;
         }
@@ -51,6 +51,11 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     let end = Line::End(lines::End { lines: written });
     serde_json::to_writer(&mut to, &end).map_err(|e| Error::Export(e.into()))?;
     to.write_all(b"\n").and_then(|()| to.flush()).map_err(Error::Export)
+}
+
+/// Leaves out what only holds in the store that the thread was in: the file has the shared steps itself.
+fn without_place(info: &ThreadInfo) -> ThreadInfo {
+    ThreadInfo { owner: None, lease_until: None, forked_from: None, ..info.clone() }
 }
 
 /// Reads what [`write_dump`] wrote. The hash chain is checked by the store that imports it.
@@ -118,7 +123,7 @@ fn check_header(line: Option<Line>) -> Result<(), Error> {
     }
 }
 
-fn empty(info: super::ThreadInfo) -> ThreadDump {
+fn empty(info: ThreadInfo) -> ThreadDump {
     ThreadDump {
         info,
         snapshot: None,

@@ -31,11 +31,11 @@ impl State {
                 return Err(Error::UnknownStep { thread: source, seq: at, head });
             }
         }
-        if let Some(root) = new.root {
-            self.get(root)?;
-        }
         if self.threads.contains_key(&new.id) {
             return Err(Error::ThreadExists(new.id));
+        }
+        if let Some(root) = new.root {
+            self.get(root)?;
         }
         let info = fresh(new, origin);
         self.threads.insert(info.id, Kept::new(info.clone(), base));
@@ -180,8 +180,11 @@ impl State {
         self.keep_effect(thread, effect)
     }
 
-    /// Keeps the first record under a key; a repetition is ignored.
+    /// Keeps the first record under a key; a repetition is ignored, a question's wherever it stands.
     fn keep_effect(&mut self, thread: ThreadId, effect: &EffectRow) -> Result<(), Error> {
+        if effect.kind == EffectKind::Interrupt && self.interrupts.contains_key(&effect.key) {
+            return Ok(());
+        }
         let place = (effect.step, effect.task, effect.key.clone());
         let row = EffectRow {
             name: text(&effect.name).into_owned(),
@@ -191,7 +194,7 @@ impl State {
         };
         self.get_mut(thread)?.effects.entry(place.clone()).or_insert(row);
         if effect.kind == EffectKind::Interrupt {
-            self.interrupts.entry(effect.key.clone()).or_insert((thread, place));
+            self.interrupts.insert(effect.key.clone(), (thread, place));
         }
         Ok(())
     }

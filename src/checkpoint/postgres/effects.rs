@@ -180,6 +180,9 @@ pub(super) async fn effects_from(
         .bind(thread.0)
         .bind(big(step))
         .fetch_all(&mut *c))?;
+    if rows.is_empty() {
+        threads::info(connections, thread).await?;
+    }
     rows.iter().map(decode::effect).collect()
 }
 

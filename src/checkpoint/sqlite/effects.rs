@@ -183,7 +183,11 @@ pub(super) async fn effects_from(
     let mut reader = file.reader().await?;
     let rows =
         sqlx::query(EFFECTS_FROM).bind(thread.0).bind(big(step)).fetch_all(&mut *reader).await;
-    reader.settle(rows)?.iter().map(decode::effect).collect()
+    let rows = reader.settle(rows)?;
+    if rows.is_empty() {
+        threads::info(file, thread).await?;
+    }
+    rows.iter().map(decode::effect).collect()
 }
 
 const OPEN: &str = "SELECT e.thread_id, e.step, e.task, e.key, e.name, e.request_codec, e.request,

@@ -3,7 +3,7 @@
 use super::{Error, moment, named};
 use crate::checkpoint::Store;
 use crate::cli::output;
-use crate::runtime::history;
+use crate::runtime::{StepView, history};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,14 +23,22 @@ pub struct Args {
 pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
     let thread = named(&args.thread);
     // An unknown thread is an error, not an empty history.
-    store.info(thread).await?;
+    let info = store.info(thread).await?;
     let steps = history(store, thread, args.before, args.limit).await?;
     if args.json {
         return output::json(&steps);
     }
+    let runs = store.runs(thread).await?;
+    let shared = info.forked_from.map_or(0, |(_, step)| step);
+    let run = |step: &StepView| match runs.iter().find(|run| run.id == step.run_id) {
+        Some(run) => run.number.to_string(),
+        None if step.step <= shared => "shared".to_owned(),
+        None => "-".to_owned(),
+    };
     let rows = steps.iter().map(|step| {
         [
             step.step.to_string(),
+            run(step),
             step.kind.as_str().to_owned(),
             step.nodes.join(", "),
             step.wrote.join(", "),
@@ -39,6 +47,13 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
             moment(step.at),
         ]
     });
-    let head = ["step", "kind", "ran", "wrote", "next", "bytes", "at"];
-    output::text(&output::table(head, rows.collect()))
+    let head = ["step", "run", "kind", "ran", "wrote", "next", "bytes", "at"];
+    output::text(&output::table(head, rows.collect()))?;
+    if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
+        output::note(&match history(store, thread, Some(oldest), 1).await?.is_empty() {
+            true => format!("the steps before {oldest} were dropped"),
+            false => format!("older ones: --before {oldest}"),
+        });
+    }
+    Ok(())
 }

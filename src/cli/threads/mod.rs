@@ -3,6 +3,7 @@
 mod fork;
 mod history;
 mod list;
+mod prune;
 mod remove;
 mod show;
 mod state;
@@ -55,8 +56,8 @@ enum Command {
     Import(transfer::ImportArgs),
     /// Delete a thread and everything of it; forks keep the history they share.
     Delete(remove::DeleteArgs),
-    /// Delete threads that were not touched for a while, or shorten one to its newest steps.
-    Prune(remove::PruneArgs),
+    /// Delete old threads and shorten long ones: by options, or as the settings' [retention] says.
+    Prune(prune::Args),
 }
 
 impl Command {
@@ -76,9 +77,12 @@ impl Command {
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+    if let Some(Command::Prune(args)) = &args.command {
+        args.check(&settings)?;
+    }
     let store = open_store(&settings).await?;
     let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
-    let done = perform(globals, &store, args).await;
+    let done = perform(globals, &settings, &store, args).await;
     let done = done.map_err(|error| match &name {
         Some(name) => error.about(name),
         None => error,
@@ -87,7 +91,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     done.map(|()| Exit::Done)
 }
 
-async fn perform(globals: &Globals, store: &Arc<dyn Store>, args: Args) -> Result<(), Error> {
+async fn perform(
+    globals: &Globals,
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    args: Args,
+) -> Result<(), Error> {
     let store = store.as_ref();
     match args.command.unwrap_or(Command::List(args.list)) {
         Command::List(args) => list::run(store, &args).await,
@@ -98,7 +107,7 @@ async fn perform(globals: &Globals, store: &Arc<dyn Store>, args: Args) -> Resul
         Command::Export(args) => transfer::export(store, &args).await,
         Command::Import(args) => transfer::import(store, &args).await,
         Command::Delete(args) => remove::delete(store, &args).await,
-        Command::Prune(args) => remove::prune(store, &args).await,
+        Command::Prune(args) => prune::run(store, settings, &args).await,
     }
 }
 

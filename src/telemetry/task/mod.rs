@@ -176,7 +176,7 @@ impl Work<'_> {
 
     fn effect(&self, canvas: &mut Canvas, top: SpanId, row: &EffectRow, course: &mut Course) {
         match row.kind {
-            EffectKind::Clock | EffectKind::Random => {}
+            EffectKind::Clock | EffectKind::Random | EffectKind::Observed => {}
             EffectKind::Interrupt => {
                 let about = About::Question {
                     interrupt: uuid::Uuid::from_slice(&row.key)

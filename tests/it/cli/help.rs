@@ -7,9 +7,19 @@ use super::world::World;
 #[tokio::test]
 async fn help_names_every_option_with_its_variable_and_shows_examples() {
     let world = World::new(Script::new()).await;
-    for command in
-        ["", "run", "resume", "threads", "trace", "agents", "mcp", "doctor", "completions"]
-    {
+    for command in [
+        "",
+        "run",
+        "resume",
+        "threads",
+        "trace",
+        "replay",
+        "diff",
+        "agents",
+        "mcp",
+        "doctor",
+        "completions",
+    ] {
         let args: Vec<&str> =
             [command, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
         let help = world.run(&args).await.code(0);

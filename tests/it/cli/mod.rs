@@ -2,10 +2,14 @@
 
 mod config;
 mod crashes;
+mod encryption;
 mod help;
+mod history;
 mod inspection;
+mod pruning;
 mod questions;
 mod refusals;
 mod runs;
 mod traces;
+mod travels;
 mod world;

@@ -76,7 +76,7 @@ async fn a_recorded_run_replays_to_the_same_bytes_without_touching_anything(on: 
     let before =
         (on.store.info(thread).await.unwrap(), on.store.effects(thread, None).await.unwrap());
     let (models, tools, inner) = (world.count("plan"), calls(&world), world.count("inner"));
-    let report = runner.replay(thread).await.unwrap();
+    let report = runner.replay(thread, None).await.unwrap();
     assert_eq!(report.divergence, None);
     assert_eq!((report.from, report.replayed, report.taken), (1, 4, 2));
     assert_eq!((world.count("plan"), calls(&world), world.count("inner")), (models, tools, inner));
@@ -88,7 +88,7 @@ async fn a_recorded_run_replays_to_the_same_bytes_without_touching_anything(on: 
 async fn a_changed_node_is_the_first_divergence(on: &Fixture) {
     let (runner, thread, _, changed) = recorded(on).await;
     changed.store(true, Ordering::Relaxed);
-    let report = runner.replay(thread).await.unwrap();
+    let report = runner.replay(thread, None).await.unwrap();
     let divergence = report.divergence.unwrap();
     assert_eq!((divergence.step, &*divergence.node, report.replayed), (4, "ends", 2));
     assert_eq!(divergence.expected["last"], "4 false");
@@ -110,7 +110,7 @@ async fn a_call_the_recorded_run_did_not_make_is_a_divergence(on: &Fixture) {
         }
     });
     let other = runner(&graph(|graph| graph.node("a", calls).entry("a")), &on.store);
-    let divergence = other.replay(thread).await.unwrap().divergence.unwrap();
+    let divergence = other.replay(thread, None).await.unwrap().divergence.unwrap();
     assert_eq!((divergence.step, &*divergence.node), (2, "a"));
     assert_eq!(divergence.reason, "it asked for model, which the recorded run did not");
     assert_eq!(divergence.expected["last"], "a");
@@ -121,6 +121,6 @@ async fn a_fork_replays_its_shared_steps_too(on: &Fixture) {
     let (runner, thread, _, _) = recorded(on).await;
     let fork = runner.fork(thread, 3, None).await.unwrap();
     assert!(is_done(&resume(&runner, fork.id).await));
-    let report = runner.replay(fork.id).await.unwrap();
+    let report = runner.replay(fork.id, None).await.unwrap();
     assert_eq!((report.divergence, report.replayed), (None, 3));
 }

@@ -85,6 +85,10 @@ async fn a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped(on: &Fi
     let outcome = start(&runner, thread).await;
     let kept = compact::<Story>(on.store.as_ref(), thread, 0).await.unwrap();
     assert_eq!(kept, Some(3), "of three steps the newest says what runs next");
+    for keep in [0, 1, 2] {
+        let again = compact::<Story>(on.store.as_ref(), thread, keep).await.unwrap();
+        assert_eq!(again, None, "nothing is left to drop, whatever an earlier call kept");
+    }
     assert_eq!(said(&runner.state(thread, Some(2)).await.unwrap().state), ["input", "a"]);
     let refused = runner.fork(thread, 2, None).await;
     assert!(
@@ -95,6 +99,6 @@ async fn a_shortened_thread_runs_on_and_its_newest_step_is_never_dropped(on: &Fi
     assert_eq!(said(&resume(&runner, thread).await.state), ["input", "a", "b", "asked"]);
     let fork = runner.fork(thread, 3, None).await.unwrap();
     assert_eq!(interrupts(&resume(&runner, fork.id).await).len(), 1, "it asks in its own name");
-    let report = runner.replay(thread).await.unwrap();
+    let report = runner.replay(thread, None).await.unwrap();
     assert_eq!((report.from, report.replayed, report.divergence), (4, 1, None));
 }

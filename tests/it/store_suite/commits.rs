@@ -7,12 +7,12 @@ use perihelion::{
 use serde_json::json;
 
 use super::{
-    on_durable_stores, on_every_store,
+    on_durable_stores, on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, encoded},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_committed_step_reads_back_byte_for_byte,
     the_head_and_the_status_move_with_the_step,
     a_step_that_does_not_follow_the_head_is_refused_and_nothing_is_written,

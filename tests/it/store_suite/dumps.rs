@@ -8,12 +8,12 @@ use serde_json::json;
 use super::{
     forks::fork,
     histories::seqs,
-    on_every_store, stores,
+    on_every_store_sealed_too, stores,
     stores::Fixture,
     writer::{Writer, encoded, new_thread, prose},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_thread_travels_to_every_store_and_back,
     a_forks_file_holds_the_shared_steps_too,
     a_truncated_thread_travels_with_its_oldest_snapshot,

@@ -7,12 +7,12 @@ use perihelion::{
 use serde_json::json;
 
 use super::{
-    on_every_store,
+    on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, encoded, new_thread},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     effects_read_back_in_order_of_step_task_and_number,
     the_first_record_under_a_key_stands,
     a_started_effect_is_settled_once,

@@ -7,12 +7,12 @@ use perihelion::{
 
 use super::{
     histories::seqs,
-    on_durable_stores, on_every_store,
+    on_durable_stores, on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, new_thread},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_fork_reads_the_shared_steps_and_goes_its_own_way,
     a_fork_of_a_fork_reads_through_both,
     a_fork_takes_no_abandoned_branch_along,

@@ -2,9 +2,9 @@
 
 use perihelion::{checkpoint::Error, ids::ThreadId};
 
-use super::{on_every_store, stores::Fixture, writer::Writer};
+use super::{on_every_store_sealed_too, stores::Fixture, writer::Writer};
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_thread_stands_up_at_any_step,
     loading_starts_at_the_newest_snapshot_that_fits,
     the_first_snapshot_of_a_step_stands,

@@ -9,12 +9,12 @@ use perihelion::{
 use serde_json::json;
 
 use super::{
-    on_every_store,
+    on_every_store_sealed_too,
     stores::Fixture,
     writer::{TTL, Writer, encoded, new_thread},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_held_lease_refuses_others_and_names_the_holder,
     a_lease_that_has_run_out_is_free,
     a_forced_claim_takes_a_held_lease,

@@ -17,6 +17,7 @@ mod opening;
 mod pending;
 mod removals;
 mod runs;
+mod sealed;
 pub mod stores;
 mod threads;
 mod values;
@@ -28,6 +29,15 @@ macro_rules! on_every_store {
         $crate::store_suite::on_store!(memory on memory: $($name),+);
         $crate::store_suite::on_store!(sqlite on sqlite: $($name),+);
         $crate::store_suite::on_store!(postgres on postgres: $($name),+);
+    };
+}
+
+/// Runs each named test on each store, and on the durable ones with everything encrypted.
+macro_rules! on_every_store_sealed_too {
+    ($($name:ident),+ $(,)?) => {
+        $crate::store_suite::on_every_store!($($name),+);
+        $crate::store_suite::on_store!(sealed_sqlite on sealed_sqlite: $($name),+);
+        $crate::store_suite::on_store!(sealed_postgres on sealed_postgres: $($name),+);
     };
 }
 
@@ -54,4 +64,4 @@ macro_rules! on_store {
     };
 }
 
-pub(crate) use {on_durable_stores, on_every_store, on_store};
+pub(crate) use {on_durable_stores, on_every_store, on_every_store_sealed_too, on_store};

@@ -4,12 +4,12 @@ use perihelion::checkpoint::Error;
 use serde_json::json;
 
 use super::{
-    on_every_store,
+    on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, encoded},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     pending_writes_are_found_again_in_task_order,
     the_first_pending_write_of_a_task_stands,
     the_commit_clears_the_pending_writes_of_its_step,

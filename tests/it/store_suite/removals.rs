@@ -8,12 +8,12 @@ use perihelion::{
 use super::{
     forks::fork,
     histories::seqs,
-    on_every_store,
+    on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, new_thread},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_deleted_thread_is_gone_with_everything_of_it_and_its_subgraphs,
     deleting_a_thread_leaves_its_forks_whole,
     deleting_the_middle_of_three_generations_joins_the_outer_two,

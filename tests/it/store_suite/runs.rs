@@ -5,9 +5,9 @@ use perihelion::{
     ids::RunId,
 };
 
-use super::{on_every_store, stores::Fixture, writer::Writer};
+use super::{on_every_store_sealed_too, stores::Fixture, writer::Writer};
 
-on_every_store!(
+on_every_store_sealed_too!(
     runs_are_numbered_from_one_and_listed_in_order,
     beginning_a_run_again_keeps_its_number,
     ending_a_run_that_never_began_still_gives_the_thread_back,

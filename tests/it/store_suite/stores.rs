@@ -3,7 +3,7 @@
 use std::{str::FromStr, sync::Arc};
 
 use perihelion::{
-    checkpoint::{self, MemoryStore, PostgresStore, SqliteStore, Store},
+    checkpoint::{self, Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore, Store},
     ids::ThreadId,
 };
 use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
@@ -17,12 +17,25 @@ pub struct Fixture {
     /// `None` for memory.
     pub url: Option<String>,
     directory: Option<TempDir>,
+    is_sealed: bool,
+}
+
+/// The keys of the sealed stores; the first writes.
+pub fn keyring(names: &[&str]) -> Keyring {
+    let key = |name: &&str| ((*name).to_owned(), *blake3::hash(name.as_bytes()).as_bytes());
+    Keyring::new(names.iter().map(key)).unwrap()
+}
+
+/// Puts encryption in front of a store.
+pub fn sealed(store: Arc<dyn Store>, keys: &[&str]) -> Arc<dyn Store> {
+    Arc::new(SealedStore::new(store, keyring(keys)))
 }
 
 impl Fixture {
     /// Opens the same data as another process would; memory has only the one store.
     pub async fn another(&self) -> Arc<dyn Store> {
         match &self.url {
+            Some(url) if self.is_sealed => sealed(checkpoint::open(url).await.unwrap(), &["suite"]),
             Some(url) => checkpoint::open(url).await.unwrap(),
             None => Arc::clone(&self.store),
         }
@@ -50,21 +63,32 @@ impl Fixture {
 }
 
 pub async fn memory() -> Fixture {
-    Fixture { store: Arc::new(MemoryStore::new()), url: None, directory: None }
+    Fixture { store: Arc::new(MemoryStore::new()), url: None, directory: None, is_sealed: false }
 }
 
 pub async fn sqlite() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("deep/in/threads.db").display());
     let store = Arc::new(SqliteStore::open(&url).await.unwrap());
-    Fixture { store, url: Some(url), directory: Some(directory) }
+    Fixture { store, url: Some(url), directory: Some(directory), is_sealed: false }
 }
 
 /// One database for all tests of the suite: each makes threads of its own.
 pub async fn postgres() -> Fixture {
     let url = postgres_database("perihelion_store_suite").await;
     let store = Arc::new(PostgresStore::open(&url).await.unwrap());
-    Fixture { store, url: Some(url), directory: None }
+    Fixture { store, url: Some(url), directory: None, is_sealed: false }
+}
+
+pub async fn sealed_sqlite() -> Fixture {
+    let plain = sqlite().await;
+    Fixture { store: sealed(plain.store, &["suite"]), is_sealed: true, ..plain }
+}
+
+/// In the same database as the plain ones: they do not disturb each other.
+pub async fn sealed_postgres() -> Fixture {
+    let plain = postgres().await;
+    Fixture { store: sealed(plain.store, &["suite"]), is_sealed: true, ..plain }
 }
 
 /// Makes a database on the test server unless it is there, and returns its address.

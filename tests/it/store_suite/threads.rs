@@ -6,12 +6,12 @@ use perihelion::{
 };
 
 use super::{
-    on_every_store,
+    on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, new_thread},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     a_new_thread_is_idle_and_empty,
     an_id_is_taken_once,
     a_subgraphs_thread_needs_its_root,

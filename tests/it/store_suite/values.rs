@@ -4,12 +4,12 @@ use perihelion::checkpoint::{Codec, Encoded, SnapshotRow};
 use serde_json::json;
 
 use super::{
-    on_every_store,
+    on_every_store_sealed_too,
     stores::Fixture,
     writer::{Writer, encoded, prose},
 };
 
-on_every_store!(
+on_every_store_sealed_too!(
     values_of_every_kind_read_back_the_same,
     values_of_every_size_read_back_the_same,
     a_frontier_may_be_any_bytes,

@@ -1,0 +1,121 @@
+//! The keys that values are encrypted with, and what is derived from each.
+
+use std::collections::BTreeSet;
+
+use ring::aead::{CHACHA20_POLY1305, LessSafeKey, UnboundKey};
+
+use super::super::Error;
+use crate::ids::ThreadId;
+
+/// Longest name of a key, in bytes: it stands beside every value.
+const LONGEST_NAME: usize = 32;
+
+/// Keys by name: the first encrypts what is written from now on, all of them read.
+pub struct Keyring {
+    keys: Vec<Key>,
+}
+
+impl std::fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// One key, already split: the key itself encrypts nothing.
+pub(super) struct Key {
+    pub name: String,
+    /// Tells another key under the same name apart.
+    pub print: [u8; 8],
+    /// Root of the keys that values are encrypted with, one per owner.
+    sealing: [u8; 32],
+    /// Blinds what is looked up by equality: effect keys, interrupt ids, step hashes.
+    blinding: [u8; 32],
+}
+
+impl Keyring {
+    /// Makes a keyring; the first key is the one to write with.
+    ///
+    /// # Errors
+    /// [`Error::Keys`] without a key, with a name twice, or with one that is not 1 to 32 letters, digits,
+    /// `-`, `_` or `.`.
+    pub fn new(keys: impl IntoIterator<Item = (String, [u8; 32])>) -> Result<Self, Error> {
+        let keys: Vec<Key> = keys.into_iter().map(|(name, bytes)| Key::new(name, &bytes)).collect();
+        let mut names = BTreeSet::new();
+        for Key { name, .. } in &keys {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+                return Err(Error::Keys(format!(
+                    "a name is 1 to {LONGEST_NAME} letters, digits, -, _ or .: {name}"
+                )));
+            }
+            if !names.insert(name) {
+                return Err(Error::Keys(format!("two have the same name: {name}")));
+            }
+        }
+        match keys.is_empty() {
+            true => Err(Error::Keys("there is none".to_owned())),
+            false => Ok(Self { keys }),
+        }
+    }
+
+    /// Returns the names; the first key is the one that writes.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|key| key.name.as_str())
+    }
+
+    pub(super) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Returns the key that writes; [`Keyring::new`] saw to it that there is one.
+    pub(super) fn first(&self) -> &Key {
+        &self.keys[0]
+    }
+
+    /// Finds the key of a stored value.
+    pub(super) fn find(&self, name: &str, print: &[u8]) -> Result<&Key, Error> {
+        match self.keys.iter().find(|key| key.name == name) {
+            None => Err(Error::NoKey { key: name.to_owned() }),
+            Some(key) if key.print == print => Ok(key),
+            Some(_) => Err(Error::WrongKey { key: name.to_owned() }),
+        }
+    }
+}
+
+impl Key {
+    fn new(name: String, bytes: &[u8; 32]) -> Self {
+        let print = blake3::derive_key("perihelion fingerprint of a key v1", bytes);
+        let (print, _) = print.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        Self {
+            name,
+            print: *print,
+            sealing: blake3::derive_key("perihelion sealing of values v1", bytes),
+            blinding: blake3::derive_key("perihelion blinding of lookups v1", bytes),
+        }
+    }
+
+    /// Returns the cipher for the values of one owner.
+    ///
+    /// A key per owner keeps random 96-bit nonces apart: within one thread the chance that two of 2^32
+    /// values share a nonce is about 2^-33.
+    pub(super) fn cipher(&self, owner: &[u8; 16]) -> Result<LessSafeKey, Error> {
+        let key = blake3::keyed_hash(&self.sealing, owner);
+        let key = UnboundKey::new(&CHACHA20_POLY1305, key.as_bytes());
+        key.map(LessSafeKey::new).map_err(|_| Error::Keys("the cipher refused one".to_owned()))
+    }
+
+    /// Returns what stands in the database for an effect's key or an interrupt's id: as long, and not to be guessed.
+    pub(super) fn blind(&self, key: &[u8]) -> Vec<u8> {
+        let mut blinded = vec![0; key.len()];
+        let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
+        hasher.update(b"key").update(key).finalize_xof().fill(&mut blinded);
+        blinded
+    }
+
+    /// Returns what stands in the database for a step's hash.
+    pub(super) fn blind_hash(&self, thread: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
+        hasher.update(b"step").update(thread.0.as_bytes()).update(hash);
+        *hasher.finalize().as_bytes()
+    }
+}

@@ -1,0 +1,100 @@
+//! What a thread keeps in the place of its title: the title, and whose history it shares.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{Error, ThreadInfo, hex};
+use super::keyring::Keyring;
+use super::seal::{Place, key_name, open, seal};
+use crate::ids::ThreadId;
+
+/// Begins a text that is encrypted.
+const MARK: &str = "perihelion-sealed:";
+
+/// What only whoever has the key can say of a thread.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Label {
+    pub title: Option<String>,
+    /// The threads whose steps it shares, each with the last of them; they may be gone by now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<(ThreadId, u64)>,
+}
+
+impl Label {
+    /// Returns whether a step or snapshot of another thread may stand in this one's history.
+    pub(super) fn shares(&self, owner: &[u8; 16], seq: u64) -> bool {
+        self.origins.iter().any(|(thread, upto)| thread.0.as_bytes() == owner && seq <= *upto)
+    }
+
+    /// Returns whether any step up to `seq` may be another thread's.
+    pub(super) fn shares_any(&self, seq: u64) -> bool {
+        self.origins.iter().any(|(_, upto)| seq <= *upto)
+    }
+
+    /// Returns the label of a fork at a step.
+    pub(super) fn of_fork(&self, source: ThreadId, at: u64, title: Option<String>) -> Self {
+        let older = self.origins.iter().map(|(thread, upto)| (*thread, at.min(*upto)));
+        Self { title, origins: std::iter::once((source, at)).chain(older).collect() }
+    }
+}
+
+pub(super) fn seal_label(keys: &Keyring, thread: ThreadId, label: &Label) -> Result<String, Error> {
+    let json = serde_json::to_vec(label).map_err(Error::Encode)?;
+    seal_text(keys, thread, "label", json)
+}
+
+/// Reads a thread's label; `None` where its title is a plain one.
+pub(super) fn read_label(keys: &Keyring, stored: &ThreadInfo) -> Result<Option<Label>, Error> {
+    let Some(text) = stored.title.as_deref().filter(|text| text.starts_with(MARK)) else {
+        return Ok(None);
+    };
+    let json = open_text(keys, stored.id, "label", text)?;
+    let damaged = |error: serde_json::Error| Error::Damaged(error.to_string());
+    serde_json::from_slice(&json).map_err(damaged).map(Some)
+}
+
+pub(super) fn seal_error(keys: &Keyring, thread: ThreadId, error: &str) -> Result<String, Error> {
+    seal_text(keys, thread, "error", error.as_bytes().to_vec())
+}
+
+/// Shows a thread as its owner may see it; a text that cannot be read says why, and hides nothing else.
+pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
+    info.title = match read_label(keys, &info) {
+        Ok(Some(label)) => label.title,
+        Ok(None) => info.title,
+        Err(_) => info.title.as_deref().map(unreadable),
+    };
+    info.error = info.error.map(|text| match text.starts_with(MARK) {
+        false => text,
+        true => match open_text(keys, info.id, "error", &text) {
+            Ok(plain) => String::from_utf8_lossy(&plain).into_owned(),
+            Err(_) => unreadable(&text),
+        },
+    });
+    info
+}
+
+fn unreadable(text: &str) -> String {
+    let digits = text.strip_prefix(MARK).unwrap_or_default();
+    let key = hex::from_hex(digits).map_or_else(|_| "(unknown)".to_owned(), |it| key_name(&it));
+    format!("(encrypted with the key {key})")
+}
+
+fn seal_text(
+    keys: &Keyring,
+    thread: ThreadId,
+    kind: &str,
+    plain: Vec<u8>,
+) -> Result<String, Error> {
+    let sealed = seal(keys, *thread.0.as_bytes(), &Place::new(kind, &[]), plain)?;
+    Ok(format!("{MARK}{}", hex::to_hex(&sealed)))
+}
+
+fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>, Error> {
+    let sealed = hex::from_hex(text.strip_prefix(MARK).unwrap_or_default())?;
+    let place = Place::new(kind, &[]);
+    let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;
+    match owner == *thread.0.as_bytes() {
+        true => Ok(plain),
+        false => Err(Error::Forged { thread, what: format!("the {kind}") }),
+    }
+}

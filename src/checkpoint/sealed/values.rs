@@ -1,0 +1,250 @@
+//! Rows of the trait, encrypted and decrypted; each value at the place that it belongs to.
+
+use super::super::{
+    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, OpenInterrupt, PendingRow,
+    SnapshotRow, StepRow,
+};
+use super::keyring::Keyring;
+use super::seal::{Place, open, seal};
+use crate::ids::{InterruptId, ThreadId};
+
+/// A value that was read, and whose it is; `None` for one that was never encrypted.
+pub(super) type Owner = Option<[u8; 16]>;
+
+fn owner_of(thread: ThreadId) -> [u8; 16] {
+    *thread.0.as_bytes()
+}
+
+/// Encrypts a body with its codec.
+fn seal_body(
+    keys: &Keyring,
+    owner: [u8; 16],
+    place: &Place,
+    body: &Encoded,
+    before: &[u8],
+) -> Result<Encoded, Error> {
+    let mut plain = Vec::with_capacity(1 + before.len() + body.bytes.len() + 16);
+    plain.push(body.codec as u8);
+    plain.extend_from_slice(before);
+    plain.extend_from_slice(&body.bytes);
+    Ok(Encoded { codec: Codec::Sealed, bytes: seal(keys, owner, place, plain)? })
+}
+
+fn read_body(plain: &[u8]) -> Result<Encoded, Error> {
+    let (codec, bytes) = plain.split_first().unwrap_or((&0, &[]));
+    let codec = Codec::from_number(i16::from(*codec))
+        .ok_or_else(|| Error::Damaged(format!("unknown codec: {codec}")))?;
+    Ok(Encoded { codec, bytes: bytes.to_vec() })
+}
+
+fn step_place(kind: &str, row: &StepRow) -> Place {
+    let (seq, version) = (row.seq.to_le_bytes(), row.schema_version.to_le_bytes());
+    Place::new(kind, &[&seq, &version, row.kind.as_str().as_bytes(), row.run.0.as_bytes()])
+}
+
+pub(super) fn seal_step(keys: &Keyring, thread: ThreadId, row: &StepRow) -> Result<StepRow, Error> {
+    let owner = owner_of(thread);
+    let delta = seal_body(keys, owner, &step_place("delta", row), &row.delta, &[])?;
+    // The hash would betray a guessed content, so what stands in its column is a blinded one.
+    let frontier = [&row.hash[..], &row.frontier].concat();
+    let frontier = seal(keys, owner, &step_place("frontier", row), frontier)?;
+    let hash = keys.first().blind_hash(thread, &row.hash);
+    Ok(StepRow { delta, frontier, hash, ..row.clone() })
+}
+
+pub(super) fn open_step(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: StepRow,
+) -> Result<(StepRow, Owner), Error> {
+    if row.delta.codec != Codec::Sealed {
+        return Ok((row, None));
+    }
+    let what = || format!("step {}", row.seq);
+    let (delta, owner) = open(keys, &step_place("delta", &row), &row.delta.bytes, thread, what)?;
+    let (frontier, same) = open(keys, &step_place("frontier", &row), &row.frontier, thread, what)?;
+    let Some((hash, frontier)) = frontier.split_first_chunk::<32>().filter(|_| same == owner)
+    else {
+        return Err(Error::Forged { thread, what: what() });
+    };
+    let (delta, frontier) = (read_body(&delta)?, frontier.to_vec());
+    Ok((StepRow { delta, frontier, hash: *hash, ..row }, Some(owner)))
+}
+
+fn snapshot_place(row: &SnapshotRow) -> Place {
+    Place::new("snapshot", &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
+}
+
+pub(super) fn seal_snapshot(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: &SnapshotRow,
+) -> Result<SnapshotRow, Error> {
+    let state = seal_body(keys, owner_of(thread), &snapshot_place(row), &row.state, &[])?;
+    Ok(SnapshotRow { state, ..*row })
+}
+
+pub(super) fn open_snapshot(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: SnapshotRow,
+) -> Result<(SnapshotRow, Owner), Error> {
+    if row.state.codec != Codec::Sealed {
+        return Ok((row, None));
+    }
+    let what = || format!("the snapshot of step {}", row.seq);
+    let (plain, owner) = open(keys, &snapshot_place(&row), &row.state.bytes, thread, what)?;
+    Ok((SnapshotRow { state: read_body(&plain)?, ..row }, Some(owner)))
+}
+
+fn pending_place(row: &PendingRow) -> Place {
+    Place::new("pending", &[&row.step.to_le_bytes(), &row.task.to_le_bytes()])
+}
+
+pub(super) fn seal_pending(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: &PendingRow,
+) -> Result<PendingRow, Error> {
+    let body = seal_body(keys, owner_of(thread), &pending_place(row), &row.body, &[])?;
+    Ok(PendingRow { body, ..*row })
+}
+
+pub(super) fn open_pending(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: PendingRow,
+) -> Result<(PendingRow, Owner), Error> {
+    if row.body.codec != Codec::Sealed {
+        return Ok((row, None));
+    }
+    let what = || format!("a pending write of step {}", row.step);
+    let (plain, owner) = open(keys, &pending_place(&row), &row.body.bytes, thread, what)?;
+    Ok((PendingRow { body: read_body(&plain)?, ..row }, Some(owner)))
+}
+
+/// Where an effect stands, by what is stored of it in the open.
+struct EffectPlace<'a> {
+    step: u64,
+    task: u32,
+    /// As stored.
+    key: &'a [u8],
+    kind: EffectKind,
+    name: &'a str,
+}
+
+impl EffectPlace<'_> {
+    fn of_request(&self) -> Place {
+        let (step, task) = (self.step.to_le_bytes(), self.task.to_le_bytes());
+        let (kind, name) = (self.kind.as_str().as_bytes(), self.name.as_bytes());
+        Place::new("request", &[&step, &task, self.key, kind, name])
+    }
+}
+
+/// Whose an outcome is: the thread's, or the question's own, since a person answers by its id alone.
+fn owner_of_outcome(thread: ThreadId, key: &[u8]) -> [u8; 16] {
+    key.try_into().unwrap_or(owner_of(thread))
+}
+
+/// Encrypts an outcome for the effect with a key, which is the one it was asked for under, not the stored one.
+pub(super) fn seal_outcome(
+    keys: &Keyring,
+    thread: ThreadId,
+    key: &[u8],
+    status: EffectStatus,
+    outcome: &Encoded,
+) -> Result<Encoded, Error> {
+    let place = Place::new("outcome", &[key, status.as_str().as_bytes()]);
+    seal_body(keys, owner_of_outcome(thread, key), &place, outcome, &[])
+}
+
+pub(super) fn seal_answer(
+    keys: &Keyring,
+    interrupt: InterruptId,
+    answer: &Encoded,
+) -> Result<Encoded, Error> {
+    // The question's id is 16 bytes, so the thread named here is never looked at.
+    let key = interrupt.0.as_bytes();
+    seal_outcome(keys, ThreadId(interrupt.0), key, EffectStatus::Done, answer)
+}
+
+pub(super) fn seal_effect(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: &EffectRow,
+) -> Result<EffectRow, Error> {
+    let key = keys.first().blind(&row.key);
+    let EffectRow { step, task, kind, ref name, .. } = *row;
+    let place = EffectPlace { step, task, key: &key, kind, name }.of_request();
+    let mut inside = vec![row.key.len() as u8];
+    inside.extend_from_slice(&row.key);
+    let request = seal_body(keys, owner_of(thread), &place, &row.request, &inside)?;
+    let seal_outcome =
+        |outcome: &Encoded| seal_outcome(keys, thread, &row.key, row.status, outcome);
+    let outcome = row.outcome.as_ref().map(seal_outcome).transpose()?;
+    Ok(EffectRow { key, request, outcome, ..row.clone() })
+}
+
+/// Reads a request and the key that it was asked for under.
+fn open_request(
+    keys: &Keyring,
+    thread: ThreadId,
+    place: &EffectPlace<'_>,
+    request: &Encoded,
+) -> Result<(Encoded, Vec<u8>), Error> {
+    let what = || format!("the {} {} of step {}", place.kind.as_str(), place.name, place.step);
+    let forged = || Error::Forged { thread, what: what() };
+    let (plain, owner) = open(keys, &place.of_request(), &request.bytes, thread, what)?;
+    let key = plain.get(1).map(|length| 2..2 + usize::from(*length));
+    let key = key.and_then(|range| plain.get(range)).filter(|_| owner == owner_of(thread));
+    let key = key.ok_or_else(forged)?.to_vec();
+    let body = [&plain[..1], &plain[2 + key.len()..]].concat();
+    Ok((read_body(&body)?, key))
+}
+
+/// Returns the effect, and whether its request was encrypted.
+pub(super) fn open_effect(
+    keys: &Keyring,
+    thread: ThreadId,
+    mut row: EffectRow,
+) -> Result<(EffectRow, Owner), Error> {
+    let mut is_sealed = None;
+    if row.request.codec == Codec::Sealed {
+        let EffectRow { step, task, kind, ref name, ref key, .. } = row;
+        let place = EffectPlace { step, task, key, kind, name };
+        (row.request, row.key) = open_request(keys, thread, &place, &row.request)?;
+        is_sealed = Some(owner_of(thread));
+    }
+    let what = || format!("the outcome of {} of step {}", row.name, row.step);
+    row.outcome = match row.outcome.take() {
+        Some(outcome) if outcome.codec == Codec::Sealed => {
+            let place = Place::new("outcome", &[&row.key, row.status.as_str().as_bytes()]);
+            let (plain, owner) = open(keys, &place, &outcome.bytes, thread, what)?;
+            if owner != owner_of_outcome(thread, &row.key) {
+                return Err(Error::Forged { thread, what: what() });
+            }
+            Some(read_body(&plain)?)
+        }
+        Some(_) if is_sealed.is_some() => return Err(Error::Forged { thread, what: what() }),
+        other => other,
+    };
+    Ok((row, is_sealed))
+}
+
+pub(super) fn open_question(keys: &Keyring, row: OpenInterrupt) -> Result<OpenInterrupt, Error> {
+    if row.payload.codec != Codec::Sealed {
+        return Ok(row);
+    }
+    let stored = row.id.0;
+    let place = EffectPlace {
+        step: row.step,
+        task: row.task,
+        key: stored.as_bytes(),
+        kind: EffectKind::Interrupt,
+        name: &row.kind,
+    };
+    let (payload, key) = open_request(keys, row.thread, &place, &row.payload)?;
+    let id = uuid::Uuid::from_slice(&key)
+        .map_err(|_| Error::Damaged("an interrupt's id is no UUID".to_owned()))?;
+    Ok(OpenInterrupt { id: InterruptId(id), payload, ..row })
+}

@@ -1,0 +1,113 @@
+//! Rows in number, and whole threads: opened with a look at whose each value is.
+
+use super::super::{EffectRow, Error, PendingRow, SnapshotRow, StepRow, ThreadDump};
+use super::SealedStore;
+use super::keyring::Keyring;
+use super::label::{Label, open_info, read_label, seal_error, seal_label};
+use super::values::{self, Owner};
+use crate::ids::ThreadId;
+
+impl SealedStore {
+    /// Checks whose the values are that stand in a thread's history, each with its step.
+    ///
+    /// Another thread's is only in place where this one was forked from it, and a plain one only where
+    /// the thread, or the part of its history that it shares, was written in the open.
+    async fn admit(&self, thread: ThreadId, values: &[(u64, Owner)]) -> Result<(), Error> {
+        let is_own = |owner: &Owner| *owner == Some(*thread.0.as_bytes());
+        if values.iter().all(|(_, owner)| is_own(owner)) {
+            return Ok(());
+        }
+        let label = read_label(&self.keys, &self.inner.info(thread).await?)?;
+        let is_in_place = |seq: u64, owner: &Owner| match (&label, owner) {
+            (None, owner) => owner.is_none(),
+            (Some(label), None) => label.shares_any(seq),
+            (Some(label), Some(owner)) => label.shares(owner, seq),
+        };
+        match values.iter().find(|(seq, owner)| !is_own(owner) && !is_in_place(*seq, owner)) {
+            None => Ok(()),
+            Some((seq, _)) => Err(Error::Forged { thread, what: format!("step {seq}") }),
+        }
+    }
+
+    pub(super) async fn open_steps(
+        &self,
+        thread: ThreadId,
+        rows: Vec<StepRow>,
+    ) -> Result<Vec<StepRow>, Error> {
+        self.open_each(thread, rows, values::open_step, |row| row.seq).await
+    }
+
+    pub(super) async fn open_snapshot(
+        &self,
+        thread: ThreadId,
+        row: Option<SnapshotRow>,
+    ) -> Result<Option<SnapshotRow>, Error> {
+        let rows = row.into_iter().collect();
+        Ok(self.open_each(thread, rows, values::open_snapshot, |row| row.seq).await?.pop())
+    }
+
+    pub(super) async fn open_pending(
+        &self,
+        thread: ThreadId,
+        rows: Vec<PendingRow>,
+    ) -> Result<Vec<PendingRow>, Error> {
+        self.open_each(thread, rows, values::open_pending, |row| row.step).await
+    }
+
+    pub(super) async fn open_effects(
+        &self,
+        thread: ThreadId,
+        rows: Vec<EffectRow>,
+    ) -> Result<Vec<EffectRow>, Error> {
+        self.open_each(thread, rows, values::open_effect, |row| row.step).await
+    }
+
+    async fn open_each<T>(
+        &self,
+        thread: ThreadId,
+        rows: Vec<T>,
+        open: impl Fn(&Keyring, ThreadId, T) -> Result<(T, Owner), Error>,
+        seq: impl Fn(&T) -> u64,
+    ) -> Result<Vec<T>, Error> {
+        let (mut opened, mut owners) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in rows {
+            let (row, owner) = open(&self.keys, thread, row)?;
+            owners.push((seq(&row), owner));
+            opened.push(row);
+        }
+        self.admit(thread, &owners).await?;
+        Ok(opened)
+    }
+
+    pub(super) async fn open_dump(&self, mut dump: ThreadDump) -> Result<ThreadDump, Error> {
+        let thread = dump.info.id;
+        dump.snapshot = self.open_snapshot(thread, dump.snapshot).await?;
+        dump.steps = self.open_steps(thread, dump.steps).await?;
+        dump.pending = self.open_pending(thread, dump.pending).await?;
+        dump.effects = self.open_effects(thread, dump.effects).await?;
+        dump.info = open_info(&self.keys, dump.info);
+        Ok(dump)
+    }
+
+    pub(super) fn seal_dump(&self, dump: &ThreadDump) -> Result<ThreadDump, Error> {
+        let (keys, thread) = (&self.keys, dump.info.id);
+        let label = Label { title: dump.info.title.clone(), origins: Vec::new() };
+        let mut info = dump.info.clone();
+        info.title = Some(seal_label(keys, thread, &label)?);
+        info.error = info.error.map(|error| seal_error(keys, thread, &error)).transpose()?;
+        let snapshot = dump.snapshot.as_ref();
+        Ok(ThreadDump {
+            info,
+            snapshot: snapshot.map(|row| values::seal_snapshot(keys, thread, row)).transpose()?,
+            steps: each(&dump.steps, |row| values::seal_step(keys, thread, row))?,
+            pending: each(&dump.pending, |row| values::seal_pending(keys, thread, row))?,
+            effects: each(&dump.effects, |row| values::seal_effect(keys, thread, row))?,
+            runs: dump.runs.clone(),
+            children: each(&dump.children, |child| self.seal_dump(child))?,
+        })
+    }
+}
+
+fn each<T>(rows: &[T], seal: impl FnMut(&T) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    rows.iter().map(seal).collect()
+}

@@ -1,0 +1,170 @@
+//! `perihelion diff`: compares two runs, or two threads, step by step.
+
+use std::collections::HashSet;
+
+use super::{Error, Exit, changes, output};
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Totals, open_store};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --run the whole threads are compared. Ids of threads and runs and readings of the clock are no
+differences, nor is the time that something took; totals of both stand at the end.
+
+Examples:
+  perihelion diff weekly-report what-if
+  perihelion diff weekly-report weekly-report --run 1 --run 2
+  perihelion diff weekly-report what-if --json | jq '.steps[0]'
+
+Exit codes, as those of diff(1):
+  0  both did the same
+  1  they differ
+  2  wrong usage, or a thread cannot be read")]
+pub struct Args {
+    /// A thread: a UUID, or a name that stands for one
+    #[arg(value_name = "A")]
+    a: String,
+    /// The thread to compare it with; the same one to compare two runs of it
+    #[arg(value_name = "B")]
+    b: String,
+    /// Compare only this run; given twice, the first is A's and the second B's
+    #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
+    run: Vec<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let (run_a, run_b) = match args.run.as_slice() {
+        [] => (None, None),
+        [both] => (Some(*both), Some(*both)),
+        [a, b] => (Some(*a), Some(*b)),
+        _ => return Err(Error::ManyRuns),
+    };
+    let thread = |name: &str| ThreadId::from_name(name).0;
+    let store = open_store(&settings).await?;
+    let (a, b) = ((thread(&args.a), run_a), (thread(&args.b), run_b));
+    let compared = runtime::compare(store.as_ref(), a, b).await;
+    store.close().await;
+    let named = |error: crate::checkpoint::Error| Error::from(error).about(&args.a).about(&args.b);
+    // Trouble is 2, since 1 says that they differ.
+    let comparison = compared.map_err(|error| Error::Trouble(Box::new(named(error))))?;
+    match args.json {
+        true => output::json(&comparison)?,
+        false => output::text(&drawn(&comparison))?,
+    }
+    Ok(if comparison.same { Exit::Done } else { Exit::Failed })
+}
+
+fn drawn(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    if comparison.shared > 0 {
+        text.push_str(&format!("{} steps are shared\n", comparison.shared));
+    }
+    let mut same: Vec<&Pair> = Vec::new();
+    let mut shown = HashSet::new();
+    for pair in &comparison.steps {
+        if pair.differences.is_empty() {
+            same.push(pair);
+            continue;
+        }
+        text.push_str(&alike(&mut same));
+        text.push_str(&differing(pair, &mut shown));
+    }
+    text.push_str(&alike(&mut same));
+    if comparison.same {
+        text.push_str("no differences\n");
+    }
+    let side = |name: &str, side: &Side| {
+        let run = side.run.map_or(String::new(), |run| format!(" run {run}"));
+        let thread = side.title.clone().unwrap_or_else(|| side.thread_id.to_string());
+        format!("{name} {}{run}: {}\n", output::one_line(&thread), totals(&side.totals))
+    };
+    text.push_str(&side("A", &comparison.a));
+    text.push_str(&side("B", &comparison.b));
+    text
+}
+
+/// Says in one line that steps are alike, however many they are.
+fn alike(same: &mut Vec<&Pair>) -> String {
+    let text = match (same.first(), same.last()) {
+        (Some(first), Some(last)) if same.len() > 1 => {
+            format!("steps {} to {}: the same\n", number(first), number(last))
+        }
+        (Some(one), _) => format!("step {}: the same\n", number(one)),
+        _ => String::new(),
+    };
+    same.clear();
+    text
+}
+
+fn number(pair: &Pair) -> String {
+    match (pair.a, pair.b) {
+        (Some(a), Some(b)) if a == b => a.to_string(),
+        (a, b) => {
+            let shown = |seq: Option<u64>| seq.map_or("–".to_owned(), |seq| seq.to_string());
+            format!("{}|{}", shown(a), shown(b))
+        }
+    }
+}
+
+/// What was seen to differ once is not shown again where it turns up next: requests repeat what came before.
+fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
+    let nodes = pair.nodes.join(", ");
+    let only = match (pair.a, pair.b) {
+        (Some(_), None) => "; only A ran it",
+        (None, Some(_)) => "; only B ran it",
+        _ => "",
+    };
+    let mut text = format!("step {} {nodes}{only}\n", number(pair));
+    if !only.is_empty() {
+        return text;
+    }
+    for difference in &pair.differences {
+        let of = &difference.of;
+        let title = match difference.aspect {
+            Aspect::Nodes => "ran".to_owned(),
+            Aspect::Surroundings => format!("saw {of}"),
+            Aspect::Call => format!("call of {of}"),
+            Aspect::Request => format!("request to {of}"),
+            Aspect::Result => format!("result of {of}"),
+            Aspect::State => format!("{of} wrote"),
+            Aspect::Next => "next".to_owned(),
+        };
+        let is_new = |change: &&Change| {
+            shown
+                .insert(serde_json::to_string(&(&change.before, &change.after)).unwrap_or_default())
+        };
+        let (new, known): (Vec<&Change>, Vec<&Change>) =
+            difference.changes.iter().partition(is_new);
+        let new: Vec<Change> = new.into_iter().cloned().collect();
+        text.push_str(&changes::draw(&new, &title, "  "));
+        // Which fields differ is said in any case; that requests repeat what came before, only once.
+        let is_named = matches!(difference.aspect, Aspect::State | Aspect::Next);
+        if !known.is_empty() && (is_named || new.is_empty()) {
+            let paths: Vec<&str> = known.iter().map(|change| change.path.as_str()).collect();
+            let paths = output::brief(&paths.join(", "), 100);
+            text.push_str(&format!("  {title} {paths}: as above\n"));
+        }
+    }
+    text
+}
+
+fn totals(totals: &Totals) -> String {
+    let Totals { steps, model_calls, tool_calls, questions, input_tokens, output_tokens, .. } =
+        totals;
+    let mut text = format!(
+        "{steps} steps, {model_calls} model calls, {tool_calls} tool calls, {input_tokens} tokens in and \
+         {output_tokens} out, {:.1} s",
+        totals.seconds
+    );
+    if *questions > 0 {
+        text.push_str(&format!(", {questions} questions"));
+    }
+    if totals.cost_usd > 0.0 {
+        text.push_str(&format!(", {:.4} USD", totals.cost_usd));
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! `perihelion replay`: runs a recorded thread again, offline, and shows where it would go otherwise.
+
+use super::{Error, Exit, changes, output};
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, open_store};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Each step runs again with this program, these settings and these prompts, over what the journal holds:
+answers of models, tools and people, times and draws. Nothing is called, started or written; the servers
+and the model of that time need not be there. Every step must commit the bytes that it committed then.
+
+Examples:
+  perihelion replay weekly-report
+  perihelion replay weekly-report --run 2 --json
+
+Exit codes:
+  0  every step committed the same bytes
+  1  a step went otherwise, or the thread cannot be read
+  2  wrong usage or configuration")]
+pub struct Args {
+    /// The thread: a UUID, or a name that stands for one
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// Replay only the steps of this run
+    #[arg(long, value_name = "N")]
+    run: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let (thread, _) = ThreadId::from_name(&args.thread);
+    let store = open_store(&settings).await?;
+    let replayed = runtime::replay(&settings, &store, thread, args.run).await;
+    store.close().await;
+    let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
+    match args.json {
+        true => output::json(&report)?,
+        false => output::text(&drawn(&report))?,
+    }
+    Ok(if report.divergence.is_none() { Exit::Done } else { Exit::Failed })
+}
+
+fn drawn(report: &ReplayReport) -> String {
+    let ReplayReport { from, replayed, taken, effects, .. } = report;
+    let mut text = String::new();
+    if let Some(left_out) = report.left_out {
+        let why = match left_out {
+            LeftOut::Pruned => "were dropped by a prune",
+            LeftOut::Foreign => {
+                "came from a thread whose recorded calls are not here, or are not all here"
+            }
+            LeftOut::OtherRun => "belong to earlier runs",
+        };
+        text.push_str(&format!("begins at step {from}: the steps before it {why}\n"));
+    }
+    if let Some(divergence) = &report.divergence {
+        text.push_str(&format!("{} replayed to the same bytes, then\n", steps(*replayed)));
+        text.push_str(&diverged(divergence));
+        return text;
+    }
+    text.push_str(&format!(
+        "{} replayed from {effects} recorded effects: each committed the same bytes\n",
+        steps(*replayed)
+    ));
+    if *taken > 0 {
+        text.push_str(&format!("{} (inputs, edits) taken as stored\n", steps(*taken)));
+    }
+    text
+}
+
+fn steps(count: u64) -> String {
+    format!("{count} step{}", if count == 1 { "" } else { "s" })
+}
+
+fn diverged(divergence: &Divergence) -> String {
+    let Divergence { step, node, reason, about, expected, actual } = divergence;
+    let title = match about {
+        About::Request => "request",
+        About::Update => "wrote",
+        About::Next => "next",
+    };
+    let node = if node.is_empty() { "(no node)" } else { node };
+    let mut text = format!("step {step}, {node}: {}\n", output::one_line(reason));
+    text.push_str("  (- as recorded, + as replayed)\n");
+    text.push_str(&changes::draw(&runtime::changes(expected, actual), title, "  "));
+    text
+}

@@ -1,0 +1,148 @@
+//! `threads prune`.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::list::as_json;
+use super::{Error, moment, named};
+use crate::checkpoint::{Store, ThreadInfo};
+use crate::cli::output;
+use crate::config::{Age, Retention, Settings};
+use crate::runtime::{PruneOptions, PruneReport, Pruned, compact, prune as prune_all};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without options the [retention] section of the settings says what goes. Threads under way are never
+touched, nor those that wait for a person unless --waiting is given. Forks keep the history they share.
+
+Examples:
+  perihelion threads prune --older-than 30d --dry-run
+  perihelion threads prune --keep 1000 --keep-steps 500
+  perihelion threads prune --keep-steps 100 weekly-report")]
+pub struct Args {
+    /// Delete threads that were not touched for so long: 45s, 10m, 12h, 30d or 8w
+    #[arg(long, value_name = "AGE", conflicts_with = "thread")]
+    older_than: Option<Age>,
+    /// Delete all but the newest N threads
+    #[arg(long, value_name = "N", conflicts_with = "thread", value_parser = clap::value_parser!(u64).range(1..))]
+    keep: Option<u64>,
+    /// Shorten threads to their newest N steps; their state stays as it is
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    keep_steps: Option<u64>,
+    /// Shorten only this thread
+    #[arg(requires = "keep_steps")]
+    pub(super) thread: Option<String>,
+    /// Also those that wait for a person
+    #[arg(long, conflicts_with = "thread")]
+    waiting: bool,
+    /// Only say what would be done
+    #[arg(long, conflicts_with = "thread")]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Refuses a prune of nothing, before anything is opened.
+    pub(super) fn check(&self, settings: &Settings) -> Result<(), Error> {
+        match self.retention(settings).keeps_all() {
+            true => Err(Error::NothingToPrune),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns what the options ask for, or the settings where there are none.
+    fn retention(&self, settings: &Settings) -> Retention {
+        let asked = Retention {
+            max_age: self.older_than,
+            max_threads: self.keep,
+            max_steps: self.keep_steps,
+        };
+        if asked.keeps_all() { settings.retention.clone() } else { asked }
+    }
+}
+
+pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> Result<(), Error> {
+    if let (Some(keep), Some(thread)) = (args.keep_steps, &args.thread) {
+        return shorten(store, thread, keep, args.json).await;
+    }
+    let retention = &args.retention(settings);
+    // Drawn on a terminal only.
+    let bar = output::BARS.add(ProgressBar::new_spinner().with_style(style()));
+    let mut failed = None;
+    let mut done = |one: Pruned<'_>| {
+        bar.inc(1);
+        if args.json || failed.is_some() {
+            return;
+        }
+        let line = match one {
+            Pruned::Deleted(info) => shown(info),
+            Pruned::Shortened(info, first) => format!("{}  from step {first} on", shown(info)),
+        };
+        failed = output::BARS.suspend(|| output::text(&line)).err();
+    };
+    let options = PruneOptions { dry_run: args.dry_run, waiting: args.waiting };
+    let report = prune_all(store, retention, options, &mut done).await;
+    bar.finish_and_clear();
+    let report = report?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match args.json {
+        true => output::json(&as_object(args.dry_run, &report)),
+        false => {
+            output::note(&summary(args.dry_run, &report));
+            Ok(())
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {pos} threads pruned, {elapsed}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+fn shown(info: &ThreadInfo) -> String {
+    format!("{}  {}  {}", info.id, moment(info.updated_at), info.title.as_deref().unwrap_or("-"))
+}
+
+fn as_object(dry_run: bool, report: &PruneReport) -> serde_json::Value {
+    let list = |threads: &[ThreadInfo]| threads.iter().map(as_json).collect::<Vec<_>>();
+    let shortened = report.shortened.iter();
+    let shortened =
+        shortened.map(|(info, first)| json!({ "thread_id": info.id, "first_step": first }));
+    json!({
+        "dry_run": dry_run,
+        "deleted": list(&report.deleted),
+        "shortened": shortened.collect::<Vec<_>>(),
+        "kept": list(&report.kept),
+    })
+}
+
+fn summary(dry_run: bool, report: &PruneReport) -> String {
+    let would = if dry_run { "would delete" } else { "deleted" };
+    let mut text = format!("{would} {} threads", report.deleted.len());
+    if !report.shortened.is_empty() {
+        let would = if dry_run { "would shorten" } else { "shortened" };
+        text.push_str(&format!("; {would} {}", report.shortened.len()));
+    }
+    if !report.kept.is_empty() {
+        let count = report.kept.len();
+        text.push_str(&format!("; {count} that wait for a person or are under way were left"));
+    }
+    text
+}
+
+async fn shorten(store: &dyn Store, thread: &str, keep: u64, json: bool) -> Result<(), Error> {
+    let thread = named(thread);
+    let first = compact(store, thread, keep).await?;
+    if json {
+        return output::json(&json!({ "thread_id": thread, "first_step": first }));
+    }
+    output::note(&match first {
+        Some(first) => format!("the thread {thread} now begins at step {first}"),
+        None => format!("the thread {thread} has no more than {keep} steps; nothing was dropped"),
+    });
+    Ok(())
+}

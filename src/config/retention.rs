@@ -1,0 +1,79 @@
+//! The retention section: what a prune without options may take.
+
+use chrono::TimeDelta;
+use serde::Deserialize;
+
+use super::resolve::{Setting, any, positive_if_any, section};
+
+section! {
+    /// What is kept; a thread that is under way or waits for a person is kept in any case.
+    Retention, RetentionFile, "retention" {
+        /// Threads that were not touched for so long are deleted; none: of any age are kept.
+        max_age: Option<Age> = None, "PERIHELION_RETENTION_MAX_AGE", any;
+        /// The newest so many threads are kept; none: any number.
+        max_threads: Option<u64> = None, "PERIHELION_RETENTION_MAX_THREADS", positive_if_any;
+        /// Threads are shortened to their newest so many steps; none: of any length.
+        max_steps: Option<u64> = None, "PERIHELION_RETENTION_MAX_STEPS", positive_if_any;
+    }
+}
+
+impl Retention {
+    /// Returns whether everything is kept.
+    pub fn keeps_all(&self) -> bool {
+        self.max_age.is_none() && self.max_threads.is_none() && self.max_steps.is_none()
+    }
+}
+
+/// A length of time as people write it: `45s`, `10m`, `12h`, `30d` or `8w`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Age(pub TimeDelta);
+
+impl std::str::FromStr for Age {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || "expected a number and a unit, such as 12h, 30d or 8w".to_owned();
+        let text = text.trim();
+        let (number, unit) =
+            text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            "w" => 7 * 86_400,
+            _ => return Err(expected()),
+        };
+        let number: i64 = number.trim().parse::<u32>().map_err(|_| expected())?.into();
+        TimeDelta::try_seconds(number * seconds).map(Self).ok_or_else(expected)
+    }
+}
+
+impl TryFrom<String> for Age {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Setting for Age {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_and_a_unit() {
+        assert_eq!("30d".parse(), Ok(Age(TimeDelta::days(30))));
+        assert_eq!(" 8w ".parse(), Ok(Age(TimeDelta::weeks(8))));
+        for wrong in ["", "d", "30", "-1d", "1y", "3é", "99999999999d"] {
+            assert!(wrong.parse::<Age>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a replay reports: how far it came, and how the first step that went otherwise differs.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::outcome::Error;
+use crate::checkpoint::StepRow;
+use crate::graph::{Command, EngineError, Frontier, State};
+use crate::ids::ThreadId;
+use crate::journal::Missed;
+
+/// How a replay went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplayReport {
+    #[serde(rename = "thread_id")]
+    pub thread: ThreadId,
+    /// The first step that was looked at.
+    pub from: u64,
+    /// Why the steps before `from` were left out, if there are any.
+    pub left_out: Option<LeftOut>,
+    /// Steps that were run again and committed the same bytes.
+    pub replayed: u64,
+    /// Inputs and edits, which are taken as they are stored.
+    pub taken: u64,
+    /// Recorded effects that the steps run again can read.
+    pub effects: u64,
+    /// The first step that went otherwise, if any; nothing after it was looked at.
+    pub divergence: Option<Divergence>,
+}
+
+/// Why a replay does not begin at a thread's first step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOut {
+    /// The steps before were dropped.
+    Pruned,
+    /// They were taken over from a thread that is not here, whose recorded effects stayed with it.
+    Foreign,
+    /// Another run was asked for.
+    OtherRun,
+}
+
+/// Where and how a replay left the recorded run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Divergence {
+    pub step: u64,
+    /// The first node, in frontier order, that did not do what it had done.
+    pub node: String,
+    /// What is different, in a sentence.
+    pub reason: String,
+    /// What `expected` and `actual` are.
+    pub about: About,
+    /// What is stored.
+    pub expected: Value,
+    /// What the replay came to; null where it came to nothing.
+    pub actual: Value,
+}
+
+/// What a divergence shows itself in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The request of an effect: of a model or tool call, or a question.
+    Request,
+    /// What the node wrote to the state.
+    Update,
+    /// What runs next.
+    Next,
+}
+
+/// What a step came to when it ran again.
+pub(super) enum Again {
+    Same,
+    Other { delta: Vec<u8>, frontier: Vec<u8> },
+    Failed { node: String, message: String, missed: Option<(u32, Missed)> },
+}
+
+/// Says why a step that was committed then does not come to its commit now.
+pub(super) fn why<S: State>(command: Command<S>) -> (String, String) {
+    match command {
+        Command::Fail(EngineError::Node { node, message, .. }) => (node, message),
+        Command::Fail(EngineError::UnknownTarget { node, target }) => {
+            (node, format!("it leads to an unknown node: {target}"))
+        }
+        Command::Fail(EngineError::Missing { node }) => (node, "it no longer exists".to_owned()),
+        Command::Fail(error) => (String::new(), error.to_string()),
+        Command::Suspend(open) => {
+            let node = open.into_iter().next().map_or_else(String::new, |one| one.node);
+            (node, "it asks a person, which the recorded run did not".to_owned())
+        }
+        _ => (String::new(), "nothing was to run".to_owned()),
+    }
+}
+
+/// Compares bytes, and where they differ the values: a hash map's order is no divergence.
+pub(super) fn same_json(one: &[u8], other: &[u8]) -> bool {
+    one == other || (!one.is_empty() && value(one) == value(other))
+}
+
+fn value(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap_or(Value::Null)
+}
+
+/// Names the first node that did otherwise, with what it wrote then and now.
+pub(super) fn divergence(
+    row: &StepRow,
+    frontier: &Frontier,
+    again: Again,
+) -> Result<Divergence, Error> {
+    let stored = value(&row.delta.to_json_bytes()?);
+    let step = row.seq;
+    let (delta, next) = match again {
+        Again::Same => (Vec::new(), Vec::new()),
+        Again::Other { delta, frontier } => (value_list(&delta), frontier),
+        Again::Failed { node, message, missed } => {
+            let asking = missed.and_then(|(task, missed)| {
+                let node = frontier.tasks.get(task as usize)?.node.clone();
+                Some((node, missed.recorded?, missed.asked))
+            });
+            let (node, about, expected, actual) = match asking {
+                Some((node, recorded, asked)) => (node, About::Request, recorded, asked),
+                None => {
+                    let expected = written_by(&stored, frontier, &node);
+                    (node, About::Update, expected, Value::Null)
+                }
+            };
+            return Ok(Divergence { step, node, reason: message, about, expected, actual });
+        }
+    };
+    let written = stored.as_array().cloned().unwrap_or_default();
+    let first = written.iter().zip(&delta).find(|(then, now)| then != now);
+    let name = |one: &Value| one["n"].as_str().unwrap_or_default().to_owned();
+    Ok(match first {
+        Some((then, now)) => Divergence {
+            step,
+            node: name(then),
+            reason: "it wrote something else".to_owned(),
+            about: About::Update,
+            expected: then["u"].clone(),
+            actual: now["u"].clone(),
+        },
+        None => Divergence {
+            step,
+            node: written.last().map(name).unwrap_or_default(),
+            reason: "the step leads elsewhere".to_owned(),
+            about: About::Next,
+            expected: value(&row.frontier),
+            actual: value(&next),
+        },
+    })
+}
+
+fn value_list(json: &[u8]) -> Vec<Value> {
+    serde_json::from_slice(json).unwrap_or_default()
+}
+
+fn written_by(stored: &Value, frontier: &Frontier, node: &str) -> Value {
+    let task = frontier.tasks.iter().position(|task| task.node == node);
+    task.map_or(Value::Null, |task| stored[task]["u"].clone())
+}

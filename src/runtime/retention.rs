@@ -1,0 +1,115 @@
+//! Clearing threads away: by age, by number, and the older steps of long ones.
+
+use super::threads::{compact, is_abandoned};
+use crate::checkpoint::{self, Store, ThreadFilter, ThreadInfo, ThreadStatus};
+use crate::clock;
+use crate::config::Retention;
+use crate::swarm::GRAPH;
+
+/// How a prune goes about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PruneOptions {
+    /// Nothing is changed; the report says what would be.
+    pub dry_run: bool,
+    /// Threads that wait for a person are taken as well.
+    pub waiting: bool,
+}
+
+/// What a prune did, or would do.
+#[derive(Clone, Debug, Default)]
+pub struct PruneReport {
+    pub deleted: Vec<ThreadInfo>,
+    /// Threads that were shortened, each with the first step that it still has.
+    pub shortened: Vec<(ThreadInfo, u64)>,
+    /// Threads that were let be because they are under way or wait for a person.
+    pub kept: Vec<ThreadInfo>,
+}
+
+/// One thread that a prune is done with.
+#[derive(Clone, Copy, Debug)]
+pub enum Pruned<'a> {
+    Deleted(&'a ThreadInfo),
+    /// With the first step that is left.
+    Shortened(&'a ThreadInfo, u64),
+}
+
+/// Deletes and shortens threads as far as the retention asks for it; forks keep what they share.
+///
+/// Each thread is one write: a prune that is broken off leaves whole threads. Threads of other graphs than
+/// the star are deleted but not shortened. `done` hears of each thread, for progress.
+///
+/// # Errors
+/// Whatever the store reports; what was done until then is done.
+pub async fn prune(
+    store: &dyn Store,
+    retention: &Retention,
+    options: PruneOptions,
+    done: &mut (dyn FnMut(Pruned<'_>) + Send),
+) -> Result<PruneReport, checkpoint::Error> {
+    let mut report = PruneReport::default();
+    let oldest = retention.max_age.and_then(|age| clock::now().checked_sub_signed(age.0));
+    let threads = store.list(&ThreadFilter::default()).await?;
+    for (newer, info) in (0_u64..).zip(threads) {
+        let is_old = oldest.is_some_and(|oldest| info.updated_at < oldest);
+        let is_beyond = retention.max_threads.is_some_and(|most| newer >= most);
+        let is_long = retention.max_steps.is_some_and(|most| info.head > most);
+        if !is_old && !is_beyond && !is_long {
+            continue;
+        }
+        // It may have been taken up since it was listed, or be gone.
+        let Some(info) = now(store, &info).await? else { continue };
+        if is_needed(&info, options) {
+            report.kept.push(info);
+        } else if is_old || is_beyond {
+            if !options.dry_run {
+                store.delete(info.id).await?;
+            }
+            done(Pruned::Deleted(&info));
+            report.deleted.push(info);
+        } else if let Some(most) = retention.max_steps
+            && let Some(first) = shorten(store, &info, most, options).await?
+        {
+            done(Pruned::Shortened(&info, first));
+            report.shortened.push((info, first));
+        }
+    }
+    Ok(report)
+}
+
+async fn now(
+    store: &dyn Store,
+    listed: &ThreadInfo,
+) -> Result<Option<ThreadInfo>, checkpoint::Error> {
+    match store.info(listed.id).await {
+        Ok(info) => Ok((info.updated_at == listed.updated_at).then_some(info)),
+        Err(checkpoint::Error::UnknownThread(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn shorten(
+    store: &dyn Store,
+    info: &ThreadInfo,
+    most: u64,
+    options: PruneOptions,
+) -> Result<Option<u64>, checkpoint::Error> {
+    if info.graph != GRAPH {
+        return Ok(None);
+    }
+    if !options.dry_run {
+        return compact(store, info.id, most).await;
+    }
+    // Those dropped before are not dropped again.
+    let last = info.head.saturating_sub(most);
+    let dropped = store.history(info.id, Some(last + 1), 1).await?;
+    Ok(dropped.first().map(|_| last + 1))
+}
+
+/// Returns whether somebody may still come back for the thread's run.
+fn is_needed(info: &ThreadInfo, options: PruneOptions) -> bool {
+    match info.status {
+        ThreadStatus::Idle | ThreadStatus::Failed | ThreadStatus::Parked => false,
+        ThreadStatus::Interrupted => !options.waiting,
+        _ => !is_abandoned(info),
+    }
+}

@@ -1,0 +1,69 @@
+//! Retention: what goes, what stays, and who says so.
+
+use perihelion::llm::scripted::Rule;
+use serde_json::Value;
+
+use super::world::{World, answering, clarify, first};
+
+/// Three finished threads and one that waits for a person, the newest last.
+async fn world() -> World {
+    let asks = Rule::new(clarify("Which?")).contains("unclear");
+    let world = World::new(first(asks, answering())).await;
+    for thread in ["a", "b", "c"] {
+        world.run(&["run", "clear", "--thread", thread, "-q"]).await.code(0);
+    }
+    world.run(&["run", "unclear", "--thread", "waits", "-q"]).await.code(3);
+    world
+}
+
+async fn left(world: &World) -> Vec<String> {
+    let list = world.run(&["threads", "--json"]).await.code(0).json();
+    let title = |one: &Value| one["title"].as_str().unwrap().to_owned();
+    let mut left: Vec<String> = list.as_array().unwrap().iter().map(title).collect();
+    left.sort();
+    left
+}
+
+#[tokio::test]
+async fn the_newest_threads_are_kept_and_those_that_wait_in_any_case() {
+    let world = world().await;
+    world.run(&["run", "again", "--thread", "a", "-q"]).await.code(0);
+    let prune = ["threads", "prune", "--keep", "1"];
+    let dry = world.run(&[&prune[..], &["--dry-run"]].concat()).await.code(0);
+    let dry = dry.says("would delete 2 threads; 1 that wait");
+    assert_eq!(dry.stdout.lines().count(), 2);
+    assert_eq!(left(&world).await.len(), 4);
+    world.run(&prune).await.code(0).says("deleted 2 threads; 1 that wait");
+    assert_eq!(left(&world).await, ["a", "waits"]);
+    world.run(&[&prune[..], &["--waiting"]].concat()).await.code(0).says("deleted 1 threads");
+    assert_eq!(left(&world).await, ["a"]);
+}
+
+#[tokio::test]
+async fn long_threads_are_shortened_all_at_once() {
+    let world = world().await;
+    world.run(&["run", "again", "--thread", "a", "-q"]).await.code(0);
+    let prune = ["threads", "prune", "--keep-steps", "5"];
+    let dry = world.run(&[&prune[..], &["--dry-run"]].concat()).await.code(0);
+    dry.says("would delete 0 threads; would shorten 1");
+    let state = ["threads", "state", "a", "--json"];
+    let before = world.run(&state).await.code(0).stdout;
+    let json = world.run(&[&prune[..], &["--json"]].concat()).await.code(0).json();
+    assert_eq!(json["shortened"][0]["first_step"], 4);
+    assert_eq!(world.run(&state).await.code(0).stdout, before);
+    let again = world.run(&[&prune[..], &["--json"]].concat()).await.code(0).json();
+    assert_eq!(again["shortened"], Value::Array(Vec::new()), "nothing is left to drop");
+}
+
+#[tokio::test]
+async fn without_options_the_settings_say_what_goes() {
+    let mut world = world().await;
+    world.run(&["threads", "prune"]).await.code(2).says("[retention]");
+    world.write("perihelion.toml", "[retention]\nmax_age = \"1w\"\nmax_threads = 2\n");
+    world.run(&["threads", "prune"]).await.code(0).says("deleted 2 threads");
+    assert_eq!(left(&world).await, ["c", "waits"]);
+    world.set("PERIHELION_RETENTION_MAX_AGE", "0s");
+    world.run(&["threads", "prune"]).await.code(0).says("deleted 1 threads; 1 that wait");
+    world.write("perihelion.toml", "[retention]\nmax_age = \"soon\"\n");
+    world.run(&["threads"]).await.code(2).says("expected a number and a unit");
+}

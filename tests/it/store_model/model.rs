@@ -1,0 +1,476 @@
+//! The reference: a store as simple as it can be said. Every thread has all of its steps itself.
+
+use std::collections::BTreeMap;
+
+use chrono::DateTime;
+use perihelion::checkpoint::{
+    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded,
+    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
+    ThreadInfo, ThreadStatus,
+};
+use perihelion::ids::{InterruptId, RunId, ThreadId};
+
+type Key = (u64, u32, Vec<u8>);
+
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub info: ThreadInfo,
+    /// Steps up to this one were dropped.
+    base: u64,
+    /// All steps after `base`, those shared with an origin included.
+    steps: Vec<StepRow>,
+    /// Own ones; those of an origin are looked up there.
+    snapshots: BTreeMap<u64, SnapshotRow>,
+    pending: BTreeMap<(u64, u32), PendingRow>,
+    effects: BTreeMap<Key, EffectRow>,
+    runs: Vec<RunRow>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub threads: BTreeMap<ThreadId, Thread>,
+    pub dumps: BTreeMap<usize, ThreadDump>,
+}
+
+impl Model {
+    fn get(&self, id: ThreadId) -> Result<&Thread, Error> {
+        self.threads.get(&id).ok_or(Error::UnknownThread(id))
+    }
+
+    fn get_mut(&mut self, id: ThreadId) -> Result<&mut Thread, Error> {
+        self.threads.get_mut(&id).ok_or(Error::UnknownThread(id))
+    }
+
+    fn fenced(&mut self, thread: ThreadId, held: u64) -> Result<&mut Thread, Error> {
+        let found = self.get_mut(thread)?;
+        match found.info.fence {
+            current if current == held => Ok(found),
+            current => Err(Error::Fenced { thread, held, current }),
+        }
+    }
+
+    pub fn info(&self, id: ThreadId) -> Result<ThreadInfo, Error> {
+        Ok(self.get(id)?.info.clone())
+    }
+
+    pub fn create(&mut self, new: NewThread) -> Result<ThreadInfo, Error> {
+        self.add(new, None)
+    }
+
+    pub fn fork(&mut self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        let origin = self.get(source)?;
+        if at > origin.info.head || at < origin.base {
+            return Err(Error::UnknownStep { thread: source, seq: at, head: origin.info.head });
+        }
+        self.add(new, Some((source, at)))
+    }
+
+    fn add(
+        &mut self,
+        new: NewThread,
+        origin: Option<(ThreadId, u64)>,
+    ) -> Result<ThreadInfo, Error> {
+        let id = new.id;
+        if self.threads.contains_key(&id) {
+            return Err(Error::ThreadExists(id));
+        }
+        if let Some(root) = new.root {
+            self.get(root)?;
+        }
+        let shared = origin.and_then(|(source, at)| Some((self.threads.get(&source)?, at)));
+        let base = shared.map_or(0, |(source, _)| source.base);
+        let upto = |(source, at): (&Thread, u64)| {
+            source.steps.iter().filter(|step| step.seq <= at).cloned().collect()
+        };
+        let steps = shared.map_or_else(Vec::new, upto);
+        let info = ThreadInfo {
+            id,
+            graph: new.graph,
+            title: new.title,
+            root: new.root,
+            namespace: new.namespace,
+            tenant: new.tenant,
+            head: origin.map_or(0, |(_, at)| at),
+            status: ThreadStatus::Idle,
+            error: None,
+            fence: 0,
+            owner: None,
+            lease_until: None,
+            forked_from: origin,
+            created_at: DateTime::UNIX_EPOCH,
+            updated_at: DateTime::UNIX_EPOCH,
+        };
+        let thread = Thread {
+            info: info.clone(),
+            base,
+            steps,
+            snapshots: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            runs: Vec::new(),
+        };
+        self.threads.insert(id, thread);
+        Ok(info)
+    }
+
+    /// `is_long`: the lease outlasts the story; otherwise it has run out at once.
+    pub fn claim(
+        &mut self,
+        thread: ThreadId,
+        owner: &str,
+        is_long: bool,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        let info = &mut self.get_mut(thread)?.info;
+        if info.lease_until == Some(LONG) && !force {
+            let owner = info.owner.clone().unwrap_or_default();
+            return Err(Error::Busy { thread, owner, until: LONG });
+        }
+        info.fence += 1;
+        info.owner = Some(owner.to_owned());
+        info.lease_until = Some(lease(is_long));
+        info.status = ThreadStatus::Busy;
+        info.error = None;
+        Ok(info.clone())
+    }
+
+    pub fn renew(&mut self, thread: ThreadId, fence: u64, is_long: bool) -> Result<(), Error> {
+        self.fenced(thread, fence)?.info.lease_until = Some(lease(is_long));
+        Ok(())
+    }
+
+    pub fn begin_run(&mut self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
+        let found = self.fenced(thread, fence)?;
+        found.info.status = ThreadStatus::Busy;
+        if let Some(row) = found.runs.iter_mut().find(|row| row.id == run) {
+            row.status = RunStatus::Running;
+            row.ended_at = None;
+            return Ok(row.number);
+        }
+        let number = found.runs.len() as u32 + 1;
+        let started_at = DateTime::UNIX_EPOCH;
+        let row =
+            RunRow { id: run, number, status: RunStatus::Running, started_at, ended_at: None };
+        found.runs.push(row);
+        Ok(number)
+    }
+
+    pub fn end_run(
+        &mut self,
+        (thread, fence, run): (ThreadId, u64, RunId),
+        (run_status, status): (RunStatus, ThreadStatus),
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        let found = self.fenced(thread, fence)?;
+        if let Some(row) = found.runs.iter_mut().find(|row| row.id == run) {
+            row.status = run_status;
+            row.ended_at = Some(DateTime::UNIX_EPOCH);
+        }
+        found.info.status = status;
+        found.info.error = error.map(str::to_owned);
+        found.info.owner = None;
+        found.info.lease_until = None;
+        Ok(())
+    }
+
+    pub fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
+        let Commit { thread, step, .. } = commit;
+        let found = self.fenced(*thread, commit.fence)?;
+        if step.seq != found.info.head + 1 {
+            return Err(Error::Conflict { thread: *thread, seq: step.seq, head: found.info.head });
+        }
+        found.steps.push(step.clone());
+        found.info.head = step.seq;
+        found.info.status = commit.status;
+        if commit.clears_pending {
+            found.pending.retain(|(at, _), _| *at > step.seq);
+        }
+        Ok(())
+    }
+
+    pub fn save_pending(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        row: PendingRow,
+    ) -> Result<(), Error> {
+        let found = self.fenced(thread, fence)?;
+        if row.step != found.info.head + 1 {
+            return Err(Error::Conflict { thread, seq: row.step, head: found.info.head });
+        }
+        found.pending.entry((row.step, row.task)).or_insert(row);
+        Ok(())
+    }
+
+    pub fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+        let found = self.get(thread)?;
+        let head = found.info.head;
+        let at = at.unwrap_or(head);
+        if at > head || at < found.base {
+            return Err(Error::UnknownStep { thread, seq: at, head });
+        }
+        let snapshot = self.snapshot(thread, at);
+        let after = snapshot.as_ref().map_or(0, |row| row.seq);
+        let steps = found.steps.iter().filter(|step| step.seq > after && step.seq <= at);
+        let steps = steps.cloned().collect();
+        let pending = if at == head { found.pending_now() } else { Vec::new() };
+        Ok(Loaded { info: found.info.clone(), snapshot, steps, pending })
+    }
+
+    /// The newest snapshot up to a step, of the thread or of those it shares that step with.
+    fn snapshot(&self, thread: ThreadId, upto: u64) -> Option<SnapshotRow> {
+        let found = self.threads.get(&thread)?;
+        let own = found.snapshots.range(..=upto).next_back().map(|(_, row)| row.clone());
+        let shared =
+            found.info.forked_from.and_then(|(origin, at)| self.snapshot(origin, at.min(upto)));
+        own.into_iter().chain(shared).max_by_key(|row| row.seq)
+    }
+
+    pub fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error> {
+        let steps = self.get(thread)?.steps.iter().rev();
+        let wanted = steps.filter(|step| before.is_none_or(|before| step.seq < before));
+        Ok(wanted.take(limit as usize).cloned().collect())
+    }
+
+    pub fn put_snapshot(&mut self, thread: ThreadId, row: SnapshotRow) -> Result<(), Error> {
+        let found = self.get_mut(thread)?;
+        if row.seq > found.info.head {
+            return Err(Error::UnknownStep { thread, seq: row.seq, head: found.info.head });
+        }
+        if row.seq >= found.base {
+            found.snapshots.entry(row.seq).or_insert(row);
+        }
+        Ok(())
+    }
+
+    pub fn record(&mut self, thread: ThreadId, fence: u64, row: EffectRow) -> Result<(), Error> {
+        self.fenced(thread, fence)?;
+        let is_asked_elsewhere = row.kind == EffectKind::Interrupt
+            && self.threads.values().any(|other| other.question(&row.key).is_some());
+        let found = self.get_mut(thread)?;
+        if !is_asked_elsewhere {
+            found.effects.entry((row.step, row.task, row.key.clone())).or_insert(row);
+        }
+        Ok(())
+    }
+
+    pub fn settle(
+        &mut self,
+        thread: ThreadId,
+        fence: u64,
+        end: &EffectSettlement,
+    ) -> Result<(), Error> {
+        let unknown = Error::UnknownEffect { thread, step: end.step, task: end.task };
+        let found = self.fenced(thread, fence)?;
+        let Some(row) = found.effects.get_mut(&(end.step, end.task, end.key.clone())) else {
+            return Err(unknown);
+        };
+        if row.status == EffectStatus::Done {
+            let is_same = end.status == EffectStatus::Done && end.outcome == row.outcome;
+            return if is_same { Ok(()) } else { Err(unknown) };
+        }
+        row.status = end.status;
+        row.outcome.clone_from(&end.outcome);
+        row.attempt = end.attempt;
+        row.ended_at = (end.status != EffectStatus::Started).then_some(DateTime::UNIX_EPOCH);
+        Ok(())
+    }
+
+    pub fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+        let is_wanted = |row: &EffectRow| step.is_none_or(|step| row.step == step);
+        Ok(self.get(thread)?.effects_sorted(is_wanted))
+    }
+
+    pub fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+        Ok(self.get(thread)?.effects_sorted(|row| row.step >= step))
+    }
+
+    pub fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        self.get(thread)?;
+        let concerned = self
+            .threads
+            .values()
+            .filter(|one| one.info.id == thread || one.info.root == Some(thread));
+        let mut open: Vec<(ThreadId, EffectRow)> = concerned
+            .flat_map(|one| one.effects.values().map(|row| (one.info.id, row.clone())))
+            .filter(|(_, row)| row.kind == EffectKind::Interrupt)
+            .filter(|(_, row)| row.status == EffectStatus::Started)
+            .collect();
+        open.sort_by_key(|(_, row)| row.started_at);
+        let question = |(thread, row): (ThreadId, EffectRow)| OpenInterrupt {
+            id: InterruptId(uuid::Uuid::nil()),
+            thread,
+            step: row.step,
+            task: row.task,
+            kind: row.name,
+            payload: row.request,
+            asked_at: row.started_at,
+        };
+        Ok(open.into_iter().map(question).collect())
+    }
+
+    pub fn answer(&mut self, id: InterruptId, answer: Encoded) -> Result<(), Error> {
+        let key = id.0.as_bytes();
+        let place = self.threads.iter().find_map(|(id, one)| Some((*id, one.question(key)?)));
+        let row = place
+            .and_then(|(thread, key)| self.threads.get_mut(&thread)?.effects.get_mut(&key))
+            .ok_or(Error::UnknownInterrupt(id))?;
+        if row.status != EffectStatus::Started {
+            return Err(Error::InterruptClosed(id));
+        }
+        row.status = EffectStatus::Done;
+        row.outcome = Some(answer);
+        row.ended_at = Some(DateTime::UNIX_EPOCH);
+        Ok(())
+    }
+
+    pub fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        Ok(self.get(thread)?.runs.clone())
+    }
+
+    pub fn delete(&mut self, thread: ThreadId) -> Result<(), Error> {
+        self.get(thread)?;
+        let is_doomed = |one: &Thread| one.info.id == thread || one.info.root == Some(thread);
+        let doomed: Vec<ThreadId> =
+            self.threads.values().filter(|one| is_doomed(one)).map(|one| one.info.id).collect();
+        self.hand_over(&doomed);
+        self.threads.retain(|id, _| !doomed.contains(id));
+        Ok(())
+    }
+
+    pub fn truncate(&mut self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        let head = self.get(thread)?.info.head;
+        let snapshot = self.snapshot(thread, seq).filter(|row| row.seq == seq && seq <= head);
+        let Some(snapshot) = snapshot else {
+            return Err(Error::UnknownStep { thread, seq, head });
+        };
+        self.hand_over(&[thread]);
+        let found = self.get_mut(thread)?;
+        found.base = seq;
+        found.steps.retain(|step| step.seq > seq);
+        found.snapshots.retain(|at, _| *at > seq);
+        found.snapshots.insert(seq, snapshot);
+        found.effects.retain(|(step, ..), _| *step > seq);
+        found.info.forked_from = None;
+        Ok(())
+    }
+
+    /// Forks keep what they see of threads that are about to lose it, and become forks of what lies before.
+    fn hand_over(&mut self, doomed: &[ThreadId]) {
+        let of_doomed = |one: &&Thread| {
+            let (id, origin) = (one.info.id, one.info.forked_from);
+            !doomed.contains(&id) && origin.is_some_and(|(origin, _)| doomed.contains(&origin))
+        };
+        let forks: Vec<ThreadId> =
+            self.threads.values().filter(of_doomed).map(|one| one.info.id).collect();
+        for fork in forks {
+            let mut inherited = BTreeMap::new();
+            let mut origin = self.threads[&fork].info.forked_from;
+            while let Some((id, upto)) = origin.filter(|(id, _)| doomed.contains(id)) {
+                let from = &self.threads[&id];
+                for (seq, row) in from.snapshots.range(..=upto) {
+                    inherited.entry(*seq).or_insert_with(|| row.clone());
+                }
+                origin = from.info.forked_from.map(|(id, at)| (id, at.min(upto)));
+            }
+            if let Some(fork) = self.threads.get_mut(&fork) {
+                fork.info.forked_from = origin;
+                for (seq, row) in inherited {
+                    fork.snapshots.entry(seq).or_insert(row);
+                }
+            }
+        }
+    }
+
+    pub fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let mut dump = self.export_one(self.get(thread)?);
+        let children = self.threads.values().filter(|one| one.info.root == Some(thread));
+        let mut children: Vec<&Thread> = children.collect();
+        children.sort_by(|one, other| one.info.namespace.cmp(&other.info.namespace));
+        dump.children = children.into_iter().map(|child| self.export_one(child)).collect();
+        Ok(dump)
+    }
+
+    fn export_one(&self, one: &Thread) -> ThreadDump {
+        let base = (one.base > 0).then(|| self.snapshot(one.info.id, one.base)).flatten();
+        ThreadDump {
+            info: one.info.clone(),
+            snapshot: base,
+            steps: one.steps.clone(),
+            pending: one.pending_now(),
+            effects: one.effects_sorted(|_| true),
+            runs: one.runs.clone(),
+            children: Vec::new(),
+        }
+    }
+
+    pub fn import(&mut self, dump: &ThreadDump) -> Result<(), Error> {
+        let all = || std::iter::once(dump).chain(&dump.children);
+        if let Some(taken) = all().find(|one| self.threads.contains_key(&one.info.id)) {
+            return Err(Error::ThreadExists(taken.info.id));
+        }
+        for one in all() {
+            let mut info = one.info.clone();
+            (info.owner, info.lease_until, info.forked_from) = (None, None, None);
+            let base = one.snapshot.as_ref().map_or(0, |row| row.seq);
+            let place = |row: &EffectRow| (row.step, row.task, row.key.clone());
+            let thread = Thread {
+                base,
+                steps: one.steps.clone(),
+                snapshots: one.snapshot.iter().map(|row| (row.seq, row.clone())).collect(),
+                pending: one
+                    .pending
+                    .iter()
+                    .map(|row| ((row.step, row.task), row.clone()))
+                    .collect(),
+                effects: one.effects.iter().map(|row| (place(row), row.clone())).collect(),
+                runs: one.runs.clone(),
+                info,
+            };
+            self.threads.insert(thread.info.id, thread);
+        }
+        Ok(())
+    }
+
+    /// Returns the head and the newest hash a writer would go on from.
+    pub fn tip(&self, thread: ThreadId) -> (u64, [u8; 32]) {
+        let found = self.threads.get(&thread);
+        let hash = found.and_then(|one| one.steps.last()).map_or([0; 32], |step| step.hash);
+        (found.map_or(0, |one| one.info.head), hash)
+    }
+
+    pub fn fence(&self, thread: ThreadId) -> u64 {
+        self.threads.get(&thread).map_or(0, |one| one.info.fence)
+    }
+}
+
+impl Thread {
+    fn pending_now(&self) -> Vec<PendingRow> {
+        let due = self.info.head + 1;
+        self.pending.values().filter(|row| row.step == due).cloned().collect()
+    }
+
+    fn effects_sorted(&self, is_wanted: impl Fn(&EffectRow) -> bool) -> Vec<EffectRow> {
+        let mut rows: Vec<EffectRow> =
+            self.effects.values().filter(|row| is_wanted(row)).cloned().collect();
+        rows.sort_by_key(|row| (row.step, row.task, row.number));
+        rows
+    }
+
+    fn question(&self, key: &[u8]) -> Option<Key> {
+        let asked = |row: &&EffectRow| row.kind == EffectKind::Interrupt && row.key == key;
+        let row = self.effects.values().find(asked)?;
+        Some((row.step, row.task, row.key.clone()))
+    }
+}
+
+const LONG: DateTime<chrono::Utc> = DateTime::<chrono::Utc>::MAX_UTC;
+
+fn lease(is_long: bool) -> DateTime<chrono::Utc> {
+    if is_long { LONG } else { DateTime::UNIX_EPOCH }
+}
