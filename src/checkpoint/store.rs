@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
     ThreadStatus,
 };

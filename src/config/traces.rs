@@ -128,7 +128,13 @@ impl Traces {
             content: keys.content,
             headers,
             user: keys.user,
-            tags: keys.tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+            tags: keys
+                .tags
+                .split(',')
+                .map(str::trim)
+                .filter(|tag| !tag.is_empty())
+                .map(str::to_owned)
+                .collect(),
             environment: keys.environment,
         })
     }

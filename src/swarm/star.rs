@@ -73,7 +73,7 @@ impl Star {
         limits: StarLimits,
         traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
-        Self::assemble(Roster::default(), model, tools, prompts, prices, limits)
+        Self::assemble(Roster::default(), model, tools, prompts, prices, limits, traces)
     }
 
     /// Assembles the graph for replays: no model, no servers, an agent under every name.
@@ -93,6 +93,7 @@ impl Star {
             prompts,
             prices,
             limits,
+            None,
         )
     }
 
@@ -103,6 +104,7 @@ impl Star {
         prompts: Arc<Prompts>,
         prices: Prices,
         limits: StarLimits,
+        traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
         let roster = Arc::new(roster);
         let shared = Arc::clone(&roster);

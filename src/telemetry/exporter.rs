@@ -110,7 +110,9 @@ impl Exporter {
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
             tokio::select! {
-                () = stop.cancelled() => shared.failed("the process ended before it was delivered"),
+                () = stop.cancelled() => {
+                    shared.failed("the process ended before it was delivered");
+                }
                 arrived = shared.newest(store.as_ref(), thread, run) => {
                     if !arrived {
                         again();

@@ -13,16 +13,21 @@ use super::{
 };
 
 /// Number of the newest migration this binary knows.
-const KNOWN: i64 = 1;
+const KNOWN: i64 = 3;
 
 fn migrator() -> Migrator {
-    Migrator::with_migrations(vec![Migration::new(
-        1,
-        Cow::Borrowed("threads"),
-        MigrationType::Simple,
-        include_str!("../../../migrations/postgres/0001_threads.sql").into_sql_str(),
-        false,
-    )])
+    let migration = |number, name, sql: &'static str| {
+        let (name, kind) = (Cow::Borrowed(name), MigrationType::Simple);
+        Migration::new(number, name, kind, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations(vec![
+        migration(1, "threads", include_str!("../../../migrations/postgres/0001_threads.sql")),
+        migration(
+            3,
+            "trace_debts",
+            include_str!("../../../migrations/postgres/0003_trace_debts.sql"),
+        ),
+    ])
 }
 
 /// Migrates the database when needed: one query when it is up to date already.

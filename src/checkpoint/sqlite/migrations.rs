@@ -5,7 +5,10 @@ use sqlx::{Connection, SqliteConnection};
 use super::{super::Error, file::File};
 
 /// Migrations in order; the number of the newest applied one is the file's `user_version`.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_threads.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../migrations/sqlite/0001_threads.sql"),
+    include_str!("../../../migrations/sqlite/0003_trace_debts.sql"),
+];
 const KNOWN: i64 = MIGRATIONS.len() as i64;
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

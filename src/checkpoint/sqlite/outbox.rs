@@ -25,8 +25,7 @@ const PAID: [&str; 2] = [
 impl Outbox for SqliteStore {
     async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
         let mut writer = self.file.writer().await?;
-        let noted =
-            sqlx::query(OWE).bind(thread.0).bind(now()).execute(writer.connection()?).await;
+        let noted = sqlx::query(OWE).bind(thread.0).bind(now()).execute(writer.connection()?).await;
         match noted.map_err(|error| self.file.refine(error))?.rows_affected() {
             0 => Err(Error::UnknownThread(thread)),
             _ => Ok(()),

@@ -10,6 +10,7 @@ mod pruning;
 mod questions;
 mod refusals;
 mod runs;
+mod secrets;
 mod traces;
 mod travels;
 mod world;

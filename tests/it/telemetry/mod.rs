@@ -2,6 +2,8 @@
 
 mod calls;
 mod collectors;
+mod kept;
+mod langfuse;
 pub mod receiver;
 mod secrets;
 mod sent;
