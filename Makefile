@@ -12,6 +12,7 @@ Q ?= What does the project in this directory do, and which file should a newcome
 export Q
 
 -include benches/bench.mk
+-include tests/torture/torture.mk
 -include benches/simulation/simulation.mk
 
 help: ## List the targets

@@ -11,6 +11,8 @@ pub mod checkpoint;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod dispatch;
+pub mod failpoint;
 pub mod graph;
 pub mod history;
 pub mod ids;
@@ -22,6 +24,7 @@ pub mod runtime;
 pub mod servers;
 pub mod swarm;
 pub mod telemetry;
+pub mod worker;
 
 /// What the macros of this crate expand to; not an interface.
 #[doc(hidden)]

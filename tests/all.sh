@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds once, then runs every test: documentation, examples, unit and integration tests.
+# Builds once, then runs every test: documentation, examples, unit and integration tests, a short torture.
 #
 # The tests get a PostgreSQL from tests/postgres.sh, or use the one that TEST_DATABASE_URL names. With
 # cargo-nextest installed each test runs in a process of its own; without it `cargo test` runs them all.
@@ -17,7 +17,7 @@ heading() { printf '\n== %s (%d s so far)\n\n' "$*" $((SECONDS - started)); }
 
 heading "Building the program, its examples and its tests"
 cargo build --locked --lib --bins --examples
-cargo test --locked --lib --bins --tests --no-run
+cargo test --locked --lib --bins --tests --test torture --no-run
 
 heading "Examples"
 # Each runs by itself, without arguments, a key or a network.
@@ -30,6 +30,15 @@ done
 
 heading "Documentation tests"
 cargo test --locked --doc --quiet
+
+# By itself: it counts on processes getting their turns.
+case "${1:-torture}" in
+torture)
+    heading "Torture, the short run"
+    cargo test --locked --quiet --test torture -- short
+    if [ $# -gt 0 ]; then exit; fi
+    ;;
+esac
 
 if cargo nextest --version >/dev/null 2>&1; then
     heading "Unit and integration tests, with cargo-nextest"

@@ -2,15 +2,16 @@
 # Runs a throw-away PostgreSQL for tests.
 #
 #   tests/postgres.sh run COMMAND…   starts a server, runs COMMAND with TEST_DATABASE_URL set, stops the server
-#   tests/postgres.sh hold           starts a server, prints its URL, stops it when standard input closes
+#   tests/postgres.sh hold           starts a server, prints its URL, stops it when standard input closes;
+#                                    the line "restart" there crashes it, starts it again and prints the URL
 #
 # The server listens on 127.0.0.1 at a free port with a password of its own, keeps its files in a fresh
 # temporary directory and is gone afterwards, also when this script is killed. `run` does nothing of this
-# where TEST_DATABASE_URL is already set.
+# where TEST_DATABASE_URL is already set. TEST_POSTGRES_AUTH names another method of authentication.
 set -euo pipefail
 
 usage() {
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -64,6 +65,8 @@ tied() {
 
 server=
 home=
+bin=
+port=
 owner=nobody
 if id postgres >/dev/null 2>&1; then owner=postgres; fi
 
@@ -77,7 +80,7 @@ stop() {
 }
 
 start() {
-    local bin password port attempt waited
+    local password attempt
     bin=$(binaries)
     home=$(mktemp -d "${TMPDIR:-/tmp}/perihelion-postgres.XXXXXX")
     trap stop EXIT
@@ -89,39 +92,63 @@ start() {
     (
         cd "$home"
         unprivileged "$bin/initdb" -D "$home/data" -U postgres --encoding=UTF8 --locale=C --no-sync \
-            --auth=scram-sha-256 --pwfile="$home/password" >"$home/initdb.log" 2>&1
+            --auth="${TEST_POSTGRES_AUTH:-scram-sha-256}" --pwfile="$home/password" >"$home/initdb.log" 2>&1
     ) || {
         cat "$home/initdb.log" >&2
         exit 1
     }
+    # A taken port makes the server exit at once; then another is tried.
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do
+        port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+        if launch "$port"; then
+            url="postgres://postgres:$password@127.0.0.1:$port/postgres"
+            return
+        fi
+    done
+    give_up
+}
+
+# Starts the server at a port and waits until it is ready; fails where it exits instead.
+launch() {
+    local log waited=0
     # Nothing here is to outlive the machine, so nothing is synced; commits still survive a killed server.
     # Benchmarks need it otherwise: TEST_POSTGRES_SETTINGS replaces these.
     local settings
     read -ra settings <<<"${TEST_POSTGRES_SETTINGS--c fsync=off -c full_page_writes=off}"
-    # A taken port makes the server exit at once; then another is tried.
-    for attempt in 1 2 3 4 5 6 7 8 9 10; do
-        port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
-        (cd "$home" && tied "$bin/postgres" -D "$home/data" -p "$port" \
-            -c listen_addresses=127.0.0.1 -c unix_socket_directories="$home" -c max_connections=200 \
-            "${settings[@]}") <"/dev/null" >"$home/server-$attempt.log" 2>&1 &
-        server=$!
-        waited=0
-        while kill -0 "$server" 2>/dev/null; do
-            # Its own log, not the port: a stranger listening there must not be taken for it.
-            if grep -q "ready to accept connections" "$home/server-$attempt.log"; then
-                url="postgres://postgres:$password@127.0.0.1:$port/postgres"
-                return
-            fi
-            sleep 0.1
-            waited=$((waited + 1))
-            [ "$waited" -lt 600 ] || break 2
-        done
-        wait "$server" 2>/dev/null || true
-        server=
+    log=$(mktemp "$home/server-XXXXXX.log")
+    (cd "$home" && tied "$bin/postgres" -D "$home/data" -p "$1" \
+        -c listen_addresses=127.0.0.1 -c unix_socket_directories="$home" -c max_connections=200 \
+        "${settings[@]}") <"/dev/null" >"$log" 2>&1 &
+    server=$!
+    while kill -0 "$server" 2>/dev/null; do
+        # Its own log, not the port: a stranger listening there must not be taken for it.
+        if grep -q "ready to accept connections" "$log"; then return 0; fi
+        sleep 0.1
+        waited=$((waited + 1))
+        [ "$waited" -lt 600 ] || give_up
     done
+    wait "$server" 2>/dev/null || true
+    server=
+    return 1
+}
+
+give_up() {
     echo "PostgreSQL did not start; its last words:" >&2
-    cat "$home"/server-*.log >&2
+    tail -n 50 "$home"/server-*.log >&2
     exit 1
+}
+
+# What the machine's end would do to a server: no farewell, no checkpoint, recovery at the next start.
+restart() {
+    local attempt
+    kill -QUIT "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
+    # The port may still be taken for a moment; a full disk may be freed.
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do
+        if launch "$port"; then return; fi
+        sleep 0.2
+    done
+    give_up
 }
 
 case "${1:-}" in
@@ -137,7 +164,12 @@ run)
 hold)
     start
     echo "$url"
-    cat >/dev/null
+    while read -r word; do
+        if [ "$word" = restart ]; then
+            restart
+            echo "$url"
+        fi
+    done
     ;;
 *) usage ;;
 esac

@@ -38,7 +38,7 @@ pub use questions::awaited_interrupts;
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;

@@ -1,5 +1,7 @@
 //! What a store keeps, row by row.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,8 @@ stored_enum! {
         Idle = "idle",
         /// A run is under way, or was when its process died (then the lease has run out).
         Busy = "busy",
+        /// Handed to the workers: whoever claims it first goes on with it.
+        Queued = "queued",
         /// Waits for a person's answer.
         Interrupted = "interrupted",
         /// The last run failed; a resume tries the failed step again.
@@ -47,6 +51,8 @@ stored_enum! {
     /// How a run stands.
     RunStatus {
         Running = "running",
+        /// It ended for another to go on: submitted to the workers, or handed over by one that stopped.
+        Queued = "queued",
         Done = "done",
         Interrupted = "interrupted",
         Failed = "failed",
@@ -131,6 +137,22 @@ pub struct ThreadInfo {
     pub forked_from: Option<(ThreadId, u64)>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+}
+
+impl ThreadInfo {
+    /// Returns how the thread stands once it is imported.
+    ///
+    /// A copy of a thread that was under way or queued waits for a person: its original may still run, and
+    /// no worker is to do the same a second time.
+    pub(super) fn imported(&self) -> (ThreadStatus, Option<&str>) {
+        match self.status {
+            ThreadStatus::Busy | ThreadStatus::Queued => (
+                ThreadStatus::Failed,
+                Some("it was exported in the middle of its run; resume it to go on from there"),
+            ),
+            status => (status, self.error.as_deref()),
+        }
+    }
 }
 
 /// One committed step.
@@ -265,6 +287,29 @@ pub struct ThreadFilter {
     pub updated_before: Option<DateTime<Utc>>,
     /// At most this many, newest update first.
     pub limit: Option<u32>,
+}
+
+/// Which threads a worker looks for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Name of the graph that it runs.
+    pub graph: String,
+    /// A tenant whose threads are none of its business.
+    pub except_tenant: Option<String>,
+    /// How the names of holders on its own machine are marked; of these it knows whether they live.
+    pub machine: String,
+    /// Only threads that have been queued for so long.
+    pub queued_for: Duration,
+    /// At most this many, longest waiting first.
+    pub limit: u32,
+}
+
+/// A thread that may go on, by what the store knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    pub thread: ThreadId,
+    /// Who holds it under a lease that has not run out: it goes on only if that one is dead.
+    pub holder: Option<String>,
 }
 
 /// A whole thread, independent of any store.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
-    ThreadStatus,
+    ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -37,6 +37,26 @@ pub trait Store: Send + Sync {
         force: bool,
     ) -> Result<ThreadInfo, Error>;
 
+    /// Takes the lease as [`Store::claim`] does, but only while the fencing token is still `fence` and the
+    /// thread is queued or busy.
+    ///
+    /// For a caller that decided by what it saw under that token: that the holder is dead, that the
+    /// lease has run out, that the thread is queued. Otherwise [`Error::Busy`], and nothing is written.
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error>;
+
+    /// Lists threads at the top that are queued, or busy under a lease that has run out, or busy with a
+    /// holder on the given machine; in the database's time.
+    ///
+    /// The queue of a store is this status alone: whatever is written with it survives a crash with it.
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error>;
+
     /// Extends the lease to `ttl` from now. Fenced.
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
 
@@ -44,6 +64,9 @@ pub trait Store: Send + Sync {
     async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error>;
 
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
+    ///
+    /// A thread that was to be interrupted is queued instead when an answer came while it was busy. With
+    /// the status queued, the workers' wake-up call is part of the same write.
     async fn end_run(
         &self,
         thread: ThreadId,
@@ -114,6 +137,9 @@ pub trait Store: Send + Sync {
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error>;
 
     /// Answers an interrupt; not fenced, since a person answers while nobody holds the thread.
+    ///
+    /// The same write queues the thread at the top if it is interrupted, wake-up call included, and marks
+    /// it if it is busy, so that the end of its run queues it: an answer is never waited for in vain.
     ///
     /// [`Error::InterruptClosed`] on a second answer, [`Error::UnknownInterrupt`] when there is none.
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error>;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{agents, demo, diff, replay, resume, run, threads, trace};
+use super::{agents, demo, diff, replay, resume, run, threads, trace, worker};
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
 
@@ -75,6 +75,8 @@ pub enum Command {
     Diff(diff::Args),
     /// Show the agents that the MCP servers give, and what is wrong with those that give none.
     Agents(agents::Args),
+    /// Go on with threads that were handed to the workers, and with those whose process died.
+    Worker(worker::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.
     Demo(demo::Args),
     /// Serve a bundled MCP server on standard input and output.
@@ -100,6 +102,7 @@ impl Globals {
             model_url: self.model_url.clone(),
             model: self.model.clone(),
             log: self.log.clone(),
+            ..Overrides::default()
         }
     }
 

@@ -23,6 +23,8 @@ const WAITING_EVENTS: usize = 256;
 pub enum Job {
     /// Ask a question; the thread is made when it is new.
     Ask { thread: ThreadId, title: Option<String>, request: Request },
+    /// Ask a question and leave the run to the workers.
+    Submit { thread: ThreadId, title: Option<String>, request: Request },
     /// Go on after a crash, a failure or a stop.
     Resume { thread: ThreadId },
     /// Answer the open clarification, or ask on when the thread is finished.
@@ -36,6 +38,7 @@ impl Job {
     pub fn thread(&self) -> ThreadId {
         match self {
             Self::Ask { thread, .. }
+            | Self::Submit { thread, .. }
             | Self::Resume { thread }
             | Self::Message { thread, .. }
             | Self::Answer { thread, .. } => *thread,
@@ -51,11 +54,11 @@ impl Job {
             Self::Ask { thread, title, request } => {
                 runtime.ask(thread, title, request, options).await
             }
-            Self::Resume { thread } => runtime.resume(thread, options).await,
+            Self::Submit { thread, title, request } => runtime.submit(thread, title, request).await,
+            Self::Resume { thread } => runtime.resume_or_follow(thread, options).await,
             Self::Message { thread, text } => runtime.message(thread, text, options).await,
             Self::Answer { thread, interrupt, answer } => {
-                runtime.answer(thread, interrupt, answer).await?;
-                runtime.resume(thread, options).await
+                runtime.answer_and_go_on(thread, interrupt, answer, options).await
             }
         }
     }
@@ -84,7 +87,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let signals = Signals::listen()?;
     let opening = async {
         match &job {
-            Job::Ask { .. } => Runtime::open(settings, &environment).await,
+            Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment).await,
             other => Runtime::open_for(settings, &environment, other.thread()).await,
         }
     };
@@ -133,7 +136,7 @@ pub async fn drive(
     for problem in runtime.problems() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
-    if !show.quiet && !matches!(job, Job::Ask { .. }) {
+    if !show.quiet && !matches!(job, Job::Ask { .. } | Job::Submit { .. }) {
         let kept = runtime.recorded_calls(job.thread()).await?;
         if kept > 0 {
             output::note(&format!(
@@ -148,7 +151,8 @@ pub async fn drive(
         cancel: signals.stop_token(),
         ..runtime.run_options()
     };
-    let progress = Progress::begin(show.quiet, job.thread());
+    let is_submission = matches!(job, Job::Submit { .. });
+    let progress = Progress::begin(show.quiet || is_submission, job.thread());
     let shown = tokio::spawn(progress.follow(listener, show.observer.clone()));
     let thread = job.thread();
     let running = job.perform(runtime, options);
@@ -184,7 +188,7 @@ pub async fn drive(
             return Err(error);
         }
     };
-    present(&report, thread, show, signals)
+    present(&report, thread, is_submission, show, signals)
 }
 
 fn way_on(invocation: &str, thread: ThreadId) -> String {
@@ -195,6 +199,7 @@ fn way_on(invocation: &str, thread: ThreadId) -> String {
 fn present(
     report: &RunReport,
     thread: ThreadId,
+    is_submission: bool,
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
@@ -214,6 +219,16 @@ fn present(
                 output::note(&questions::explain(&report.interrupts, thread, &show.invocation));
             }
             Ok(Exit::Waiting)
+        }
+        RunStatusView::Queued => {
+            if !show.json && is_submission {
+                output::text(&report.thread_id)?;
+            }
+            if !show.quiet {
+                let resume = format!("{} resume {thread}", show.invocation);
+                output::note(&format!("left to the workers; follow it with: {resume}"));
+            }
+            Ok(Exit::Done)
         }
         RunStatusView::Failed => {
             if signals.is_stopped() {

@@ -24,6 +24,7 @@ mod run;
 mod signals;
 mod threads;
 mod trace;
+mod worker;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -85,7 +86,10 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         }
         _ => {}
     }
-    let settings = globals.settings()?;
+    let settings = match &command {
+        Command::Worker(args) => globals.settings_with(args.overrides(&globals))?,
+        _ => globals.settings()?,
+    };
     logging::start(&settings.log)?;
     match command {
         Command::Run(args) => run::run(&globals, settings, args).await,
@@ -95,6 +99,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Replay(args) => replay::run(settings, args).await,
         Command::Diff(args) => diff::run(settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
+        Command::Worker(args) => worker::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. } | Command::Doctor | Command::Mcp { .. } => Ok(Exit::Done),
     }
@@ -106,8 +111,12 @@ impl Globals {
     /// # Errors
     /// [`Error::Runtime`] naming the option, the variable, or the file's line and key.
     pub fn settings(&self) -> Result<Settings, Error> {
+        self.settings_with(self.overrides())
+    }
+
+    fn settings_with(&self, overrides: Overrides) -> Result<Settings, Error> {
         let file = Settings::file(self.config.as_deref(), &environment);
-        Ok(Settings::load(self.overrides(), file.as_deref(), &environment)
+        Ok(Settings::load(overrides, file.as_deref(), &environment)
             .map_err(crate::runtime::Error::from)?)
     }
 }

@@ -95,6 +95,7 @@ impl Progress {
         let status = match report.status {
             RunStatusView::Done => "done",
             RunStatusView::Interrupted => "waiting",
+            RunStatusView::Queued => "left to the workers",
             RunStatusView::Failed => "ended early",
         };
         self.line(&format!("{status}; steps: {}, tokens: {tokens}", report.steps));

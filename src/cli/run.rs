@@ -19,6 +19,7 @@ Examples:
   perihelion run \"And in 1946?\" --thread vienna
   perihelion run - --context region=EU --context year=2024 --json < question.txt
   perihelion run \"Summarise the notes\" --prefer files --disable sql
+  perihelion run \"Summarise the notes\" --detach        a `perihelion worker` does it
 
 Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
 (done, interrupted, failed), answer, results, citations, interrupts, usage, steps.")]
@@ -38,6 +39,9 @@ pub struct Args {
     /// Agents not to be used, separated by commas
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
     disable: Vec<String>,
+    /// Leave the run to the workers and print the thread's id
+    #[arg(long)]
+    detach: bool,
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
@@ -84,5 +88,9 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         invocation: globals.invocation(),
         observer: None,
     };
-    execute::execute(settings, Job::Ask { thread, title, request }, &show).await
+    let job = match args.detach {
+        true => Job::Submit { thread, title, request },
+        false => Job::Ask { thread, title, request },
+    };
+    execute::execute(settings, job, &show).await
 }

@@ -20,7 +20,9 @@ pub use encryption::{Encryption, EncryptionKey};
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
-pub use sections::{DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, data_directory};
+pub use sections::{
+    DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, data_directory,
+};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
 pub use traces::{Compression, TraceProtocol, TraceScope, Traces};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, not_empty, positive, positive_if_any, section};
+use super::resolve::{Setting, any, not_empty, positive, positive_if_any, seconds, section};
 
 section! {
     /// Where threads are kept.
@@ -12,6 +12,17 @@ section! {
         /// Database address: `sqlite:PATH`, `postgres://…` or `memory:`; by default a SQLite file
         /// `perihelion/perihelion.db` under the user's data directory.
         database: DatabaseUrl = DatabaseUrl::in_data_directory(), "DATABASE_URL", any;
+        /// Seconds that the claim of a process on a thread lasts without renewal; it is renewed each third
+        /// of it. After a process died, another machine goes on with its threads that much later.
+        lease_sec: f64 = 15.0, "PERIHELION_STORE_LEASE_SEC", seconds;
+    }
+}
+
+section! {
+    /// What `perihelion worker` does.
+    Worker, WorkerFile, "worker" {
+        /// Threads that one worker drives at the same time.
+        concurrency: usize = 4, "PERIHELION_WORKER_CONCURRENCY", positive;
     }
 }
 

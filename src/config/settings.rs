@@ -10,6 +10,7 @@ use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
     Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile,
+    Worker, WorkerFile,
 };
 use super::strict::{self, Error};
 use super::traces::{Traces, TracesFile};
@@ -22,6 +23,7 @@ const DEFAULT_FILE: &str = "perihelion.toml";
 pub struct Settings {
     pub models: Models,
     pub store: Store,
+    pub worker: Worker,
     pub servers: Servers,
     pub limits: Limits,
     pub prompts: Prompts,
@@ -44,6 +46,8 @@ pub struct Overrides {
     pub model: Option<String>,
     /// `--log`
     pub log: Option<String>,
+    /// `--concurrency`
+    pub concurrency: Option<usize>,
 }
 
 /// A key of the settings file and the environment variable that goes before it.
@@ -59,6 +63,7 @@ pub struct Key {
 struct File {
     models: ModelsFile,
     store: StoreFile,
+    worker: WorkerFile,
     servers: ServersFile,
     limits: LimitsFile,
     prompts: PromptsFile,
@@ -93,6 +98,7 @@ impl Settings {
             models,
             limits,
             store: Store::resolve(parsed.store, &sources)?,
+            worker: Worker::resolve(parsed.worker, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
@@ -116,6 +122,7 @@ impl Settings {
         [
             Models::KEYS,
             Store::KEYS,
+            Worker::KEYS,
             Servers::KEYS,
             Limits::KEYS,
             Prompts::KEYS,
@@ -154,6 +161,7 @@ impl Overrides {
             ("models.url", "--model-url", self.model_url),
             ("models.model", "--model", self.model),
             ("log.filter", "--log", self.log),
+            ("worker.concurrency", "--concurrency", self.concurrency.map(|n| n.to_string())),
         ]
         .into_iter()
         .filter_map(|(key, option, value)| Some((key, option, value?)))

@@ -7,6 +7,7 @@ use super::task::{Mode, TaskJournal, recorder};
 use super::unknown::{OUTCOME_UNKNOWN, Verdict, question, verdict};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
 use crate::clock;
+use crate::failpoint::{Point, Side, around, reach};
 use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform};
 use crate::ids::InterruptId;
 
@@ -54,7 +55,7 @@ impl TaskJournal {
         let result = tokio::select! {
             // An answer that is there is kept, though the run is being stopped: it was paid for.
             biased;
-            result = perform(key.to_string()) => result,
+            result = around(Point::ModelSend, perform(key.to_string())) => result,
             () = self.cancel.cancelled() => return Err(NodeError::Cancelled),
         };
         let (status, value, outcome) = match result {
@@ -65,14 +66,17 @@ impl TaskJournal {
             }
         };
         match found {
-            Some(before) => self.settle(&key, status, Some(&value), before.attempt + 1).await?,
+            Some(before) => {
+                let attempt = before.attempt + 1;
+                self.settle(Point::ModelCommit, &key, status, Some(&value), attempt).await?;
+            }
             None => {
                 let mut row =
                     self.row(key.as_bytes(), EffectKind::Model, &request.name, &request.request)?;
                 row.status = status;
                 row.outcome = Some(self.encode(&value)?);
                 (row.started_at, row.ended_at) = (started_at, Some(clock::now()));
-                self.record(&row).await?;
+                self.record(Point::ModelCommit, &row).await?;
             }
         }
         Ok(outcome)
@@ -92,10 +96,14 @@ impl TaskJournal {
         let mut attempt = match found {
             None => {
                 let (name, request) = (&request.name, &request.request);
-                self.record(&self.row(key.as_bytes(), EffectKind::Tool, name, request)?).await?;
+                let row = self.row(key.as_bytes(), EffectKind::Tool, name, request)?;
+                self.record(Point::ToolIntent, &row).await?;
                 1
             }
             Some(row) => {
+                if row.status == EffectStatus::Started {
+                    reach(Point::CallUnknown, Side::Before);
+                }
                 if row.status == EffectStatus::Started
                     && !repeatable
                     && let Some(outcome) =
@@ -103,15 +111,17 @@ impl TaskJournal {
                 {
                     return Ok(outcome);
                 }
-                self.settle(&key, EffectStatus::Started, None, row.attempt + 1).await?;
-                row.attempt + 1
+                let attempt = row.attempt + 1;
+                self.settle(Point::ToolAttempt, &key, EffectStatus::Started, None, attempt).await?;
+                attempt
             }
         };
         let last = attempt.saturating_add(REPEATS - 1);
         loop {
-            match perform(key.to_string()).await {
+            match around(Point::ToolSend, perform(key.to_string())).await {
                 Ok(value) => {
-                    self.settle(&key, EffectStatus::Done, Some(&value), attempt).await?;
+                    let done = EffectStatus::Done;
+                    self.settle(Point::ToolCommit, &key, done, Some(&value), attempt).await?;
                     return Ok(Outcome::Value(value));
                 }
                 Err(EffectFailure::NoEffect(message)) => {
@@ -123,15 +133,18 @@ impl TaskJournal {
                 Err(EffectFailure::Unknown(message)) if repeatable && attempt >= last => {
                     return self.fail(&key, json!({ "error": message }), message, attempt).await;
                 }
-                Err(EffectFailure::Unknown(_)) if repeatable => {}
+                Err(EffectFailure::Unknown(_)) if repeatable => {
+                    reach(Point::CallUnknown, Side::After);
+                }
                 Err(EffectFailure::Unknown(message)) => {
+                    reach(Point::CallUnknown, Side::After);
                     if let Some(outcome) = self.decide(request, &key, attempt, &message).await? {
                         return Ok(outcome);
                     }
                 }
             }
             attempt += 1;
-            self.settle(&key, EffectStatus::Started, None, attempt).await?;
+            self.settle(Point::ToolAttempt, &key, EffectStatus::Started, None, attempt).await?;
         }
     }
 
@@ -142,7 +155,7 @@ impl TaskJournal {
         message: String,
         attempt: u32,
     ) -> Result<Outcome, NodeError> {
-        self.settle(key, EffectStatus::Failed, Some(&record), attempt).await?;
+        self.settle(Point::ToolCommit, key, EffectStatus::Failed, Some(&record), attempt).await?;
         Ok(Outcome::Failed(message))
     }
 
@@ -165,7 +178,8 @@ impl TaskJournal {
             match verdict(&answer) {
                 Ok(Verdict::Retry) => return Ok(None),
                 Ok(Verdict::Done { result }) => {
-                    self.settle(key, EffectStatus::Done, Some(&result), attempt).await?;
+                    let done = EffectStatus::Done;
+                    self.settle(Point::ToolCommit, key, done, Some(&result), attempt).await?;
                     return Ok(Some(Outcome::Value(result)));
                 }
                 Ok(Verdict::Skip) => {
@@ -200,8 +214,8 @@ impl TaskJournal {
                 return Err(self.diverged(kind, &format!("an answer ({kind})"), &payload));
             }
             None => {
-                self.record(&self.row(id.0.as_bytes(), EffectKind::Interrupt, kind, &payload)?)
-                    .await?;
+                let row = self.row(id.0.as_bytes(), EffectKind::Interrupt, kind, &payload)?;
+                self.record(Point::QuestionCommit, &row).await?;
                 payload
             }
         };

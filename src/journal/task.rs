@@ -13,6 +13,7 @@ use super::live::Live;
 use super::recorded::Recorded;
 use crate::checkpoint::{EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Store};
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::graph::{
     EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
 };
@@ -106,12 +107,14 @@ impl TaskJournal {
         })
     }
 
-    pub(super) async fn record(&self, row: &EffectRow) -> Result<(), NodeError> {
-        self.store.record_effect(self.place.thread, self.fence, row).await.map_err(recorder)
+    pub(super) async fn record(&self, point: Point, row: &EffectRow) -> Result<(), NodeError> {
+        let recorded = self.store.record_effect(self.place.thread, self.fence, row);
+        around(point, recorded).await.map_err(recorder)
     }
 
     pub(super) async fn settle(
         &self,
+        point: Point,
         key: &EffectKey,
         status: EffectStatus,
         outcome: Option<&Value>,
@@ -121,7 +124,8 @@ impl TaskJournal {
         let (step, task) = (self.place.step, self.place.task);
         let end =
             EffectSettlement { step, task, key: key.as_bytes().to_vec(), status, outcome, attempt };
-        self.store.settle_effect(self.place.thread, self.fence, &end).await.map_err(recorder)
+        let settled = self.store.settle_effect(self.place.thread, self.fence, &end);
+        around(point, settled).await.map_err(recorder)
     }
 
     pub(super) fn encode(&self, value: &Value) -> Result<Encoded, NodeError> {
@@ -155,7 +159,7 @@ impl TaskJournal {
         row.status = EffectStatus::Done;
         row.outcome = Some(self.encode(&value)?);
         row.ended_at = Some(row.started_at);
-        self.record(&row).await?;
+        self.record(Point::DrawCommit, &row).await?;
         Ok(value)
     }
 }
@@ -222,7 +226,7 @@ impl Port for TaskJournal {
             let mut row = self.row(key.as_bytes(), EffectKind::Observed, name, &seen)?;
             row.status = EffectStatus::Done;
             row.ended_at = Some(row.started_at);
-            self.record(&row).await?;
+            self.record(Point::ObservationCommit, &row).await?;
         }
         Ok(seen)
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::lease::LEASE;
 use super::outcome::RunResult;
 use super::snapshots::Snapshots;
 use super::task::{Ended, Surroundings};
 use super::writer::{Step, Writer};
 use crate::checkpoint::{Codec, Encoded, Error, PendingRow, StepKind};
 use crate::clock;
+use crate::failpoint::{self, Point};
 use crate::graph::{Command, Engine, Event, NodeError, NodeRun, RunEvent, State};
 use crate::journal::{Mode, Recorded};
 
@@ -21,6 +21,8 @@ use crate::journal::{Mode, Recorded};
 pub(super) struct Drive<S: State> {
     pub around: Surroundings<S>,
     pub deadline: Option<Duration>,
+    /// How long the lease lasts.
+    pub lease: Duration,
     pub writer: Writer,
     pub snapshots: Snapshots,
     /// Effects recorded before this run, by step.
@@ -81,8 +83,8 @@ impl<S: State> Drive<S> {
         {
             // Calls that were sent may still end and be recorded; for no longer than the lease lasts.
             self.around.stop.cancel();
-            let _ =
-                tokio::time::timeout(LEASE, async { while tasks.next().await.is_some() {} }).await;
+            let ending = async { while tasks.next().await.is_some() {} };
+            let _ = tokio::time::timeout(self.lease, ending).await;
         }
         result
     }
@@ -179,7 +181,8 @@ impl<S: State> Drive<S> {
         if self.writer.settle().await? {
             let body = Encoded { codec: Codec::Json, bytes: body };
             let row = PendingRow { step, task, body };
-            self.around.store.save_pending(self.around.thread, self.around.fence, &row).await?;
+            let kept = self.around.store.save_pending(self.around.thread, self.around.fence, &row);
+            failpoint::around(Point::PendingSave, kept).await?;
             self.has_pending = true;
         }
         Ok(())
@@ -187,8 +190,13 @@ impl<S: State> Drive<S> {
 
     async fn tell(&self, event: RunEvent<S>) {
         if let Some(events) = &self.around.events {
+            let is_ack = matches!(event, RunEvent::Checkpoint { .. });
+            let told = events.send(event);
             // A listener that went away does not stop the run.
-            let _ = events.send(event).await;
+            let _ = match is_ack {
+                true => failpoint::around(Point::Ack, told).await,
+                false => told.await,
+            };
         }
     }
 

@@ -11,6 +11,7 @@ use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunStatus, Standing, StepKind,
     ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, stand_up,
 };
+use crate::failpoint::{Point, around};
 use crate::graph::{END, Finished, Frontier, State, Written, merge};
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::check_answer;
@@ -158,7 +159,7 @@ impl<S: State> Runner<S> {
         check_answer(&question.kind, answer)
             .map_err(|reason| Error::Answer { interrupt, reason })?;
         let answer = Encoded::json(answer, self.store().compress_above())?;
-        Ok(self.store().answer(interrupt, &answer).await?)
+        Ok(around(Point::AnswerCommit, self.store().answer(interrupt, &answer)).await?)
     }
 
     /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.

@@ -9,7 +9,10 @@ use super::lease::{self, Hold};
 use super::outcome::{Durability, Error};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
-use crate::checkpoint::{Error as StoreError, RunStatus, Standing, ThreadStatus, stand_up};
+use crate::checkpoint::{
+    Error as StoreError, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
+};
+use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
 
@@ -44,13 +47,36 @@ impl<S: State> Runner<S> {
         read: Standing<S>,
         cancel: &CancellationToken,
     ) -> Result<Held<S>, Error> {
+        let (store, thread) = (self.store(), read.info.id);
+        let hold = Hold::new(self.process());
+        let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
+        self.held(read, info, hold, cancel).await
+    }
+
+    /// Takes the lease of a thread that was read, unless somebody else took it meanwhile, and starts a run.
+    pub(super) async fn hold_as_read(
+        &self,
+        read: Standing<S>,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let hold = Hold::new(self.process());
+        let (store, owner) = (self.store().as_ref(), hold.owner());
+        let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
+        self.held(read, info, hold, cancel).await
+    }
+
+    async fn held(
+        &self,
+        read: Standing<S>,
+        info: ThreadInfo,
+        hold: Hold,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
         let store = self.store();
         let before = &read.info;
         let (thread, was) = (before.id, before.status);
-        let hold = Hold::new(self.process());
-        let info = lease::claim(store.as_ref(), thread, hold.owner()).await?;
         let stop = cancel.child_token();
-        let keeper = lease::keep(Arc::clone(store), thread, info.fence, stop.clone());
+        let keeper = lease::keep(Arc::clone(store), thread, info.fence, self.lease(), stop.clone());
         let is_unmoved =
             before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
         let mut standing = match is_unmoved {
@@ -59,7 +85,7 @@ impl<S: State> Runner<S> {
         };
         standing.info = info;
         let run = RunId::new();
-        store.begin_run(thread, standing.info.fence, run).await?;
+        around(Point::RunBegin, store.begin_run(thread, standing.info.fence, run)).await?;
         Ok(Held { standing, was, run, stop, _keeper: keeper, _hold: hold })
     }
 
@@ -81,7 +107,8 @@ impl<S: State> Runner<S> {
         error: Option<&str>,
     ) -> Result<(), Error> {
         let info = &held.standing.info;
-        Ok(self.store().end_run(info.id, info.fence, held.run, run, thread, error).await?)
+        let end = self.store().end_run(info.id, info.fence, held.run, run, thread, error);
+        Ok(around(Point::RunEnd, end).await?)
     }
 
     /// Gives a thread back whose run broke on the store, as far as the store still answers.

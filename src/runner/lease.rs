@@ -10,10 +10,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::checkpoint::{Error, Store, ThreadInfo};
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
 
-/// How long a lease lasts without renewal; a dead process on another host is waited for this long.
-pub(super) const LEASE: Duration = Duration::from_secs(15);
+/// How long a lease lasts without renewal, unless the runner is told otherwise.
+pub const LEASE: Duration = Duration::from_secs(15);
 
 /// The holds of this process that are under way, so that one whose run was dropped is known to be dead.
 static HOLDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
@@ -83,7 +84,9 @@ pub fn holder_is_dead(owner: &str) -> bool {
 }
 
 /// Identifies the boot and the pid namespace, so that pids of other machines and containers never match.
-fn machine() -> String {
+///
+/// The names of holders contain it between slashes; empty where the system does not tell.
+pub fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_else(|_| PathBuf::new());
     if boot.is_empty() { String::new() } else { format!("{}+{}", boot.trim(), namespace.display()) }
@@ -104,14 +107,35 @@ pub(super) async fn claim(
     store: &dyn Store,
     thread: ThreadId,
     owner: &str,
+    ttl: Duration,
 ) -> Result<ThreadInfo, Error> {
-    match store.claim(thread, owner, LEASE, false).await {
-        Err(Error::Busy { owner: holder, .. }) if holder_is_dead(&holder) => {
-            tracing::info!(%thread, %holder, "taking the thread over from a dead process");
-            store.claim(thread, owner, LEASE, true).await
-        }
-        other => other,
+    let refused = match around(Point::Claim, store.claim(thread, owner, ttl, false)).await {
+        Err(error @ Error::Busy { .. }) => error,
+        other => return other,
+    };
+    let held = store.info(thread).await?;
+    match &held.owner {
+        Some(holder) if holder_is_dead(holder) => claim_as_seen(store, &held, owner, ttl).await,
+        _ => Err(refused),
     }
+}
+
+/// Takes a thread unless somebody else took it since it was looked at.
+///
+/// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
+/// out is asked of the database.
+pub(super) async fn claim_as_seen(
+    store: &dyn Store,
+    seen: &ThreadInfo,
+    owner: &str,
+    ttl: Duration,
+) -> Result<ThreadInfo, Error> {
+    let is_dead = seen.owner.as_deref().is_some_and(holder_is_dead);
+    if is_dead {
+        tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");
+    }
+    let point = if is_dead { Point::Takeover } else { Point::Claim };
+    around(point, store.claim_at(seen.id, seen.fence, owner, ttl, is_dead)).await
 }
 
 /// Renews the lease until dropped; stops the run when the thread was lost to another process.
@@ -119,12 +143,13 @@ pub(super) fn keep(
     store: Arc<dyn Store>,
     thread: ThreadId,
     fence: u64,
+    ttl: Duration,
     stop: CancellationToken,
 ) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
-            clock::sleep(LEASE / 3).await;
-            match store.renew(thread, fence, LEASE).await {
+            clock::sleep(ttl / 3).await;
+            match around(Point::Renew, store.renew(thread, fence, ttl)).await {
                 Ok(()) => {}
                 Err(error @ Error::Fenced { .. }) => {
                     tracing::error!(%thread, %error, "stopping the run");

@@ -16,13 +16,14 @@ mod replay;
 mod run;
 mod snapshots;
 mod subgraph;
+mod submit;
 mod task;
 mod writer;
 
 pub use compact::compact;
 pub use divergence::{About, Divergence, LeftOut, ReplayReport};
 pub use edit::StateView;
-pub use lease::{holder_is_dead, owner_name};
+pub use lease::{holder_is_dead, machine, owner_name};
 pub use outcome::{Durability, Error, RunOptions, RunOutcome, RunResult};
 pub use run::Runner;
 pub use subgraph::Subgraph;

@@ -37,6 +37,8 @@ pub struct RunOptions<S: State> {
     pub events: Option<mpsc::Sender<RunEvent<S>>>,
     /// Stops the run at the next chance: running tool calls finish, nothing new starts.
     pub cancel: CancellationToken,
+    /// Leaves a run that is stopped to the workers, in place of whoever resumes it.
+    pub hands_over: bool,
 }
 
 impl<S: State> Default for RunOptions<S> {
@@ -48,6 +50,7 @@ impl<S: State> Default for RunOptions<S> {
             wants: Wants::default(),
             events: None,
             cancel: CancellationToken::new(),
+            hands_over: false,
         }
     }
 }
@@ -61,6 +64,8 @@ pub enum RunResult {
     Interrupted(Vec<Interrupt>),
     /// It was stopped as asked and can be resumed.
     Cancelled,
+    /// It was stopped as asked and is left to the workers.
+    Queued,
     /// It cannot go on; a resume tries the failed step again.
     Failed(EngineError),
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::drive::Drive;
 use super::hold::Held;
@@ -13,6 +16,7 @@ use super::writer::{Step, Writer};
 use crate::checkpoint::{
     NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
 };
+use crate::failpoint::{Point, around};
 use crate::graph::{
     Engine, EngineError, Finished, Frontier, Graph, Position, State, Written, merge,
 };
@@ -29,6 +33,7 @@ pub struct Runner<S: State> {
     store: Arc<dyn Store>,
     process: Arc<str>,
     tenant: Arc<str>,
+    lease: Duration,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -40,7 +45,18 @@ impl<S: State> std::fmt::Debug for Runner<S> {
 impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
-        Self { graph, store, process: lease::owner_name().into(), tenant: "default".into() }
+        let (process, tenant) = (lease::owner_name().into(), "default".into());
+        Self { graph, store, process, tenant, lease: lease::LEASE }
+    }
+
+    /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
+    ///
+    /// A process that died on another machine is waited for this long; one that is stopped for longer
+    /// loses its threads. By default 15 seconds.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
     }
 
     /// Makes the threads that this runner creates belong to a tenant.
@@ -60,6 +76,10 @@ impl<S: State> Runner<S> {
         &self.store
     }
 
+    pub(super) fn lease(&self) -> Duration {
+        self.lease
+    }
+
     pub(super) fn process(&self) -> &str {
         &self.process
     }
@@ -73,7 +93,8 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
-        Ok(self.store.create(self.new_thread(thread, title)).await?)
+        let new = self.new_thread(thread, title);
+        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
     }
 
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
@@ -110,6 +131,16 @@ impl<S: State> Runner<S> {
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
+        let held = self.hold_finished(thread, &options.cancel).await?;
+        self.drive(held, Some(input), options).await
+    }
+
+    /// Takes a thread that can be given an input.
+    pub(super) async fn hold_finished(
+        &self,
+        thread: ThreadId,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
         let read = self.read(thread).await?;
         let unfinished =
             |status: ThreadStatus| Err(Error::Unfinished { thread, status: status.as_str() });
@@ -117,14 +148,14 @@ impl<S: State> Runner<S> {
         if !read.frontier.tasks.is_empty() && read.info.owner.is_none() {
             return unfinished(read.info.status);
         }
-        let held = self.hold(read, &options.cancel).await?;
+        let held = self.hold(read, cancel).await?;
         if !held.standing.frontier.tasks.is_empty() {
             let status = self.status_between_runs(&held).await?;
             let error = "its run was broken off; resume it to go on";
             self.release(&held, RunStatus::Cancelled, status, Some(error)).await?;
             return unfinished(status);
         }
-        self.drive(held, Some(input), options).await
+        Ok(held)
     }
 
     /// Goes on with a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
@@ -154,14 +185,20 @@ impl<S: State> Runner<S> {
         Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
     }
 
-    async fn drive(
+    pub(super) async fn drive(
         &self,
         held: Held<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
+        let hands_over = options.hands_over;
         let (result, outcome) = match self.drive_held(&held, input, options).await {
-            Ok(outcome) => (outcome.result.clone(), outcome),
+            Ok(mut outcome) => {
+                if hands_over && outcome.result == RunResult::Cancelled {
+                    outcome.result = RunResult::Queued;
+                }
+                (outcome.result.clone(), outcome)
+            }
             Err(error) => return Err(self.give_back(&held, error).await),
         };
         let (run_status, thread_status, error) = statuses(&result);
@@ -210,6 +247,7 @@ impl<S: State> Runner<S> {
         let mut drive = Drive {
             around,
             deadline: options.deadline,
+            lease: self.lease,
             writer,
             snapshots,
             recorded,
@@ -235,7 +273,7 @@ impl<S: State> Runner<S> {
     }
 
     /// Commits the input as a step that leads to the entry nodes.
-    async fn take_input(
+    pub(super) async fn take_input(
         &self,
         position: &mut Position<S>,
         input: S::Update,
@@ -279,6 +317,7 @@ fn statuses(result: &RunResult) -> (RunStatus, ThreadStatus, Option<String>) {
     match result {
         RunResult::Done => (RunStatus::Done, ThreadStatus::Idle, None),
         RunResult::Interrupted(_) => (RunStatus::Interrupted, ThreadStatus::Interrupted, None),
+        RunResult::Queued => (RunStatus::Queued, ThreadStatus::Queued, None),
         RunResult::Cancelled => (
             RunStatus::Cancelled,
             ThreadStatus::Failed,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use crate::checkpoint::{Encoded, Error, SnapshotRow, Store};
+use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::ThreadId;
 
@@ -55,7 +56,8 @@ impl Snapshots {
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (state, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
             let schema_version = S::SCHEMA_VERSION;
-            store.put_snapshot(thread, &SnapshotRow { seq, schema_version, state }).await?;
+            let row = SnapshotRow { seq, schema_version, state };
+            around(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
             Ok(size)
         });
         self.under_way = Some(UnderWay { task, covers: std::mem::take(&mut self.since) });

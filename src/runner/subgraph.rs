@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
-use super::lease::LEASE;
 use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::run::Runner;
 use crate::checkpoint::{Error as StoreError, NewThread, ThreadInfo, ThreadStatus};
@@ -19,8 +18,8 @@ type Leave<P, C> = Arc<dyn Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeErro
 /// Events of a subgraph under way to the parent's listener.
 const EVENTS: usize = 64;
 
-/// How often a child that another hold seems to run is tried again, one lease apart.
-const PATIENCE: usize = 2;
+/// How often a child that another hold seems to run is tried again, within two leases.
+const PATIENCE: u32 = 32;
 
 /// Runs a graph with its own state inside a node; its interrupts are the parent's, its crash recovery its own.
 ///
@@ -101,7 +100,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                 Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {
                     tries += 1;
                     tokio::select! {
-                        () = clock::sleep(LEASE) => {}
+                        () = clock::sleep(self.runner.lease() * 2 / PATIENCE) => {}
                         () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled.into()),
                     }
                 }
@@ -111,7 +110,7 @@ impl<P: State, C: State> Subgraph<P, C> {
         match outcome.result {
             RunResult::Done => Ok(outcome.state),
             RunResult::Interrupted(interrupts) => Err(NodeError::Interrupted(interrupts).into()),
-            RunResult::Cancelled => Err(NodeError::Cancelled.into()),
+            RunResult::Cancelled | RunResult::Queued => Err(NodeError::Cancelled.into()),
             RunResult::Failed(error) => {
                 Err(NodeError::failed("subgraph", error.to_string()).into())
             }

@@ -9,6 +9,7 @@ use crate::checkpoint::{
     Commit, Encoded, Error, StepKind, StepRow, Store, ThreadStatus, chain_hash,
 };
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::ids::{RunId, ThreadId};
 
 /// Everything the writer must know of a claimed thread.
@@ -54,14 +55,14 @@ impl Writer {
     pub(super) async fn write_now(&mut self, step: Step) -> Result<(), Error> {
         let commit = self.link(step)?;
         self.flush().await?;
-        self.store.commit(&commit).await
+        around(Point::InputCommit, self.store.commit(&commit)).await
     }
 
     /// Writes a step: now, beside what follows, or at the end of the run.
     pub(super) async fn write(&mut self, step: Step) -> Result<(), Error> {
         let commit = self.link(step)?;
         match self.durability {
-            Durability::Sync => self.store.commit(&commit).await,
+            Durability::Sync => around(Point::StepCommit, self.store.commit(&commit)).await,
             Durability::Exit => {
                 self.held_back.push(commit);
                 Ok(())
@@ -69,7 +70,9 @@ impl Writer {
             Durability::Async => {
                 self.flush().await?;
                 let store = Arc::clone(&self.store);
-                self.under_way = Some(tokio::spawn(async move { store.commit(&commit).await }));
+                self.under_way = Some(tokio::spawn(async move {
+                    around(Point::StepCommit, store.commit(&commit)).await
+                }));
                 Ok(())
             }
         }
@@ -109,7 +112,7 @@ impl Writer {
     /// Waits until everything handed over is durable.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         for commit in self.held_back.drain(..) {
-            self.store.commit(&commit).await?;
+            around(Point::StepCommit, self.store.commit(&commit)).await?;
         }
         match self.under_way.take() {
             None => Ok(()),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Error;
 use super::report::RunReport;
@@ -14,7 +15,7 @@ use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, Request, Roster, Star, StarLimits};
+use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
 use crate::telemetry::{ExportCounts, Exporter, Parents};
 
 /// A server that could not be scanned, or tools of it that were left out.
@@ -145,7 +146,8 @@ impl Runtime {
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
         let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
         let roster = Arc::clone(&star.roster);
-        let runner = Runner::new(Arc::clone(&star.graph), store);
+        let lease = Duration::from_secs_f64(settings.store.lease_sec);
+        let runner = Runner::new(Arc::clone(&star.graph), store).with_lease(lease);
         let (agents, problems) = match scan(&tools).await {
             Ok(scanned) => scanned,
             Err(error) => {
@@ -219,6 +221,19 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        self.owe_trace(thread).await;
+        let outcome = self.runner.start(thread, input, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Makes a request the input of a thread, which is made when it is new.
+    pub(super) async fn input(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<GraphUpdate, Error> {
         let input = request.into_input(&self.roster.names())?;
         match self.store().info(thread).await {
             Ok(_) => {}
@@ -227,9 +242,7 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         }
-        self.owe_trace(thread).await;
-        let outcome = self.runner.start(thread, input, options).await?;
-        Ok(self.report(outcome))
+        Ok(input)
     }
 
     /// Goes on with a thread after a crash, a failure, a stop or answers.
@@ -260,18 +273,17 @@ impl Runtime {
             let request = Request { question: text, ..Request::default() };
             return self.ask(thread, None, request, options).await;
         }
-        self.answer(thread, None, super::Answer::Message(text)).await?;
-        self.resume(thread, options).await
+        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
     }
 
     /// Notes that a trace is due, so that it arrives even if this process dies.
-    async fn owe_trace(&self, thread: ThreadId) {
+    pub(super) async fn owe_trace(&self, thread: ThreadId) {
         if let Some(exporter) = &self.exporter {
             exporter.run_begins(self.store().as_ref(), thread).await;
         }
     }
 
-    fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+    pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }

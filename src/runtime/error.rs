@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::answer::AnswerError;
 use crate::graph::BuildError;
 use crate::swarm::RequestError;
-use crate::{checkpoint, config, llm, runner, telemetry};
+use crate::{checkpoint, config, dispatch, llm, runner, telemetry};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,8 @@ pub enum Error {
     Model(#[from] llm::Error),
     #[error(transparent)]
     Run(runner::Error),
+    #[error(transparent)]
+    Dispatch(dispatch::Error),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -57,7 +59,29 @@ impl From<telemetry::Error> for Error {
     }
 }
 
+impl From<dispatch::Error> for Error {
+    fn from(error: dispatch::Error) -> Self {
+        match error {
+            dispatch::Error::Store(error) => Self::Store(error),
+            other => Self::Dispatch(other),
+        }
+    }
+}
+
 impl Error {
+    /// Returns whether the thread itself is in the way, so that trying again soon cannot help.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
+                error,
+                checkpoint::Error::Corrupt { .. }
+                    | checkpoint::Error::Damaged(_)
+                    | checkpoint::Error::NewerState { .. }
+            ),
+            _ => true,
+        }
+    }
+
     /// Returns whether the caller's input or configuration is to blame (exit code 2).
     pub fn is_usage(&self) -> bool {
         match self {

@@ -9,12 +9,14 @@ mod assemble;
 pub mod checkup;
 pub mod demo;
 mod error;
+mod follow;
 mod replay;
 mod report;
 mod retention;
 mod survey;
 mod threads;
 mod trace;
+mod work;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};

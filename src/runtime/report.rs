@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::graph::{EngineError, Interrupt};
+use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::runner::{RunOutcome, RunResult};
 use crate::swarm::{AgentResult, Citation, GraphState};
@@ -15,6 +16,8 @@ pub enum RunStatusView {
     Done,
     Interrupted,
     Failed,
+    /// Left to the workers.
+    Queued,
 }
 
 /// An open question as shown.
@@ -68,6 +71,7 @@ impl RunReport {
             RunResult::Interrupted(open) => {
                 (RunStatusView::Interrupted, open.iter().map(InterruptView::from).collect(), None)
             }
+            RunResult::Queued => (RunStatusView::Queued, Vec::new(), None),
             RunResult::Cancelled => (
                 RunStatusView::Failed,
                 Vec::new(),
@@ -80,9 +84,20 @@ impl RunReport {
                 (RunStatusView::Failed, Vec::new(), Some(error.to_string()))
             }
         };
+        let report = Self::of(outcome.thread, outcome.run.to_string(), status, state);
+        Self { interrupts, steps: outcome.steps, error, ..report }
+    }
+
+    /// Reports what the state of a thread says of its present turn.
+    pub(super) fn of(
+        thread: ThreadId,
+        run_id: String,
+        status: RunStatusView,
+        state: &GraphState,
+    ) -> Self {
         Self {
-            thread_id: outcome.thread.to_string(),
-            run_id: outcome.run.to_string(),
+            thread_id: thread.to_string(),
+            run_id,
             status,
             answer: if status == RunStatusView::Done { state.answer.clone() } else { None },
             results: state.results_of_turn().cloned().collect(),
@@ -92,13 +107,13 @@ impl RunReport {
                 .filter(|one| one.turn == state.turn)
                 .cloned()
                 .collect(),
-            interrupts,
+            interrupts: Vec::new(),
             usage: state.usage_of_turn(),
             cost_usd: Some(state.spent_in_turn().nano_usd)
                 .filter(|cost| *cost > 0)
                 .map(|cost| cost as f64 / 1e9),
-            steps: outcome.steps,
-            error,
+            steps: 0,
+            error: None,
         }
     }
 }

@@ -226,14 +226,12 @@ impl Shared {
         let first = spans.first().map_or(number, |root| root.run);
         if let Some(outbox) = store.outbox() {
             match outbox.owed_by(thread).await {
-                // A round was faster.
-                Ok(None) => return true,
                 Ok(Some(debt)) if debt.from_run < first => {
                     if !self.runs(&sink, store, thread, debt.from_run, first - 1).await {
                         return false;
                     }
                 }
-                Ok(Some(_)) => {}
+                Ok(_) => {}
                 Err(error) => tracing::debug!(%error, "older traces were not looked for"),
             }
         }
@@ -262,7 +260,11 @@ impl Shared {
                 continue;
             }
             let held = info.lease_until.is_some_and(|until| until > clock::now());
-            let under_way = info.status == ThreadStatus::Busy && held;
+            let under_way = match info.status {
+                ThreadStatus::Queued => true,
+                ThreadStatus::Busy => held,
+                _ => false,
+            };
             let upto = if under_way { newest - 1 } else { newest };
             if !self.runs(&sink, store, thread, from_run, upto).await {
                 return false;

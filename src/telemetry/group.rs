@@ -26,7 +26,7 @@ pub(super) struct Group<'a> {
 ///
 /// `running` counts: its process died, or it is the one under way.
 pub(super) fn may_continue(status: RunStatus) -> bool {
-    matches!(status, RunStatus::Running | RunStatus::Failed | RunStatus::Cancelled)
+    !matches!(status, RunStatus::Done | RunStatus::Interrupted)
 }
 
 impl<'a> Group<'a> {

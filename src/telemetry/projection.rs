@@ -105,7 +105,9 @@ fn root(canvas: &Canvas, rows: &Rows, group: &Group<'_>) -> Span {
     let last = group.last();
     let status = match last.status {
         RunStatus::Done => Status::Ok,
-        RunStatus::Running | RunStatus::Interrupted | RunStatus::Cancelled => Status::Unset,
+        RunStatus::Running | RunStatus::Queued | RunStatus::Interrupted | RunStatus::Cancelled => {
+            Status::Unset
+        }
         RunStatus::Failed => {
             let why = rows.info.error.clone().filter(|_| group.until.is_none());
             Status::Error { message: why.unwrap_or_else(|| "the run failed".to_owned()) }

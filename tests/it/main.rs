@@ -7,6 +7,7 @@
 
 mod bundled_servers;
 mod cli;
+mod dispatch;
 mod examples;
 mod golden;
 mod mcp_http;

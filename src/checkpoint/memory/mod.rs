@@ -20,7 +20,7 @@ use self::state::State;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus,
+    ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -59,7 +59,22 @@ impl Store for MemoryStore {
         ttl: Duration,
         force: bool,
     ) -> Result<ThreadInfo, Error> {
-        self.state().claim(thread, owner, ttl, force)
+        self.state().claim(thread, None, owner, ttl, force)
+    }
+
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        self.state().claim(thread, Some(fence), owner, ttl, force)
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        Ok(self.state().waiting(wanted))
     }
 
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {

@@ -7,8 +7,8 @@ use std::{
 
 use super::super::{
     EffectRow, Error, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt,
-    limits::{moment, text},
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt, Waiting, Wanted,
+    limits::{lease, moment, text},
 };
 use crate::{
     clock,
@@ -28,6 +28,8 @@ pub(super) struct Kept {
     pub(super) pending: BTreeMap<(u64, u32), PendingRow>,
     pub(super) effects: BTreeMap<EffectPlace, EffectRow>,
     pub(super) runs: Vec<RunRow>,
+    /// Whether an answer came while it was busy.
+    pub(super) woken: bool,
     /// Places in `runs`.
     pub(super) run_index: HashMap<RunId, usize>,
 }
@@ -42,6 +44,7 @@ impl Kept {
             pending: BTreeMap::new(),
             effects: BTreeMap::new(),
             runs: Vec::new(),
+            woken: false,
             run_index: HashMap::new(),
         }
     }
@@ -158,6 +161,32 @@ impl State {
         found.sort_unstable_by_key(|info| std::cmp::Reverse((info.updated_at, info.id)));
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         found.into_iter().take(limit).cloned().collect()
+    }
+
+    pub(super) fn waiting(&self, wanted: &Wanted) -> Vec<Waiting> {
+        let now = moment(clock::now());
+        let is_due = |info: &ThreadInfo| match info.status {
+            ThreadStatus::Queued => info.updated_at <= now - lease(wanted.queued_for),
+            ThreadStatus::Busy => {
+                let on_machine = info.owner.as_ref().is_some_and(|o| o.contains(&wanted.machine));
+                info.lease_until.is_none_or(|until| until <= now) || on_machine
+            }
+            _ => false,
+        };
+        let mut found: Vec<&ThreadInfo> = self
+            .threads
+            .values()
+            .map(|kept| &kept.info)
+            .filter(|info| info.root.is_none() && info.graph == wanted.graph)
+            .filter(|info| Some(&info.tenant) != wanted.except_tenant.as_ref())
+            .filter(|info| is_due(info))
+            .collect();
+        found.sort_unstable_by_key(|info| info.updated_at);
+        let holder = |info: &ThreadInfo| {
+            info.owner.clone().filter(|_| info.lease_until.is_some_and(|until| until > now))
+        };
+        let waiting = |info: &ThreadInfo| Waiting { thread: info.id, holder: holder(info) };
+        found.into_iter().take(wanted.limit as usize).map(waiting).collect()
     }
 
     pub(super) fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {

@@ -45,19 +45,24 @@ impl State {
     pub(super) fn claim(
         &mut self,
         thread: ThreadId,
+        fence: Option<u64>,
         owner: &str,
         ttl: Duration,
         force: bool,
     ) -> Result<ThreadInfo, Error> {
         let now = moment(clock::now());
-        let info = &mut self.get_mut(thread)?.info;
-        if let Some(until) = info.lease_until.filter(|until| !force && *until > now) {
+        let kept = self.get_mut(thread)?;
+        let info = &mut kept.info;
+        let is_held = !force && info.lease_until.is_some_and(|until| until > now);
+        let may_go_on = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
+        if is_held || fence.is_some_and(|fence| fence != info.fence || !may_go_on) {
             return Err(Error::Busy {
                 thread,
                 owner: info.owner.clone().unwrap_or_default(),
-                until,
+                until: info.lease_until.unwrap_or(info.updated_at),
             });
         }
+        kept.woken = false;
         info.fence += 1;
         info.owner = Some(text(owner).into_owned());
         info.lease_until = Some(moment(now + lease(ttl)));
@@ -115,7 +120,10 @@ impl State {
             row.status = statuses.0;
             row.ended_at = Some(now);
         }
-        kept.info.status = statuses.1;
+        kept.info.status = match statuses.1 {
+            ThreadStatus::Interrupted if kept.woken => ThreadStatus::Queued,
+            status => status,
+        };
         kept.info.error = error.map(|error| text(error).into_owned());
         kept.info.owner = None;
         kept.info.lease_until = None;
@@ -222,16 +230,25 @@ impl State {
     }
 
     pub(super) fn answer(&mut self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
-        let place = self.interrupts.get(interrupt.0.as_bytes().as_slice());
-        let effect = place
-            .and_then(|(thread, place)| self.threads.get_mut(thread)?.effects.get_mut(place))
-            .ok_or(Error::UnknownInterrupt(interrupt))?;
+        let unknown = Error::UnknownInterrupt(interrupt);
+        let Some((asking, place)) = self.interrupts.get(interrupt.0.as_bytes().as_slice()) else {
+            return Err(unknown);
+        };
+        let asking = self.threads.get_mut(asking).ok_or(Error::UnknownThread(*asking))?;
+        let top = asking.info.root.unwrap_or(asking.info.id);
+        let effect = asking.effects.get_mut(place).ok_or(unknown)?;
         if effect.status != EffectStatus::Started {
             return Err(Error::InterruptClosed(interrupt));
         }
         effect.status = EffectStatus::Done;
         effect.outcome = Some(answer.clone());
         effect.ended_at = Some(moment(clock::now()));
+        let top = self.get_mut(top)?;
+        match top.info.status {
+            ThreadStatus::Interrupted => top.info.status = ThreadStatus::Queued,
+            ThreadStatus::Busy => top.woken = true,
+            _ => {}
+        }
         Ok(())
     }
 
@@ -243,7 +260,10 @@ impl State {
             }
         }
         for one in std::iter::once(dump).chain(&dump.children) {
+            let (status, error) = one.info.imported();
             let info = ThreadInfo {
+                status,
+                error: error.map(str::to_owned),
                 owner: None,
                 lease_until: None,
                 forked_from: None,

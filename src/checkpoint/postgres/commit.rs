@@ -7,6 +7,7 @@ use super::{
     connections::{Connections, is_broken},
     refusal::{Place, read_place},
 };
+use crate::failpoint::{Point, around};
 
 macro_rules! commit_sql {
     ($more:literal) => {
@@ -80,7 +81,7 @@ pub(super) async fn recover(
 ) -> Result<(), Error> {
     for _ in 0..ATTEMPTS {
         let mut connection = connections.fresh().await?;
-        match settle_lost(&mut connection, commit).await {
+        match around(Point::CommitReread, settle_lost(&mut connection, commit)).await {
             Ok(outcome) => {
                 connection.give_back();
                 return outcome;

@@ -203,9 +203,24 @@ pub(super) async fn open_interrupts(
     rows.iter().map(decode::open_interrupt).collect()
 }
 
-const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3,
-        ended_at = now()
-     WHERE kind = 'interrupt' AND key = $1 AND status = 'started'";
+/// Locks the row of the thread at the top first, in the order of all other writes.
+const ANSWER: &str = "WITH top AS (
+        SELECT t.id, t.status FROM effect e JOIN thread asking ON asking.id = e.thread_id
+            JOIN thread t ON t.id = coalesce(asking.root_id, asking.id)
+        WHERE e.kind = 'interrupt' AND e.key = $1 FOR NO KEY UPDATE OF t
+     ), answered AS (
+        UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3, ended_at = now()
+        FROM top
+        WHERE effect.kind = 'interrupt' AND effect.key = $1 AND effect.status = 'started'
+        RETURNING top.id
+     ), woken AS (
+        UPDATE thread SET woken = thread.status = 'busy', updated_at = now(),
+            status = CASE thread.status WHEN 'interrupted' THEN 'queued' ELSE thread.status END
+        FROM answered
+        WHERE thread.id = answered.id AND thread.status IN ('interrupted', 'busy')
+        RETURNING thread.id, thread.status
+     )
+     SELECT (SELECT count(*) FROM answered), (SELECT count(wake_thread(id)) FROM woken WHERE status = 'queued')";
 
 /// Answers an interrupt. Not repeated after a broken connection: a second answer would look like somebody else's.
 pub(super) async fn answer(
@@ -214,13 +229,13 @@ pub(super) async fn answer(
     answer: &Encoded,
 ) -> Result<(), Error> {
     let mut connection = connections.take_tested().await?;
-    let done = sqlx::query(ANSWER)
+    let done: Result<(i64, i64), _> = sqlx::query_as(ANSWER)
         .bind(interrupt.0.as_bytes().as_slice())
         .bind(answer.codec as i16)
         .bind(&answer.bytes[..])
-        .execute(&mut *connection)
+        .fetch_one(&mut *connection)
         .await;
-    if connection.settle(done)?.rows_affected() == 1 {
+    if connection.settle(done)?.0 == 1 {
         return Ok(());
     }
     let known: bool = idempotent!(connections, |c| sqlx::query_scalar(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     super::{
-        Error, RunRow, RunStatus, ThreadInfo, ThreadStatus,
+        Error, RunRow, RunStatus, ThreadInfo, ThreadStatus, Waiting, Wanted,
         decode::{self, thread_columns},
         limits::{big, micros, text},
     },
@@ -15,9 +15,10 @@ use super::{
 use crate::ids::{RunId, ThreadId};
 
 const CLAIM: &str = concat!(
-    "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
+    "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL, woken = false,
         lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
      WHERE id = $1 AND ($4 OR lease_until IS NULL OR lease_until <= now())
+        AND ($5::bigint IS NULL OR fence = $5 AND status IN ('queued', 'busy'))
      RETURNING ",
     thread_columns!()
 );
@@ -25,10 +26,13 @@ const CLAIM: &str = concat!(
 /// Looks at a lease that vanished between the attempt and the look are given this many times.
 const ATTEMPTS: usize = 3;
 
-/// Takes the lease. Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
+/// Takes the lease; where `fence` is given, only while it is the newest and the thread may go on.
+///
+/// Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
 pub(super) async fn claim(
     connections: &Connections,
     thread: ThreadId,
+    fence: Option<u64>,
     owner: &str,
     ttl: Duration,
     force: bool,
@@ -40,13 +44,14 @@ pub(super) async fn claim(
             .bind(text(owner))
             .bind(micros(ttl) as f64)
             .bind(force)
+            .bind(fence.map(big))
             .fetch_optional(&mut *connection)
             .await;
         if let Some(row) = connection.settle(row)? {
             return Ok(decode::thread(&row)?.info);
         }
         let info = threads::info(connections, thread).await?.info;
-        if info.lease_until.is_some() || attempt == ATTEMPTS {
+        if info.lease_until.is_some() || fence.is_some() || attempt == ATTEMPTS {
             return Err(Error::Busy {
                 thread,
                 owner: info.owner.unwrap_or_default(),
@@ -107,15 +112,15 @@ pub(super) async fn begin_run(
 }
 
 const END_RUN: &str = "WITH held AS (
-        UPDATE thread SET status = $4, error = $5, owner = NULL, lease_until = NULL,
-            updated_at = now()
+        UPDATE thread SET owner = NULL, lease_until = NULL, updated_at = now(), error = $5,
+            status = CASE WHEN $4 = 'interrupted' AND woken THEN 'queued' ELSE $4 END
         WHERE id = $1 AND fence = $2
-        RETURNING id
+        RETURNING id, status = 'queued' AND root_id IS NULL AS queued
      ), ended AS (
         UPDATE run SET status = $6, ended_at = now() FROM held
         WHERE run.thread_id = held.id AND run.id = $3
      )
-     SELECT count(*) FROM held";
+     SELECT count(*), count(wake_thread(id)) FILTER (WHERE queued) FROM held";
 
 pub(super) async fn end_run(
     connections: &Connections,
@@ -137,6 +142,29 @@ pub(super) async fn end_run(
         0 => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
         _ => Ok(()),
     }
+}
+
+const WAITING: &str =
+    "SELECT id, CASE WHEN lease_until > now() THEN owner END AS holder FROM thread
+     WHERE status IN ('queued', 'busy') AND root_id IS NULL
+        AND graph = $1 AND tenant IS DISTINCT FROM $2
+        AND CASE WHEN status = 'queued' THEN updated_at <= now() - $3 * interval '1 microsecond'
+            ELSE lease_until IS NULL OR lease_until <= now() OR strpos(owner, $4) > 0 END
+     ORDER BY updated_at LIMIT $5";
+
+pub(super) async fn waiting(
+    connections: &Connections,
+    wanted: &Wanted,
+) -> Result<Vec<Waiting>, Error> {
+    let rows: Vec<(uuid::Uuid, Option<String>)> =
+        idempotent!(connections, |c| sqlx::query_as(WAITING)
+            .bind(&wanted.graph)
+            .bind(wanted.except_tenant.as_deref())
+            .bind(micros(wanted.queued_for) as f64)
+            .bind(&wanted.machine)
+            .bind(i64::from(wanted.limit))
+            .fetch_all(&mut *c))?;
+    Ok(rows.into_iter().map(|(id, holder)| Waiting { thread: ThreadId(id), holder }).collect())
 }
 
 pub(super) async fn runs(

@@ -22,6 +22,7 @@ fn migrator() -> Migrator {
     };
     Migrator::with_migrations(vec![
         migration(1, "threads", include_str!("../../../migrations/postgres/0001_threads.sql")),
+        migration(2, "workers", include_str!("../../../migrations/postgres/0002_workers.sql")),
         migration(
             3,
             "trace_debts",

@@ -27,7 +27,7 @@ use self::connections::Connections;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus,
+    ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -80,7 +80,22 @@ impl Store for PostgresStore {
         ttl: Duration,
         force: bool,
     ) -> Result<ThreadInfo, Error> {
-        leases::claim(&self.connections, thread, owner, ttl, force).await
+        leases::claim(&self.connections, thread, None, owner, ttl, force).await
+    }
+
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        leases::claim(&self.connections, thread, Some(fence), owner, ttl, force).await
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        leases::waiting(&self.connections, wanted).await
     }
 
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {

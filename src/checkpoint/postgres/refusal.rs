@@ -6,6 +6,7 @@ use super::{
     super::Error,
     connections::{Connections, idempotent},
 };
+use crate::failpoint::{Point, Side, reach};
 use crate::ids::ThreadId;
 
 /// Where a thread stands.
@@ -16,6 +17,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn fenced(&self, thread: ThreadId, held: u64) -> Error {
+        reach(Point::Fenced, Side::After);
         Error::Fenced { thread, held, current: self.fence }
     }
 }

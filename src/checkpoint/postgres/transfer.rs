@@ -124,6 +124,7 @@ pub(super) async fn import(connections: &Connections, dump: &ThreadDump) -> Resu
 
 async fn write_one(connection: &mut PgConnection, dump: &ThreadDump) -> Result<(), sqlx::Error> {
     let info = &dump.info;
+    let (status, error) = info.imported();
     let runs = dump.runs.iter().map(|run| run.number).max().unwrap_or(0);
     sqlx::query(
         "INSERT INTO thread (id, root_id, head, base, fence, created_at, updated_at, runs, status,
@@ -138,12 +139,12 @@ async fn write_one(connection: &mut PgConnection, dump: &ThreadDump) -> Result<(
     .bind(info.created_at)
     .bind(info.updated_at)
     .bind(runs as i32)
-    .bind(info.status.as_str())
+    .bind(status.as_str())
     .bind(text(&info.graph))
     .bind(info.title.as_deref().map(text))
     .bind(text(&info.namespace))
     .bind(text(&info.tenant))
-    .bind(info.error.as_deref().map(text))
+    .bind(error.map(text))
     .execute(&mut *connection)
     .await?;
     for step in &dump.steps {

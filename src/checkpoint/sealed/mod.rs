@@ -23,7 +23,7 @@ pub(super) use self::seal::key_name;
 use super::{
     Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, chain,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -77,6 +77,22 @@ impl Store for SealedStore {
         force: bool,
     ) -> Result<ThreadInfo, Error> {
         Ok(open_info(&self.keys, self.inner.claim(thread, owner, ttl, force).await?))
+    }
+
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        let claimed = self.inner.claim_at(thread, fence, owner, ttl, force).await?;
+        Ok(open_info(&self.keys, claimed))
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        self.inner.waiting(wanted).await
     }
 
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {

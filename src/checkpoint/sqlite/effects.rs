@@ -1,5 +1,7 @@
 //! The journal's rows, open questions, and what unfinished steps already have.
 
+use sqlx::Connection as _;
+
 use super::{
     super::{
         EffectRow, EffectSettlement, EffectStatus, Encoded, Error, OpenInterrupt, PendingRow,
@@ -213,29 +215,46 @@ const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = ?2, out
         ended_at = ?4
      WHERE kind = 'interrupt' AND key = ?1 AND status = 'started'";
 
+/// Queues the thread at the top, or tells the end of its run to.
+const WAKE: &str = "UPDATE thread SET woken = status = 'busy', updated_at = ?2,
+        status = CASE status WHEN 'interrupted' THEN 'queued' ELSE status END
+     WHERE status IN ('interrupted', 'busy') AND id = (
+        SELECT coalesce(asking.root_id, asking.id)
+        FROM effect e JOIN thread asking ON asking.id = e.thread_id
+        WHERE e.kind = 'interrupt' AND e.key = ?1)";
+
 pub(super) async fn answer(
     file: &File,
     interrupt: InterruptId,
     answer: &Encoded,
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
-    let connection = writer.connection()?;
+    let refine = |e| file.refine(e);
+    let mut transaction =
+        writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
+    let (key, now) = (interrupt.0, now());
     let done = sqlx::query(ANSWER)
-        .bind(interrupt.0.as_bytes().as_slice())
+        .bind(key.as_bytes().as_slice())
         .bind(answer.codec as i16)
         .bind(&answer.bytes[..])
-        .bind(now())
-        .execute(&mut *connection)
+        .bind(now)
+        .execute(&mut *transaction)
         .await
-        .map_err(|e| file.refine(e))?;
+        .map_err(refine)?;
     if done.rows_affected() == 1 {
-        return Ok(());
+        sqlx::query(WAKE)
+            .bind(key.as_bytes().as_slice())
+            .bind(now)
+            .execute(&mut *transaction)
+            .await
+            .map_err(refine)?;
+        return transaction.commit().await.map_err(refine);
     }
     let known: bool = sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM effect WHERE kind = 'interrupt' AND key = ?1)",
     )
     .bind(interrupt.0.as_bytes().as_slice())
-    .fetch_one(connection)
+    .fetch_one(&mut *transaction)
     .await?;
     match known {
         true => Err(Error::InterruptClosed(interrupt)),

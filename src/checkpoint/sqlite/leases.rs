@@ -6,7 +6,7 @@ use sqlx::Connection;
 
 use super::{
     super::{
-        Error, RunRow, RunStatus, ThreadInfo, ThreadStatus,
+        Error, RunRow, RunStatus, ThreadInfo, ThreadStatus, Waiting, Wanted,
         decode::{self, thread_columns},
         limits::{big, micros, moment, text},
     },
@@ -20,9 +20,10 @@ use crate::{
 };
 
 const CLAIM: &str = concat!(
-    "UPDATE thread SET fence = fence + 1, owner = ?2, status = 'busy', error = NULL,
+    "UPDATE thread SET fence = fence + 1, owner = ?2, status = 'busy', error = NULL, woken = 0,
         lease_until = ?4 + ?3, updated_at = ?4
      WHERE id = ?1 AND (?5 OR lease_until IS NULL OR lease_until <= ?4)
+        AND (?6 IS NULL OR fence = ?6 AND status IN ('queued', 'busy'))
      RETURNING ",
     thread_columns!()
 );
@@ -32,9 +33,11 @@ pub(super) fn now() -> i64 {
     moment(clock::now()).timestamp_micros()
 }
 
+/// Takes the lease; where `fence` is given, only while it is the newest and the thread may go on.
 pub(super) async fn claim(
     file: &File,
     thread: ThreadId,
+    fence: Option<u64>,
     owner: &str,
     ttl: Duration,
     force: bool,
@@ -48,6 +51,7 @@ pub(super) async fn claim(
         .bind(micros(ttl))
         .bind(now())
         .bind(force)
+        .bind(fence.map(big))
         .fetch_all(&mut *connection)
         .await
         .map_err(|e| file.refine(e))?;
@@ -123,7 +127,8 @@ pub(super) async fn begin_run(
     number.first().map(|number| *number as u32).ok_or(Error::UnknownThread(thread))
 }
 
-const RELEASE: &str = "UPDATE thread SET status = ?2, error = ?3, owner = NULL, lease_until = NULL,
+const RELEASE: &str = "UPDATE thread SET
+        status = CASE WHEN ?2 = 'interrupted' AND woken THEN 'queued' ELSE ?2 END, error = ?3, owner = NULL, lease_until = NULL,
         updated_at = ?4
      WHERE id = ?1";
 
@@ -158,6 +163,29 @@ pub(super) async fn end_run(
         .await
         .map_err(refine)?;
     transaction.commit().await.map_err(refine)
+}
+
+const WAITING: &str = "SELECT id, CASE WHEN lease_until > ?5 THEN owner END AS holder FROM thread
+     WHERE status IN ('queued', 'busy') AND root_id IS NULL
+        AND graph = ?1 AND tenant IS NOT ?2
+        AND CASE WHEN status = 'queued' THEN updated_at <= ?3
+            ELSE lease_until IS NULL OR lease_until <= ?5 OR instr(owner, ?4) > 0 END
+     ORDER BY updated_at LIMIT ?6";
+
+pub(super) async fn waiting(file: &File, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+    let mut reader = file.reader().await?;
+    let now = now();
+    let rows = sqlx::query_as(WAITING)
+        .bind(&wanted.graph)
+        .bind(wanted.except_tenant.as_deref())
+        .bind(now - micros(wanted.queued_for))
+        .bind(&wanted.machine)
+        .bind(now)
+        .bind(i64::from(wanted.limit))
+        .fetch_all(&mut *reader)
+        .await;
+    let rows: Vec<(uuid::Uuid, Option<String>)> = reader.settle(rows)?;
+    Ok(rows.into_iter().map(|(id, holder)| Waiting { thread: ThreadId(id), holder }).collect())
 }
 
 pub(super) async fn runs(file: &File, thread: ThreadId) -> Result<Vec<RunRow>, Error> {

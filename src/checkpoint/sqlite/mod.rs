@@ -26,7 +26,7 @@ use self::file::File;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus,
+    ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -103,7 +103,22 @@ impl Store for SqliteStore {
         ttl: Duration,
         force: bool,
     ) -> Result<ThreadInfo, Error> {
-        leases::claim(&self.file, thread, owner, ttl, force).await
+        leases::claim(&self.file, thread, None, owner, ttl, force).await
+    }
+
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        leases::claim(&self.file, thread, Some(fence), owner, ttl, force).await
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        leases::waiting(&self.file, wanted).await
     }
 
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {

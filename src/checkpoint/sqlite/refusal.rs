@@ -3,6 +3,7 @@
 use sqlx::SqliteConnection;
 
 use super::super::Error;
+use crate::failpoint::{Point, Side, reach};
 use crate::ids::ThreadId;
 
 /// Where a thread stands.
@@ -23,6 +24,7 @@ pub(super) async fn check(
     match found {
         None => Err(Error::UnknownThread(thread)),
         Some((_, current)) if current as u64 != fence => {
+            reach(Point::Fenced, Side::After);
             Err(Error::Fenced { thread, held: fence, current: current as u64 })
         }
         Some((head, _)) => Ok(Place { head: head as u64 }),

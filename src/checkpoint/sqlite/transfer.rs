@@ -98,6 +98,7 @@ async fn write_one(
     dump: &ThreadDump,
 ) -> Result<(), sqlx::Error> {
     let info = &dump.info;
+    let (status, error) = info.imported();
     let runs = dump.runs.iter().map(|run| run.number).max().unwrap_or(0);
     sqlx::query(
         "INSERT INTO thread (id, root_id, head, base, fence, created_at, updated_at, runs, status,
@@ -112,12 +113,12 @@ async fn write_one(
     .bind(info.created_at.timestamp_micros())
     .bind(info.updated_at.timestamp_micros())
     .bind(runs as i32)
-    .bind(info.status.as_str())
+    .bind(status.as_str())
     .bind(text(&info.graph))
     .bind(info.title.as_deref().map(text))
     .bind(text(&info.namespace))
     .bind(text(&info.tenant))
-    .bind(info.error.as_deref().map(text))
+    .bind(error.map(text))
     .execute(&mut *connection)
     .await?;
     for step in &dump.steps {

@@ -60,7 +60,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     if !open.is_empty() {
         text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
     } else if standing(&info) == "crashed"
-        || matches!(info.status, ThreadStatus::Failed | ThreadStatus::Parked)
+        || matches!(info.status, ThreadStatus::Failed | ThreadStatus::Parked | ThreadStatus::Queued)
     {
         text.push_str(&format!("\ngo on with: {invocation} resume {id}\n"));
     }

@@ -214,6 +214,7 @@ fn ran(runs: &[RunMark], open: bool) -> String {
         let word = match run.status {
             RunStatus::Running if open && index + 1 == runs.len() => "not ended",
             RunStatus::Running => "crashed",
+            RunStatus::Queued => "handed to the workers",
             RunStatus::Done => "done",
             RunStatus::Interrupted => "waiting for a person",
             RunStatus::Failed => "failed",

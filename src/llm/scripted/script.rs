@@ -22,6 +22,8 @@ pub struct Script {
     pub rules: Vec<Rule>,
     #[serde(skip)]
     pub(super) responder: Option<Responder>,
+    #[serde(skip)]
+    pub(super) keep: Option<usize>,
 }
 
 impl Script {
@@ -49,6 +51,12 @@ impl Script {
     /// Appends a rule.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
+        self
+    }
+
+    /// Keeps the newest `count` requests at most; without this, all of them.
+    pub fn keep_requests(mut self, count: usize) -> Self {
+        self.keep = Some(count);
         self
     }
 

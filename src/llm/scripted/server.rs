@@ -1,5 +1,6 @@
 //! The server behind the scripted model: loopback, a free port, every request recorded.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -75,9 +76,9 @@ impl ScriptedServer {
         &self.url
     }
 
-    /// Returns the requests so far, in the order of their arrival.
+    /// Returns the requests so far that are kept, in the order of their arrival.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.shared.log().requests.clone()
+        self.shared.log().requests.iter().cloned().collect()
     }
 
     /// Waits until `count` requests have arrived, answered or not.
@@ -113,7 +114,9 @@ struct Shared {
 
 #[derive(Default)]
 struct Log {
-    requests: Vec<RecordedRequest>,
+    requests: VecDeque<RecordedRequest>,
+    /// Requests so far, those that are not kept included.
+    arrived: usize,
     counts: Counts,
 }
 
@@ -134,8 +137,12 @@ async fn complete(
         let mut log = shared.log();
         log.counts.number(&mut request);
         let reply = log.counts.choose(&shared.script, &request);
-        log.requests.push(request.clone());
-        (reply, log.requests.len())
+        log.arrived += 1;
+        log.requests.push_back(request.clone());
+        while shared.script.keep.is_some_and(|most| log.requests.len() > most) {
+            log.requests.pop_front();
+        }
+        (reply, log.arrived)
     };
     shared.arrived.send_replace(number);
     let Some(reply) = reply else { return unscripted(&request) };

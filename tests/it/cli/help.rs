@@ -19,6 +19,7 @@ async fn help_names_every_option_with_its_variable_and_shows_examples() {
         "mcp",
         "doctor",
         "completions",
+        "worker",
     ] {
         let args: Vec<&str> =
             [command, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();

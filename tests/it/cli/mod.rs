@@ -13,4 +13,4 @@ mod runs;
 mod secrets;
 mod traces;
 mod travels;
-mod world;
+pub mod world;

@@ -46,6 +46,20 @@ async fn a_script_can_be_written_as_a_file() {
 }
 
 #[tokio::test]
+async fn only_so_many_requests_are_kept_as_are_asked_for_and_all_are_counted() {
+    let rule = Rule::new(Reply::text("second")).role(Role::Qa).nth(2);
+    let script = Script::new().keep_requests(1).rule(rule).rule(Rule::new(Reply::text("first")));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    for answer in ["first", "second"] {
+        assert_eq!(model.chat(&request(Role::Qa), None).await.unwrap().content, answer);
+    }
+    server.wait_for_requests(2).await;
+    assert_eq!(server.requests().iter().map(|one| one.nth).collect::<Vec<_>>(), [2]);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_responder_is_asked_before_the_rules_and_hanging_requests_end_with_the_server() {
     let script = Script::new()
         .respond_with(|request| (request.nth == 1).then(Reply::hang))

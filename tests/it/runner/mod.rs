@@ -13,4 +13,4 @@ mod parking;
 mod replay;
 mod snapshots;
 mod subgraphs;
-mod world;
+pub mod world;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use perihelion::checkpoint::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded,
     NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -169,6 +169,29 @@ impl Store for Watched {
             Ok(info)
         };
         self.write("claim", work).await
+    }
+
+    /// The runners of the simulation seize a thread whose holder is dead; here nobody is known to be.
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        let work = async {
+            let info = self.truth.claim_at(thread, fence, owner, ttl, force).await?;
+            self.sim.board().take(self.process);
+            self.see_head(info.head);
+            self.see_orphans(&info).await;
+            Ok(info)
+        };
+        self.write("claim", work).await
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        self.read(self.truth.waiting(wanted)).await
     }
 
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {

@@ -24,7 +24,12 @@ pub struct Thread {
     pending: BTreeMap<(u64, u32), PendingRow>,
     effects: BTreeMap<Key, EffectRow>,
     runs: Vec<RunRow>,
+    /// Whether an answer came while it was busy.
+    woken: bool,
 }
+
+pub const EXPORTED: &str =
+    "it was exported in the middle of its run; resume it to go on from there";
 
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -108,6 +113,7 @@ impl Model {
             pending: BTreeMap::new(),
             effects: BTreeMap::new(),
             runs: Vec::new(),
+            woken: false,
         };
         self.threads.insert(id, thread);
         Ok(info)
@@ -121,7 +127,8 @@ impl Model {
         is_long: bool,
         force: bool,
     ) -> Result<ThreadInfo, Error> {
-        let info = &mut self.get_mut(thread)?.info;
+        let found = self.get_mut(thread)?;
+        let info = &mut found.info;
         if info.lease_until == Some(LONG) && !force {
             let owner = info.owner.clone().unwrap_or_default();
             return Err(Error::Busy { thread, owner, until: LONG });
@@ -131,7 +138,8 @@ impl Model {
         info.lease_until = Some(lease(is_long));
         info.status = ThreadStatus::Busy;
         info.error = None;
-        Ok(info.clone())
+        found.woken = false;
+        Ok(found.info.clone())
     }
 
     pub fn renew(&mut self, thread: ThreadId, fence: u64, is_long: bool) -> Result<(), Error> {
@@ -166,7 +174,10 @@ impl Model {
             row.status = run_status;
             row.ended_at = Some(DateTime::UNIX_EPOCH);
         }
-        found.info.status = status;
+        found.info.status = match status {
+            ThreadStatus::Interrupted if found.woken => ThreadStatus::Queued,
+            status => status,
+        };
         found.info.error = error.map(str::to_owned);
         found.info.owner = None;
         found.info.lease_until = None;
@@ -317,6 +328,8 @@ impl Model {
     pub fn answer(&mut self, id: InterruptId, answer: Encoded) -> Result<(), Error> {
         let key = id.0.as_bytes();
         let place = self.threads.iter().find_map(|(id, one)| Some((*id, one.question(key)?)));
+        let asking = place.as_ref().and_then(|(thread, _)| self.threads.get(thread));
+        let top = asking.map(|one| one.info.root.unwrap_or(one.info.id));
         let row = place
             .and_then(|(thread, key)| self.threads.get_mut(&thread)?.effects.get_mut(&key))
             .ok_or(Error::UnknownInterrupt(id))?;
@@ -326,6 +339,13 @@ impl Model {
         row.status = EffectStatus::Done;
         row.outcome = Some(answer);
         row.ended_at = Some(DateTime::UNIX_EPOCH);
+        if let Some(top) = top.and_then(|top| self.threads.get_mut(&top)) {
+            match top.info.status {
+                ThreadStatus::Interrupted => top.info.status = ThreadStatus::Queued,
+                ThreadStatus::Busy => top.woken = true,
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -417,6 +437,9 @@ impl Model {
         for one in all() {
             let mut info = one.info.clone();
             (info.owner, info.lease_until, info.forked_from) = (None, None, None);
+            if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
+                (info.status, info.error) = (ThreadStatus::Failed, Some(EXPORTED.to_owned()));
+            }
             let base = one.snapshot.as_ref().map_or(0, |row| row.seq);
             let place = |row: &EffectRow| (row.step, row.task, row.key.clone());
             let thread = Thread {
@@ -430,6 +453,7 @@ impl Model {
                     .collect(),
                 effects: one.effects.iter().map(|row| (place(row), row.clone())).collect(),
                 runs: one.runs.clone(),
+                woken: false,
                 info,
             };
             self.threads.insert(thread.info.id, thread);

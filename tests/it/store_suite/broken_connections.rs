@@ -4,23 +4,20 @@
 //! arrives, and after it was executed but before the reply is through.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicU8, Ordering},
 };
 
 use perihelion::checkpoint::{EffectSettlement, EffectStatus, Error, PostgresStore, Store};
 use serde_json::json;
 use sqlx::PgConnection;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-};
 
 use super::{
     stores::{self, connect},
     writer::{Writer, encoded},
 };
 use crate::support::postgres::server;
+use crate::support::proxy::{self, Piece, Way};
 
 /// What the proxy does to the next statement.
 #[derive(Clone, Copy)]
@@ -38,19 +35,18 @@ pub(super) struct Proxy {
 
 impl Proxy {
     pub(super) async fn before(url: &str) -> Self {
-        let (credentials, rest) = url.split_once('@').unwrap();
-        let (address, database) = rest.split_once('/').unwrap();
-        let (address, cut) = (address.to_owned(), Arc::new(AtomicU8::new(0)));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let cut = Arc::new(AtomicU8::new(0));
         let armed = Arc::clone(&cut);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&address).await.unwrap();
-                tokio::spawn(carry(client, server, Arc::clone(&armed)));
-            }
-        });
-        Self { cut, url: format!("{credentials}@127.0.0.1:{port}/{database}") }
+        let cuts = move |piece: Piece| {
+            let cut = match piece.way {
+                Way::Statement => Cut::BeforeTheStatement,
+                Way::Reply => Cut::BeforeTheReply,
+            };
+            let (cut, nothing) = (cut as u8, Cut::Nothing as u8);
+            armed.compare_exchange(cut, nothing, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        let url = proxy::before(url, cuts).await;
+        Self { cut, url }
     }
 
     pub(super) fn arm(&self, cut: Cut) {
@@ -59,31 +55,6 @@ impl Proxy {
 
     pub(super) fn has_cut(&self) -> bool {
         self.cut.load(Ordering::SeqCst) == Cut::Nothing as u8
-    }
-}
-
-/// Carries bytes both ways until the armed cut: then drops the statement or its reply, and both connections.
-async fn carry(mut client: TcpStream, mut server: TcpStream, armed: Arc<AtomicU8>) {
-    let (mut up, mut down) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    let disarm = |cut: Cut| {
-        let (cut, nothing) = (cut as u8, Cut::Nothing as u8);
-        armed.compare_exchange(cut, nothing, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    };
-    loop {
-        tokio::select! {
-            read = client.read(&mut up) => {
-                let Ok(count @ 1..) = read else { return };
-                if disarm(Cut::BeforeTheStatement) || server.write_all(&up[..count]).await.is_err() {
-                    return;
-                }
-            }
-            read = server.read(&mut down) => {
-                let Ok(count @ 1..) = read else { return };
-                if disarm(Cut::BeforeTheReply) || client.write_all(&down[..count]).await.is_err() {
-                    return;
-                }
-            }
-        }
     }
 }
 
@@ -103,6 +74,29 @@ async fn assert_whole(writer: &Writer, head: u64) {
         (1..=head).collect::<Vec<_>>()
     );
     assert!(steps.iter().all(|step| step.run == writer.run));
+}
+
+/// X1
+#[tokio::test]
+async fn a_commit_is_one_round_trip() {
+    let on = stores::postgres().await;
+    let pieces: Arc<Mutex<Vec<Piece>>> = Arc::default();
+    let seen = Arc::clone(&pieces);
+    let cuts = move |piece| {
+        seen.lock().unwrap().push(piece);
+        false
+    };
+    let url = proxy::before(on.url.as_deref().unwrap(), cuts).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).await.unwrap());
+    let mut writer = Writer::with_steps(&store, 1).await;
+    let before = pieces.lock().unwrap().len();
+    writer.steps(3).await;
+    let pieces = pieces.lock().unwrap();
+    let (first, commits) = (pieces[before].passed, &pieces[before..]);
+    assert!(commits.iter().all(|piece| piece.is_commit), "{commits:?}");
+    assert!(commits.iter().map(|piece| piece.passed).eq(first..first + 6), "{commits:?}");
+    let replies = commits.iter().filter(|piece| piece.way == Way::Reply);
+    assert_eq!(replies.count(), 3, "{commits:?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Threads as files, carried between stores.
 
 use perihelion::checkpoint::{
-    Codec, Encoded, Error, MemoryStore, NewThread, Store, ThreadDump, read_dump, write_dump,
+    Codec, Encoded, Error, MemoryStore, NewThread, Store, ThreadDump, ThreadStatus, read_dump,
+    write_dump,
 };
 use serde_json::json;
 
@@ -56,13 +57,17 @@ fn file(dump: &ThreadDump) -> Vec<u8> {
     file
 }
 
-/// The file without what an import leaves behind: the lease and the origin.
+/// The file without what an import leaves behind: the lease, the origin, and that a run was under way.
 fn content(dump: &ThreadDump) -> String {
     let mut dump = dump.clone();
     for info in
         std::iter::once(&mut dump.info).chain(dump.children.iter_mut().map(|it| &mut it.info))
     {
         (info.owner, info.lease_until, info.forked_from) = (None, None, None);
+        if info.status == ThreadStatus::Busy {
+            let error = "it was exported in the middle of its run; resume it to go on from there";
+            (info.status, info.error) = (ThreadStatus::Failed, Some(error.to_owned()));
+        }
     }
     String::from_utf8(file(&dump)).unwrap()
 }

@@ -22,7 +22,7 @@ mod sealed;
 pub mod stores;
 mod threads;
 mod values;
-mod writer;
+pub mod writer;
 
 /// Runs each named test on each store.
 macro_rules! on_every_store {

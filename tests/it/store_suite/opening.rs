@@ -68,10 +68,14 @@ async fn a_sqlite_file_of_a_newer_version_is_refused_untouched() {
         sqlx::raw_sql(pragma).execute(&mut connection).await.unwrap();
         sqlx::Connection::close(connection).await.unwrap();
     };
+    let options: sqlx::sqlite::SqliteConnectOptions = url.parse().unwrap();
+    let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
+    let version = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut connection).await;
+    sqlx::Connection::close(connection).await.unwrap();
     set(9001).await;
     let refused = checkpoint::open(url).await.err();
     assert!(matches!(refused, Some(Error::Newer { found: 9001, .. })), "{refused:?}");
-    set(1).await;
+    set(version.unwrap()).await;
     assert_eq!(on.another().await.info(writer.thread).await.unwrap().head, 1);
 }
 

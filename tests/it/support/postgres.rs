@@ -4,7 +4,7 @@
 //! server is used; otherwise this process starts its own through `tests/postgres.sh hold`, which stops when
 //! this process ends, however it ends: its standard input closes then.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -17,7 +17,7 @@ pub struct Postgres {
     /// URL of its maintenance database.
     admin: String,
     /// Holds the open pipe that keeps our own server running.
-    _own: Option<Child>,
+    own: Option<Child>,
 }
 
 /// A database that no other test uses; dropped with this value.
@@ -34,7 +34,7 @@ pub async fn server() -> &'static Postgres {
     SERVER
         .get_or_init(|| async {
             match std::env::var("TEST_DATABASE_URL") {
-                Ok(url) if !url.is_empty() => Postgres { admin: url, _own: None },
+                Ok(url) if !url.is_empty() => Postgres { admin: url, own: None },
                 _ => tokio::task::spawn_blocking(Postgres::start).await.unwrap(),
             }
         })
@@ -42,7 +42,8 @@ pub async fn server() -> &'static Postgres {
 }
 
 impl Postgres {
-    fn start() -> Self {
+    /// Starts a server for one test, which may crash it.
+    pub fn start() -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/postgres.sh");
         let mut child = Command::new("bash")
             .args([script, "hold"])
@@ -55,12 +56,21 @@ impl Postgres {
             .spawn()
             .unwrap();
         let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
         assert!(
             url.starts_with("postgres://"),
             "no Postgres for tests; run `tests/postgres.sh hold` by hand to see why"
         );
-        Self { admin: url.trim().to_owned(), _own: Some(child) }
+        Self { admin: url.trim().to_owned(), own: Some(child) }
+    }
+
+    /// Crashes a server of one's own and starts it again on its files.
+    pub fn restart(&mut self) {
+        let own = self.own.as_mut().unwrap();
+        own.stdin.as_mut().unwrap().write_all(b"restart\n").unwrap();
+        let mut url = String::new();
+        BufReader::new(own.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        assert_eq!(url.trim(), self.admin);
     }
 
     /// Returns the URL of a database on this server.

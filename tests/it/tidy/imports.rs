@@ -40,7 +40,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
 ];
 
 /// The edges of the program: they know the façade.
-const EDGES: [&str; 1] = ["cli"];
+const EDGES: [&str; 2] = ["cli", "worker"];
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
@@ -188,7 +188,9 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("mcp", &["config", "clock", "ids"]);
     only("servers", &["config", "clock"]);
     only("swarm", &["graph", "llm", "mcp", "config", "ids"]);
-    only("cli", &["runtime", "servers", "config", "clock", "ids"]);
+    only("dispatch", &["runner", "checkpoint", "clock", "ids"]);
+    only("worker", &["runtime", "clock", "ids"]);
+    only("cli", &["worker", "runtime", "servers", "config", "clock", "ids"]);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! `perihelion worker`: more hands for the same database.
+
+use std::sync::Arc;
+
+use super::output::{self, one_line};
+use super::{Error, Exit, Globals, Signals, environment};
+use crate::config::{Overrides, Settings};
+use crate::runtime::{RunReport, RunStatusView, Runtime};
+use crate::worker::{Listener, Told, Worker};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Goes on with threads that were handed to the workers (`perihelion run --detach`, an answer to an open
+question) and with those whose process died. Any number of workers may share a database; a thread is
+driven by one at a time. The first Ctrl-C or SIGTERM lets the steps under way finish and hands the
+threads over; the second ends at once.
+
+Examples:
+  perihelion worker --database postgres://me@db/perihelion
+  perihelion worker --concurrency 16
+  perihelion worker --drain             ends when nothing is left to do: for cron and for tests")]
+pub struct Args {
+    /// Threads driven at the same time; by default 4 [env: PERIHELION_WORKER_CONCURRENCY]
+    #[arg(long, value_name = "N")]
+    concurrency: Option<usize>,
+    /// End when no thread is left to go on with
+    #[arg(long)]
+    drain: bool,
+    /// Show no lines for threads taken and ended
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Args {
+    /// Returns the global options with those of this command.
+    pub(super) fn overrides(&self, globals: &Globals) -> Overrides {
+        Overrides { concurrency: self.concurrency, ..globals.overrides() }
+    }
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let signals = Signals::listen()?;
+    let opened = tokio::select! {
+        biased;
+        () = signals.stopped() => return Ok(Exit::Aborted),
+        opened = Runtime::open(settings, &environment) => opened,
+    };
+    let runtime = Arc::new(opened?);
+    for problem in runtime.problems() {
+        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
+    }
+    if !args.quiet {
+        output::note(&format!(
+            "working on {}; threads at once: {}",
+            runtime.store().describe(),
+            runtime.settings().worker.concurrency
+        ));
+    }
+    let worker = Worker::new(Arc::clone(&runtime), args.drain, listener(args.quiet));
+    let worked = tokio::select! {
+        biased;
+        () = signals.aborted() => return Ok(Exit::Aborted),
+        worked = worker.run(signals.stop_token()) => worked,
+    };
+    drop(worker);
+    if let Some(runtime) = Arc::into_inner(runtime) {
+        tokio::select! {
+            biased;
+            () = signals.aborted() => return Ok(Exit::Aborted),
+            () = runtime.close() => {}
+        }
+    }
+    let driven = worked?;
+    if !args.quiet {
+        output::note(&format!("ended; runs driven: {driven}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn listener(quiet: bool) -> Listener {
+    Arc::new(move |told| match told {
+        Told::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
+        Told::Waiting(error) => output::warning(&format!("{error}; trying again")),
+        Told::Called(thread) => tracing::debug!(%thread, "called"),
+        Told::Idle(thread) => tracing::debug!(%thread, "called in vain"),
+        Told::Stopping(_) | Told::Ended(_) if quiet => {}
+        Told::Stopping(count) => output::note(&format!(
+            "stopping; threads to be handed over: {count}; once more ends it at once"
+        )),
+        Told::Ended(report) => output::note(&line(report)),
+    })
+}
+
+/// Says in one line how a run ended.
+fn line(report: &RunReport) -> String {
+    let thread = &report.thread_id;
+    let tokens = report.usage.input_tokens + report.usage.output_tokens;
+    let how = match report.status {
+        RunStatusView::Done => "done".to_owned(),
+        RunStatusView::Interrupted => "waits for a person".to_owned(),
+        RunStatusView::Queued => "handed over".to_owned(),
+        RunStatusView::Failed => {
+            format!("failed: {}", one_line(report.error.as_deref().unwrap_or_default()))
+        }
+    };
+    format!("{thread}: {how}; steps: {}, tokens: {tokens}", report.steps)
+}

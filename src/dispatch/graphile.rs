@@ -1,0 +1,147 @@
+//! Dispatch on Postgres: `graphile_worker` keeps the wake-up calls and tells of new ones at once.
+//!
+//! A call is taken out of the queue in one transaction, before its thread is claimed, and not kept for as
+//! long as the thread runs. So no call is ever locked by a dead worker, and a worker that has no room
+//! holds none back from the others; what is lost between call and claim is found by the next look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use graphile_worker::sql::complete_job::complete_job;
+use graphile_worker::sql::get_job::get_job;
+use graphile_worker::sql::task_identifiers::{TaskDetails, get_tasks_details};
+use graphile_worker::{Database, Job, NotificationStream, Schema, WorkerUtils};
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use tokio::sync::Mutex;
+
+use super::look::{Look, Wake};
+use super::{Dispatcher, Error, Scope};
+use crate::checkpoint::{self, Store, redact_url};
+use crate::clock;
+use crate::failpoint::{Point, around};
+use crate::ids::ThreadId;
+
+/// The kind of job that `wake_thread` in the database enqueues.
+const TASK: &str = "wake_thread";
+
+/// The channel on which the queue tells of new jobs.
+const CHANNEL: &str = "jobs:insert";
+
+/// One connection listens, one takes calls.
+const CONNECTIONS: u32 = 2;
+
+/// How often workers look for threads whose lease has run out, whose holder is dead, or whose call was lost.
+///
+/// A thread is taken over within its lease and this long.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A call that was not heard within this time counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(1);
+
+/// Dispatch for a database that any number of machines share.
+pub struct Graphile {
+    look: Look,
+    pool: PgPool,
+    database: Database,
+    task: TaskDetails,
+    name: String,
+    /// None when the connection that listened is gone.
+    calls: Mutex<Option<NotificationStream>>,
+}
+
+impl Graphile {
+    /// Connects, and sets the queue up where no worker ever ran.
+    ///
+    /// # Errors
+    /// [`checkpoint::Error::Unreachable`] for the database, [`Error::Queue`] for the queue in it.
+    pub async fn open(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Self, Error> {
+        let unreachable = |error: sqlx::Error| checkpoint::Error::Unreachable {
+            url: redact_url(url),
+            reason: error.to_string(),
+        };
+        let options = url.parse::<PgConnectOptions>().map_err(unreachable)?;
+        let options = options.application_name("perihelion dispatch");
+        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_with(options).await;
+        let pool = pool.map_err(unreachable)?;
+        let database = Database::from(pool.clone());
+        let schema = Schema::default();
+        WorkerUtils::new(database.clone(), schema.clone()).migrate().await.map_err(Error::queue)?;
+        let tasks = get_tasks_details(&database, &schema, vec![TASK.to_owned()]).await;
+        let task = tasks.map_err(Error::queue)?;
+        let name = format!("perihelion_{}", uuid::Uuid::new_v4().simple());
+        let queued_for = if scope.thorough { Duration::ZERO } else { LOST_AFTER };
+        let look = Look::new(store, scope, LOOK_EVERY, queued_for);
+        Ok(Self { look, pool, database, task, name, calls: Mutex::default() })
+    }
+
+    /// Takes one call out of the queue.
+    async fn take(&self) -> Result<Option<Job>, Error> {
+        let schema = Schema::default();
+        let transaction = self.database.begin().await.map_err(Error::queue)?;
+        let job = get_job(&transaction, &self.task, schema.clone(), &self.name, &[], None).await;
+        let job = job.map_err(Error::queue)?;
+        if let Some(job) = &job {
+            let done = complete_job(&transaction, job, &self.name, schema).await;
+            done.map_err(Error::queue)?;
+        }
+        transaction.commit().await.map_err(Error::queue)?;
+        Ok(job)
+    }
+}
+
+#[async_trait]
+impl Dispatcher for Graphile {
+    async fn next(&self) -> Result<Option<Wake>, Error> {
+        // Looking first: on a busy queue a thread without a caller is not to wait for the last call.
+        if let Some(wake) = self.look.next().await? {
+            return Ok(Some(wake));
+        }
+        while let Some(job) = around(Point::QueueTake, self.take()).await? {
+            let thread = job.payload().get("thread").and_then(|thread| thread.as_str());
+            let thread = thread.and_then(|thread| uuid::Uuid::parse_str(thread).ok());
+            if let Some(wake) = thread.and_then(|thread| self.look.wake(ThreadId(thread))) {
+                return Ok(Some(wake));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn called(&self) {
+        let mut calls = self.calls.lock().await;
+        if calls.is_none() {
+            // What was called before this connection listened is not told: the caller asks first.
+            *calls = self.database.listen(CHANNEL).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "wake-up calls cannot be listened to; looking for threads");
+                None
+            });
+            if calls.is_some() {
+                return;
+            }
+        }
+        let heard = async {
+            match calls.as_mut() {
+                Some(stream) => matches!(stream.next().await, Some(Ok(_))),
+                None => std::future::pending().await,
+            }
+        };
+        let is_open = tokio::select! {
+            is_open = heard => is_open,
+            () = clock::sleep(self.look.until_due()) => true,
+        };
+        if !is_open {
+            *calls = None;
+        }
+    }
+
+    fn set_aside(&self, wake: &Wake) {
+        self.look.set_aside(wake);
+    }
+
+    async fn close(&self) {
+        self.calls.lock().await.take();
+        self.pool.close().await;
+    }
+}

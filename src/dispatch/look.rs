@@ -1,0 +1,120 @@
+//! Looks for threads that may go on and that nobody was called to.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Scope;
+use crate::checkpoint::{Error, Store, Wanted};
+use crate::clock;
+use crate::ids::ThreadId;
+use crate::runner::{holder_is_dead, machine};
+
+/// Threads of one look; more are found by the next one.
+const FOUND: u32 = 256;
+
+/// How long a thread is left alone that this worker could not go on with.
+const ASIDE: Duration = Duration::from_secs(60);
+
+/// A thread that may go on. While this value lives, the same worker is not told of the thread again.
+#[derive(Debug)]
+pub struct Wake {
+    pub thread: ThreadId,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        lock(&self.seen).under_way.remove(&self.thread);
+    }
+}
+
+/// Finds threads by asking the store.
+pub struct Look {
+    store: Arc<dyn Store>,
+    wanted: Wanted,
+    thorough: bool,
+    every: Duration,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    found: VecDeque<ThreadId>,
+    under_way: HashSet<ThreadId>,
+    aside: HashMap<ThreadId, Instant>,
+    last: Option<Instant>,
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Look {
+    /// Makes a look at a store, to be repeated `every` so often; a thread counts as forgotten when it has
+    /// been queued for `queued_for`.
+    pub fn new(store: Arc<dyn Store>, scope: Scope, every: Duration, queued_for: Duration) -> Self {
+        let wanted = Wanted {
+            graph: scope.graph,
+            except_tenant: scope.except_tenant,
+            // A name that no holder's contains, where the machine cannot be told: nobody is known to be dead.
+            machine: Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned()),
+            queued_for,
+            limit: FOUND,
+        };
+        Self { store, wanted, thorough: scope.thorough, every, seen: Arc::default() }
+    }
+
+    /// Returns the next thread found, looking again when it is time to.
+    ///
+    /// # Errors
+    /// As [`Store::waiting`].
+    pub async fn next(&self) -> Result<Option<Wake>, Error> {
+        if let Some(wake) = self.found() {
+            return Ok(Some(wake));
+        }
+        if !self.thorough && !self.until_due().is_zero() {
+            return Ok(None);
+        }
+        let mut waiting = self.store.waiting(&self.wanted).await?;
+        waiting.retain(|one| one.holder.as_deref().is_none_or(holder_is_dead));
+        {
+            let mut seen = lock(&self.seen);
+            seen.last = Some(clock::monotonic());
+            seen.found = waiting.into_iter().map(|one| one.thread).collect();
+        }
+        Ok(self.found())
+    }
+
+    fn found(&self) -> Option<Wake> {
+        loop {
+            let thread = lock(&self.seen).found.pop_front()?;
+            if let Some(wake) = self.wake(thread) {
+                return Some(wake);
+            }
+        }
+    }
+
+    /// Makes a call to a thread, unless it is under way here or set aside.
+    pub fn wake(&self, thread: ThreadId) -> Option<Wake> {
+        let mut seen = lock(&self.seen);
+        let now = clock::monotonic();
+        seen.aside.retain(|_, since| now.duration_since(*since) < ASIDE);
+        if seen.aside.contains_key(&thread) || !seen.under_way.insert(thread) {
+            return None;
+        }
+        Some(Wake { thread, seen: Arc::clone(&self.seen) })
+    }
+
+    /// Leaves a thread alone for a while.
+    pub fn set_aside(&self, wake: &Wake) {
+        lock(&self.seen).aside.insert(wake.thread, clock::monotonic());
+    }
+
+    /// Returns how long it is until the next look.
+    pub fn until_due(&self) -> Duration {
+        let last = lock(&self.seen).last;
+        let since = last.map(|last| clock::monotonic().duration_since(last));
+        since.map_or(Duration::ZERO, |since| self.every.saturating_sub(since))
+    }
+}

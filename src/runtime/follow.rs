@@ -1,0 +1,120 @@
+//! Goes on with a thread beside workers: whoever is quicker runs it, and the other follows it to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::report::RunStatusView;
+use super::{Answer, Error, RunReport, Runtime, ThreadView, is_abandoned, read_state};
+use crate::checkpoint::{self, ThreadStatus};
+use crate::clock;
+use crate::ids::{InterruptId, ThreadId};
+use crate::runner::{self, RunOptions};
+use crate::swarm::GraphState;
+
+/// How often a thread that somebody else runs is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Steps that are looked through for those of the last run.
+const STEPS: u32 = 512;
+
+impl Runtime {
+    /// Goes on with a thread as [`Runtime::resume`] does, or follows the process that runs it to its end.
+    ///
+    /// When that process dies or hands the thread over, this one goes on with it. Cancelled while it
+    /// follows, it stops following and nothing else; the report then says that the run is left to others.
+    ///
+    /// # Errors
+    /// As [`Runtime::resume`], but for a thread that is busy.
+    pub async fn resume_or_follow(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let mut followed = false;
+        loop {
+            match self.resume(thread, options.clone()).await {
+                Err(Error::Run(runner::Error::Store(checkpoint::Error::Busy { .. }))) => {
+                    followed = true;
+                }
+                Err(Error::Run(runner::Error::Finished { .. })) if followed => {
+                    return self.at_rest(thread).await;
+                }
+                other => return other,
+            }
+            loop {
+                if options.cancel.is_cancelled() {
+                    return Ok(RunReport {
+                        status: RunStatusView::Queued,
+                        ..self.at_rest(thread).await?
+                    });
+                }
+                let info = self.store().info(thread).await?;
+                match info.status {
+                    ThreadStatus::Queued => break,
+                    ThreadStatus::Busy if is_abandoned(&info) => break,
+                    // The clocks of two machines may differ; the database decides when it is claimed.
+                    ThreadStatus::Busy if info.lease_until.is_none_or(|t| t < clock::now()) => {
+                        break;
+                    }
+                    ThreadStatus::Busy => {}
+                    _ => return self.at_rest(thread).await,
+                }
+                tokio::select! {
+                    () = options.cancel.cancelled() => {}
+                    () = clock::sleep(LOOK_EVERY) => {}
+                }
+            }
+            // Whoever else saw this may be quicker; then the next claim is refused.
+            clock::sleep(LOOK_EVERY / 4).await;
+        }
+    }
+
+    /// Records a person's answer, and goes on with the thread or follows the worker that was quicker.
+    ///
+    /// # Errors
+    /// As [`Runtime::answer`] and [`Runtime::resume_or_follow`].
+    pub async fn answer_and_go_on(
+        &self,
+        thread: ThreadId,
+        interrupt: Option<InterruptId>,
+        answer: Answer,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let runs = self.store().runs(thread).await?.len();
+        self.answer(thread, interrupt, answer).await?;
+        self.owe_trace(thread).await;
+        if let Some(outcome) = self.runner().wake(thread, options.clone()).await? {
+            return Ok(self.report(outcome));
+        }
+        let is_busy = self.store().info(thread).await?.status == ThreadStatus::Busy;
+        // At rest again: the answer's run was made by a worker, and it may have ended in any way.
+        match !is_busy && self.store().runs(thread).await?.len() > runs {
+            true => self.at_rest(thread).await,
+            false => self.resume_or_follow(thread, options).await,
+        }
+    }
+
+    /// Reports on a thread's last run by what is stored of it.
+    async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
+        let store = self.store().as_ref();
+        let ThreadView { info, runs, open } = ThreadView::read(store, thread).await?;
+        let state = read_state(store, thread, None).await?.state;
+        let run = runs.last().map(|run| run.id);
+        let steps = store.history(thread, None, STEPS).await?;
+        let steps = steps.iter().take_while(|step| Some(step.run) == run).count() as u64;
+        let status = match info.status {
+            ThreadStatus::Idle => RunStatusView::Done,
+            ThreadStatus::Interrupted => RunStatusView::Interrupted,
+            ThreadStatus::Busy | ThreadStatus::Queued => RunStatusView::Queued,
+            ThreadStatus::Failed | ThreadStatus::Parked => RunStatusView::Failed,
+        };
+        let run_id = run.map(|run| run.to_string()).unwrap_or_default();
+        let state: &GraphState = &Arc::clone(&state);
+        Ok(RunReport {
+            steps,
+            interrupts: open,
+            error: info.error,
+            ..RunReport::of(thread, run_id, status, state)
+        })
+    }
+}

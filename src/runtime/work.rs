@@ -1,0 +1,78 @@
+//! Leaves runs to the workers, and does a worker's part.
+
+use std::sync::Arc;
+
+use super::report::RunStatusView;
+use super::{Error, RunReport, Runtime, demo};
+use crate::checkpoint::{self, ThreadStatus};
+use crate::clock;
+use crate::dispatch::{self, Dispatcher, Scope};
+use crate::ids::ThreadId;
+use crate::runner::{self, RunOptions};
+use crate::swarm::{GraphState, Request};
+
+impl Runtime {
+    /// Asks a thread a question, making the thread when it is new, and leaves the run to the workers.
+    ///
+    /// When this returns, the question and the call to the workers are durable.
+    ///
+    /// # Errors
+    /// As [`Runtime::ask`].
+    pub async fn submit(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        self.owe_trace(thread).await;
+        let run = self.runner().submit(thread, input).await?;
+        Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
+    }
+
+    /// Goes on with a thread that was left to the workers, or whose process died.
+    ///
+    /// `None` when there is nothing to do for this worker: the thread is at rest, waits for a person, has a
+    /// holder, is another graph's or the demo's, or is no more.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when the thread cannot be read or its run broke on the store.
+    pub async fn wake(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<Option<RunReport>, Error> {
+        match self.store().info(thread).await {
+            Ok(info) if info.tenant == demo::TENANT => return Ok(None),
+            // A live holder's run is noted already, and it is the holder's to deliver.
+            Ok(info) if info.lease_until.is_some_and(|until| until > clock::now()) => {}
+            Ok(info) if matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy) => {
+                self.owe_trace(thread).await;
+            }
+            Ok(_) => {}
+            Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        match self.runner().wake(thread, options).await {
+            Ok(outcome) => Ok(outcome.map(|outcome| self.report(outcome))),
+            Err(runner::Error::WrongGraph { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens what tells a worker of this runtime which threads to go on with.
+    ///
+    /// A `thorough` one looks at every turn: when it knows of no thread, nothing is left to do.
+    ///
+    /// # Errors
+    /// As [`dispatch::open`].
+    pub async fn dispatcher(&self, thorough: bool) -> Result<Arc<dyn Dispatcher>, Error> {
+        let scope = Scope {
+            graph: self.runner().graph().name().to_owned(),
+            except_tenant: Some(demo::TENANT.to_owned()),
+            thorough,
+        };
+        let url = self.settings().store.database.expose();
+        Ok(dispatch::open(url, self.store().clone(), scope).await?)
+    }
+}

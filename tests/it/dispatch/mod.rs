@@ -1,0 +1,6 @@
+//! Many workers on one database: every thread is gone on with, by one at a time, whoever dies.
+
+mod crashes;
+mod parked;
+mod processes;
+mod suite;

@@ -1,0 +1,162 @@
+//! `perihelion worker` as a process, with a scripted model: on SQLite and on Postgres.
+
+use nix::sys::signal::Signal;
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule, Script};
+use tokio::process::Child;
+
+use crate::cli::world::{World, answering, clarify, ended, first, noting, reading, select, signal};
+use crate::support::postgres::{Database, server};
+
+/// A machine, and the database of its processes.
+pub struct Site {
+    pub world: World,
+    _database: Option<Database>,
+}
+
+pub async fn sqlite(script: Script) -> Site {
+    Site { world: World::new(script).await, _database: None }
+}
+
+pub async fn postgres(script: Script) -> Site {
+    let database = server().await.fresh().await;
+    let mut world = World::new(script).await;
+    world.set("DATABASE_URL", &database.url);
+    Site { world, _database: Some(database) }
+}
+
+macro_rules! on_both_databases {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite { $(#[tokio::test] async fn $name() { super::$name(super::Kind::Sqlite).await; })+ }
+        mod postgres { $(#[tokio::test] async fn $name() { super::$name(super::Kind::Postgres).await; })+ }
+    };
+}
+pub(super) use on_both_databases;
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+pub async fn site(on: Kind, script: Script) -> Site {
+    match on {
+        Kind::Sqlite => sqlite(script).await,
+        Kind::Postgres => postgres(script).await,
+    }
+}
+
+impl Site {
+    /// Leaves a run to the workers.
+    pub async fn submit(&self, thread: &str) -> String {
+        let args = ["run", "What is it?", "--thread", thread, "--detach", "-q"];
+        self.world.run(&args).await.code(0).stdout.trim().to_owned()
+    }
+
+    pub fn worker(&self) -> Child {
+        self.world.start(&["worker"])
+    }
+
+    /// Waits until a thread stands so.
+    pub async fn until(&self, thread: &str, status: &str) {
+        loop {
+            let show = self.world.run(&["threads", "show", thread, "--json"]).await.code(0).json();
+            if show["status"] == status {
+                return;
+            }
+        }
+    }
+
+    pub async fn stop(&self, worker: Child) -> String {
+        signal(&worker, Signal::SIGTERM);
+        ended(worker).await.code(0).stderr
+    }
+}
+
+on_both_databases!(
+    a_worker_finishes_what_was_left_to_it,
+    two_workers_share_many_threads,
+    a_worker_that_is_stopped_hands_its_threads_over,
+    an_answer_is_gone_on_with_by_a_worker_and_followed_by_whoever_gave_it,
+    a_drained_queue_ends_a_worker_that_drains,
+);
+
+async fn a_worker_finishes_what_was_left_to_it(on: Kind) {
+    let site = site(on, reading()).await;
+    let thread = site.submit("t").await;
+    let queued = site.world.run(&["threads", "--status", "queued"]).await.code(0);
+    assert!(queued.stdout.contains(&thread), "{queued:?}");
+    let worker = site.worker();
+    let followed = site.world.run(&["resume", "t", "-q"]).await;
+    // It may have been finished before it could be followed.
+    match followed.status.code() {
+        Some(0) => assert_eq!(followed.stdout, "It is 42 [1].\n"),
+        _ => assert!(followed.stderr.contains("is finished"), "{followed:?}"),
+    }
+    site.until("t", "idle").await;
+    let second = site.submit("u").await;
+    site.until("u", "idle").await;
+    let said = site.stop(worker).await;
+    assert!(said.contains("working on") && said.contains("ended; runs driven:"), "{said}");
+    assert!(said.contains(&format!("{second}: done; steps: ")), "{said}");
+}
+
+async fn two_workers_share_many_threads(on: Kind) {
+    let site = site(on, answering()).await;
+    let names: Vec<String> = (0..12).map(|number| format!("t{number}")).collect();
+    let mut threads = Vec::new();
+    for name in &names {
+        threads.push(site.submit(name).await);
+    }
+    let drain = ["worker", "--drain", "--concurrency", "3"];
+    let (one, two) = futures::future::join(site.world.run(&drain), site.world.run(&drain)).await;
+    let said = [one.code(0).stderr, two.code(0).stderr].concat();
+    for thread in &threads {
+        assert_eq!(said.matches(&format!("{thread}: done")).count(), 1, "{said}");
+    }
+    // Once for the supervisor and once for the answer, and never for the same thread twice.
+    assert_eq!(site.world.model.requests().len(), 2 * threads.len());
+}
+
+async fn a_worker_that_is_stopped_hands_its_threads_over(on: Kind) {
+    let hanging = first(Rule::new(Reply::hang()).role(Role::Qa).nth(1), noting());
+    let site = site(on, hanging).await;
+    let thread = site.submit("n").await;
+    let worker = site.worker();
+    site.world.model.wait_for_requests(6).await;
+    let said = site.stop(worker).await;
+    assert!(said.contains("threads to be handed over: 1"), "{said}");
+    assert!(said.contains(&format!("{thread}: handed over")), "{said}");
+    let heir = site.world.run(&["worker", "--drain"]).await.code(0);
+    heir.says(&format!("{thread}: done"));
+    assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
+    assert_eq!(site.world.model.requests().len(), 7, "no call was made again but QA's");
+    let runs = site.world.run(&["threads", "show", "n"]).await.code(0).stdout;
+    assert_eq!(runs.matches("queued").count(), 2, "submitted, and handed over: {runs}");
+}
+
+async fn an_answer_is_gone_on_with_by_a_worker_and_followed_by_whoever_gave_it(on: Kind) {
+    let script = Script::new()
+        .rule(Rule::new(clarify("Which year?")).role(Role::Supervisor).nth(1))
+        .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
+        .rule(Rule::new(Reply::text("In 2024.")).role(Role::Qa));
+    let site = site(on, script).await;
+    site.submit("q").await;
+    let worker = site.worker();
+    site.until("q", "interrupted").await;
+    let answered = site.world.run(&["resume", "q", "--message", "2024", "--json"]).await.code(0);
+    let report = answered.json();
+    assert_eq!((&report["status"], &report["answer"]), (&"done".into(), &"In 2024.".into()));
+    assert_eq!(site.world.asked(Role::Qa), 1, "one of the two did it");
+    site.stop(worker).await;
+}
+
+async fn a_drained_queue_ends_a_worker_that_drains(on: Kind) {
+    let site = site(on, answering()).await;
+    site.world.run(&["worker", "--drain"]).await.code(0).says("runs driven: 0");
+    let thread = site.submit("t").await;
+    let drained = site.world.run(&["worker", "--drain"]).await.code(0);
+    drained.says(&format!("{thread}: done")).says("runs driven: 1");
+    site.world.run(&["worker", "--drain", "-q"]).await.code(0);
+    site.world.run(&["worker", "--concurrency", "0"]).await.code(2).says("--concurrency");
+}

@@ -1,0 +1,266 @@
+//! One process of the program: a worker, or somebody who asks, answers and resumes, until something ends it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use perihelion::checkpoint::{self, ThreadStatus};
+use perihelion::clock;
+use perihelion::config::{Overrides, Settings};
+use perihelion::graph::{RunEvent, Wants};
+use perihelion::ids::ThreadId;
+use perihelion::runner::RunOptions;
+use perihelion::runtime::{Answer, Error, InterruptView, Runtime, ThreadView};
+use perihelion::swarm::{GraphState, Request};
+use perihelion::worker::Worker;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::jobs::Job;
+use super::logs::{ACKS, ASKS, Ack, Log, QUESTIONS, Question, digest};
+use super::plan::Plan;
+use super::points;
+use super::random::Random;
+
+/// Where a hand finds everything; written by the harness.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setup {
+    pub seed: u64,
+    pub database: String,
+    pub model: String,
+    pub lease_sec: f64,
+    /// Hands at a time; a job is begun by the hands of one place alone.
+    pub hands: u64,
+    /// Of 1,000 processes so many are stopped.
+    pub zombies: u64,
+}
+
+/// The file with the setup.
+pub const SETUP: &str = "setup.json";
+/// The file with the numbers of the jobs that are open; replaced, never written in place.
+pub const OPEN: &str = "open.json";
+/// The servers file.
+pub const SERVERS: &str = "mcp-servers.toml";
+
+/// Runs `hand DIRECTORY NUMBER PLACE calm|mined`.
+pub fn main(args: &[String]) -> ExitCode {
+    let [directory, number, place, mood] = args else { panic!("not for people: {args:?}") };
+    // The harness may be killed itself; then nobody would revive or end this process.
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).unwrap();
+    let directory = PathBuf::from(directory);
+    let number: u64 = number.parse().unwrap();
+    let setup = std::fs::read(directory.join(SETUP)).unwrap();
+    let setup: Setup = serde_json::from_slice(&setup).unwrap();
+    let plan = Plan::draw(setup.seed, number, setup.zombies);
+    let is_calm = mood == "calm";
+    points::count(&directory, plan.mine.filter(|_| !is_calm));
+    clock::skew(if is_calm { 0 } else { plan.skew });
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let random = Random::new(setup.seed, &[4, number]);
+    let place = place.parse().unwrap();
+    match runtime.unwrap().block_on(work(directory, setup, place, is_calm, random)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hand {number}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Hand {
+    runtime: Arc<Runtime>,
+    directory: PathBuf,
+    setup: Setup,
+    place: u64,
+    asks: Log,
+    questions: Log,
+}
+
+async fn work(
+    directory: PathBuf,
+    setup: Setup,
+    place: u64,
+    is_calm: bool,
+    mut random: Random,
+) -> Result<(), Error> {
+    let runtime = Arc::new(open(&directory, &setup).await?);
+    let (asks, questions) = (Log::open(&directory, ASKS), Log::open(&directory, QUESTIONS));
+    // The harness counts the time from here on.
+    let _ = writeln!(std::io::stdout(), "ready");
+    let hand = Hand { runtime, directory, setup, place, asks, questions };
+    let stop = CancellationToken::new();
+    // Some only work, some only see to threads as people do, some do both.
+    let (works, sees) = match random.below(3) {
+        _ if is_calm => (true, true),
+        0 => (true, false),
+        1 => (false, true),
+        _ => (true, true),
+    };
+    let working = async {
+        if works {
+            hand.worker().run(stop.clone()).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    let seeing = async {
+        while !read_open(&hand.directory).is_empty() {
+            if !sees || !hand.see_to_all(&mut random).await {
+                clock::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        stop.cancel();
+        Ok(())
+    };
+    futures::future::try_join(working, seeing).await?;
+    let runtime = Arc::into_inner(hand.runtime).expect("nobody uses it any more");
+    runtime.close().await;
+    Ok(())
+}
+
+async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
+    let servers = directory.join(SERVERS).display().to_string();
+    let lease = setup.lease_sec.to_string();
+    let env = |name: &str| {
+        let value = match name {
+            "OPENAI_BASE_URL" => &setup.model,
+            "OPENAI_MODEL" | "OPENAI_API_KEY" => "scripted",
+            "PERIHELION_SERVERS" => &servers,
+            "DATABASE_URL" => &setup.database,
+            "PERIHELION_STORE_LEASE_SEC" => &lease,
+            _ => return None,
+        };
+        Some(value.to_owned())
+    };
+    let settings = Settings::load(Overrides::default(), None, &env).unwrap();
+    Runtime::open(settings, &env).await
+}
+
+impl Hand {
+    /// The worker that `perihelion worker` runs, with somebody who listens to its steps.
+    fn worker(&self) -> Worker {
+        let directory = self.directory.clone();
+        let options = move |thread, options| listening(&directory, thread, options).0;
+        Worker::new(Arc::clone(&self.runtime), false, Arc::new(|_| {}))
+            .with_options(Arc::new(options))
+    }
+
+    /// Looks at every open job once; says whether any was moved.
+    async fn see_to_all(&self, random: &mut Random) -> bool {
+        let mut open = read_open(&self.directory);
+        random.shuffle(&mut open);
+        let mut is_moved = false;
+        for job in open {
+            // An error means that it is somebody else's, or that the database is away: later, then.
+            is_moved |= self.see_to(job, random).await.unwrap_or(false);
+        }
+        is_moved
+    }
+
+    /// Brings a job on as a person would, if that is possible now; says whether it was.
+    async fn see_to(&self, job: u64, random: &mut Random) -> Result<bool, Error> {
+        let thread = Job::thread(self.setup.seed, job);
+        let info = match self.runtime.store().info(thread).await {
+            Ok(info) => Some(info),
+            Err(checkpoint::Error::UnknownThread(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(info) = info.filter(|info| info.head > 0) else {
+            if job % self.setup.hands != self.place {
+                return Ok(false);
+            }
+            self.asks.write(&job);
+            self.ask(thread, job, random.per_mille(500)).await?;
+            return Ok(true);
+        };
+        match info.status {
+            ThreadStatus::Idle => return Ok(false),
+            ThreadStatus::Interrupted => self.answer(thread).await?,
+            _ => {}
+        }
+        // Workers go on with it, or this process does.
+        if info.status != ThreadStatus::Failed && random.per_mille(700) {
+            return Ok(false);
+        }
+        let (options, acks) = listening(&self.directory, thread, self.runtime.run_options());
+        let result = self.runtime.resume(thread, options).await;
+        acks.await.unwrap();
+        result.map(|_| true)
+    }
+
+    /// Asks, and runs the thread here or leaves that to the workers.
+    async fn ask(&self, thread: ThreadId, job: u64, submits: bool) -> Result<(), Error> {
+        let request = Request { question: Job::question(job), ..Request::default() };
+        if submits {
+            return self.runtime.submit(thread, None, request).await.map(drop);
+        }
+        let (options, acks) = listening(&self.directory, thread, self.runtime.run_options());
+        let result = self.runtime.ask(thread, None, request, options).await;
+        acks.await.unwrap();
+        result.map(drop)
+    }
+
+    /// Answers every open question of a thread, each of them always in the same way.
+    async fn answer(&self, thread: ThreadId) -> Result<(), Error> {
+        let view = ThreadView::read(self.runtime.store().as_ref(), thread).await?;
+        for InterruptView { id, payload, kind, .. } in view.open {
+            assert_eq!(kind, "outcome_unknown");
+            let line = payload["request"]["arguments"]["line"].as_str().unwrap().to_owned();
+            let (verdict, answer) = verdict(self.setup.seed, &id);
+            let verdict = verdict.to_owned();
+            self.questions.write(&Question { interrupt: id.clone(), line, verdict });
+            self.runtime.answer(thread, Some(id.parse().unwrap()), answer).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Listens to a run: each committed step that it is told of goes into the log.
+fn listening(
+    directory: &Path,
+    thread: ThreadId,
+    options: RunOptions<GraphState>,
+) -> (RunOptions<GraphState>, JoinHandle<()>) {
+    let (sender, receiver) = mpsc::channel(64);
+    let wants = Wants { updates: true, checkpoints: true, ..Wants::default() };
+    let log = Log::open(directory, ACKS);
+    let task = tokio::spawn(listen(thread, log, receiver));
+    (RunOptions { events: Some(sender), wants, ..options }, task)
+}
+
+async fn listen(thread: ThreadId, log: Log, mut events: mpsc::Receiver<RunEvent<GraphState>>) {
+    let mut written: Vec<(String, Value)> = Vec::new();
+    while let Some(event) = events.recv().await {
+        match event {
+            RunEvent::Update { node, update, .. } => written.push((node, update)),
+            RunEvent::Checkpoint { step, .. } => {
+                let digest = digest(written.iter().map(|(node, update)| (node.as_str(), update)));
+                written.clear();
+                log.write(&Ack { thread, step, digest });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Says how a person answers a question: always the same way, whoever puts it.
+pub fn verdict(seed: u64, interrupt: &str) -> (&'static str, Answer) {
+    let hash = blake3::hash(interrupt.as_bytes());
+    let bits = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap());
+    match Random::new(seed, &[5, bits]).below(3) {
+        0 => ("retry", Answer::OutcomeRetry),
+        1 => ("skip", Answer::OutcomeSkip),
+        _ => ("done", Answer::OutcomeDone { result: json!("a person says that it was done") }),
+    }
+}
+
+/// Reads which jobs are open.
+pub fn read_open(directory: &Path) -> Vec<u64> {
+    let text = std::fs::read(directory.join(OPEN)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}

@@ -1,0 +1,194 @@
+//! The judge: compares what the logs beside the database say with what the database holds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use perihelion::checkpoint::{EffectKind, EffectRow, EffectStatus, StepKind, StepRow, Store};
+use perihelion::checkpoint::{ThreadStatus, chain_hash};
+use perihelion::ids::ThreadId;
+use perihelion::runtime::read_state;
+use perihelion::swarm::GraphState;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::calls::{self, Deeds};
+use super::jobs::{Job, parse_task};
+use super::logs::{ACKS, ASKS, Ack, digest, lines};
+
+/// What was found; everything but the violations is a figure.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Findings {
+    pub threads: u64,
+    pub steps: u64,
+    pub acks: u64,
+    /// Effects that the receiver carried out, by tool.
+    pub effects: BTreeMap<String, u64>,
+    /// Repetitions that the receiver refused by their key.
+    pub refused: u64,
+    /// Effects beyond the first of a call that was declared repeatable, at a receiver that checks nothing.
+    pub unchecked_duplicates: u64,
+    /// Questions about unknown outcomes.
+    pub questions: u64,
+    /// Effects beyond the first of a call that may not be repeated; each was asked about.
+    pub asked_duplicates: u64,
+    /// Threads that were given their job more than once, because the first giver died in between.
+    pub asked_twice: u64,
+    /// Broken promises, by kind, with examples.
+    pub violations: BTreeMap<String, Vec<String>>,
+}
+
+impl Findings {
+    pub fn violate(&mut self, kind: &str, what: String) {
+        self.violations.entry(kind.to_owned()).or_default().push(what);
+    }
+}
+
+/// Judges every job of a run that has come to rest.
+pub async fn judge(store: &Arc<dyn Store>, directory: &Path, seed: u64, jobs: u64) -> Findings {
+    let mut findings = Findings::default();
+    let mut acks: HashMap<ThreadId, Vec<Ack>> = HashMap::new();
+    for ack in lines::<Ack>(directory, ACKS) {
+        findings.acks += 1;
+        acks.entry(ack.thread).or_default().push(ack);
+    }
+    let mut asks: HashMap<u64, u64> = HashMap::new();
+    for job in lines::<u64>(directory, ASKS) {
+        *asks.entry(job).or_default() += 1;
+    }
+    let mut deeds = Deeds::read(directory, &mut findings);
+    for job in 0..jobs {
+        let case = Case { store, seed, job, asks: asks.get(&job).copied().unwrap_or_default() };
+        let acks = acks.remove(&Job::thread(seed, job)).unwrap_or_default();
+        if let Err(problem) = case.judge(&acks, &mut deeds, &mut findings).await {
+            findings.violate("unreadable", format!("job {job}: {problem}"));
+        }
+    }
+    for (thread, _) in acks {
+        findings.violate("lost", format!("thread {thread} was acknowledged, and is nobody's"));
+    }
+    deeds.finish(&mut findings);
+    findings
+}
+
+struct Case<'a> {
+    store: &'a Arc<dyn Store>,
+    seed: u64,
+    job: u64,
+    asks: u64,
+}
+
+impl Case<'_> {
+    async fn judge(
+        &self,
+        acks: &[Ack],
+        deeds: &mut Deeds,
+        findings: &mut Findings,
+    ) -> Result<(), perihelion::checkpoint::Error> {
+        let thread = Job::thread(self.seed, self.job);
+        let view = read_state(self.store.as_ref(), thread, None).await?;
+        let mut steps = self.store.history(thread, None, u32::MAX).await?;
+        steps.reverse();
+        findings.threads += 1;
+        findings.steps += steps.len() as u64;
+        if view.info.status != ThreadStatus::Idle || view.info.owner.is_some() {
+            findings.violate("unfinished", format!("job {}: {:?}", self.job, view.info));
+        }
+        self.chain(&steps, view.info.head, findings)?;
+        self.acknowledged(&steps, acks, findings)?;
+        let inputs = steps.iter().filter(|step| step.kind == StepKind::Input).count() as u64;
+        findings.asked_twice += u64::from(inputs > 1);
+        if inputs > self.asks {
+            let (job, asks) = (self.job, self.asks);
+            findings.violate("duplicate", format!("job {job}: {inputs} inputs of {asks} asked"));
+        }
+        self.results(&view.state, inputs, findings);
+        let effects = self.store.effects(thread, None).await?;
+        self.settled(&effects, findings);
+        let job = Job::draw(self.seed, self.job);
+        for record in view.state.tasks.iter() {
+            let Some((_, turn, id)) = parse_task(&record.task) else { continue };
+            let task = job.tasks.iter().find(|task| task.id == id);
+            for (call, tool) in task.into_iter().flat_map(|task| task.calls.iter().enumerate()) {
+                let line = Job::line(self.job, turn, id, call);
+                let rows = effects.iter().filter(|row| row.kind == EffectKind::Tool);
+                deeds.judge(tool, &line, calls::find(rows, &line), findings);
+            }
+        }
+        deeds.answers(&effects, findings);
+        Ok(())
+    }
+
+    /// No gap, no step twice, every hash follows from the one before.
+    fn chain(
+        &self,
+        steps: &[StepRow],
+        head: u64,
+        findings: &mut Findings,
+    ) -> Result<(), perihelion::checkpoint::Error> {
+        let mut hash = [0; 32];
+        for (step, expected) in steps.iter().zip(1..) {
+            if step.seq != expected {
+                let kind = if step.seq > expected { "gap" } else { "duplicate" };
+                let what = format!("job {}: step {} stands at {expected}", self.job, step.seq);
+                findings.violate(kind, what);
+                return Ok(());
+            }
+            hash = chain_hash(&hash, step.seq, &step.delta.to_json_bytes()?, &step.frontier);
+            if hash != step.hash {
+                findings.violate("chain", format!("job {}: step {}", self.job, step.seq));
+            }
+        }
+        if steps.len() as u64 != head {
+            let what = format!("job {}: {} steps, head {head}", self.job, steps.len());
+            findings.violate("gap", what);
+        }
+        Ok(())
+    }
+
+    /// Every step that a listener was told of is there, with the content that it was told.
+    fn acknowledged(
+        &self,
+        steps: &[StepRow],
+        acks: &[Ack],
+        findings: &mut Findings,
+    ) -> Result<(), perihelion::checkpoint::Error> {
+        let mut digests = BTreeMap::new();
+        for step in steps {
+            let json = step.delta.to_json_bytes()?;
+            let delta: Vec<Value> = serde_json::from_slice(&json).unwrap_or_default();
+            let written =
+                delta.iter().map(|one| (one["n"].as_str().unwrap_or_default(), &one["u"]));
+            digests.insert(step.seq, digest(written));
+        }
+        for ack in acks {
+            if digests.get(&ack.step) != Some(&ack.digest) {
+                let what = format!("job {}: step {} as told to a listener", self.job, ack.step);
+                findings.violate("lost", what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Each task of each turn has one result, and the thread an answer.
+    fn results(&self, state: &GraphState, inputs: u64, findings: &mut Findings) {
+        let ids: Vec<&str> = state.results.iter().map(|result| result.id.as_str()).collect();
+        let distinct: BTreeSet<&str> = ids.iter().copied().collect();
+        let wanted = state.tasks.iter().count();
+        if ids.len() != wanted || distinct.len() != wanted || wanted as u64 != 3 * inputs {
+            let what = format!("job {}: results {ids:?} in {inputs} turns", self.job);
+            findings.violate("results", what);
+        }
+        if state.answer.is_none() {
+            findings.violate("unfinished", format!("job {}: no answer", self.job));
+        }
+    }
+
+    /// Nothing is left open.
+    fn settled(&self, effects: &[EffectRow], findings: &mut Findings) {
+        for row in effects.iter().filter(|row| row.status == EffectStatus::Started) {
+            let what = format!("job {}: step {} {} is open", self.job, row.step, row.name);
+            findings.violate("unfinished", what);
+        }
+    }
+}
