@@ -2,11 +2,12 @@
 //!
 //! Imports run one way: `ids ← graph ← checkpoint ← journal ← runner`; `llm` and `mcp` stand beside
 //! the graph and know nothing of it; `swarm` joins them; `telemetry` reads what
-//! they left; `runtime` assembles; `cli` is an edge.
+//! they left; `runtime` assembles; `cli` and `api` are edges.
 //! `ARCHITECTURE.md` is the map.
 
 extern crate self as perihelion;
 
+pub mod api;
 pub mod checkpoint;
 pub mod cli;
 pub mod clock;

@@ -283,6 +283,8 @@ pub struct ThreadFilter {
     pub status: Option<ThreadStatus>,
     /// Also list subgraphs' threads.
     pub with_children: bool,
+    /// Only the subgraphs' threads under this one, which is at the top.
+    pub root: Option<ThreadId>,
     /// Only threads not updated since.
     pub updated_before: Option<DateTime<Utc>>,
     /// At most this many, newest update first.

@@ -1,5 +1,6 @@
 //! Why a command ended without doing what it was asked, and the exit codes.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,6 +61,14 @@ pub enum Error {
     UnknownThread(String),
     #[error("nobody is there to confirm; say --yes to {what}: {name}")]
     Unconfirmed { what: &'static str, name: String },
+    #[error(
+        "without authentication only a loopback address is listened on, such as 127.0.0.1:16686: {0}"
+    )]
+    NotLoopback(SocketAddr),
+    #[error("cannot listen on {addr}: {source}; another --addr may be free")]
+    Listen { addr: SocketAddr, source: std::io::Error },
+    #[error("there is no index.html in the directory of the Jaeger UI: {}", .0.display())]
+    NoJaegerUi(PathBuf),
     #[error("--result only goes with --outcome done")]
     StrayResult,
     #[error("--run can be given twice at most: for A and for B")]
@@ -84,6 +93,7 @@ impl Error {
             | Self::Write { .. }
             | Self::Signals(_)
             | Self::Threads(_)
+            | Self::Listen { .. }
             | Self::NoAgent { .. } => Exit::Failed,
             _ => Exit::Usage,
         }

@@ -197,7 +197,14 @@ fn percent_decoded(text: &str) -> Option<String> {
 }
 
 fn collector(value: &Option<String>) -> Result<(), String> {
-    let Some(value) = value else { return Ok(()) };
+    value.as_deref().map_or(Ok(()), check_collector)
+}
+
+/// Checks the address of a collector.
+///
+/// # Errors
+/// What is wrong with it, to be said after its name.
+pub fn check_collector(value: &str) -> Result<(), String> {
     match reqwest::Url::parse(value) {
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
             Err("must not carry a user name or password; name a variable in headers_env".to_owned())

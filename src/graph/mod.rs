@@ -24,7 +24,7 @@ pub use frontier::{Frontier, Target, Task, Written};
 pub use merge::{Finished, Merged, merge};
 pub use node::{
     Context, EffectClass, EffectFailure, EffectRequest, Interrupt, Node, NodeError, NodeOutput,
-    Outcome, Perform, Place, Port, node_fn,
+    Outcome, Perform, Place, Port, node_fn, subgraph_namespace,
 };
 pub use reducer::{Append, Merge, Overwrite, Reducer, State, Update};
 pub use stages::{StageError, stages};

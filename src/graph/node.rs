@@ -81,6 +81,24 @@ pub struct Place {
     pub namespace: Arc<str>,
 }
 
+impl Place {
+    /// Names the thread of a subgraph that runs here: `team:3:0` is task 0 of step 3, at node `team`.
+    pub fn subgraph(&self) -> String {
+        subgraph_namespace(&self.namespace, &self.node, self.step, self.task)
+    }
+}
+
+/// Names a subgraph's thread by its place, below the place of the graph around it (empty at the top).
+///
+/// Deeper ones are joined by `|`; neither separator can come from a node's name.
+pub fn subgraph_namespace(outer: &str, node: &str, step: u64, task: u32) -> String {
+    let own = format!("{}:{step}:{task}", node.replace('|', "/"));
+    match outer {
+        "" => own,
+        outer => format!("{outer}|{own}"),
+    }
+}
+
 /// A question to a person that stops a node until it is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupt {

@@ -120,7 +120,7 @@ async fn attempt(
                 .with_max_line_length(max_message);
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {
-                Ok(service) => Ok(Session::new(service, Kind::Stdio(process))),
+                Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
                 Err(mut failed) => {
                     if failed.retry.is_none() {
                         if let Some(end) = process.describe_end(DESCRIBE).await {

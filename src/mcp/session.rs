@@ -46,7 +46,7 @@ pub(super) struct Session {
 
 /// What a session runs over.
 pub(super) enum Kind {
-    Stdio(Process),
+    Stdio(Box<Process>),
     Http(SessionId),
 }
 

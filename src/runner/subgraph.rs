@@ -83,7 +83,7 @@ impl<P: State, C: State> Subgraph<P, C> {
 
     /// Runs the child to its end, from wherever it stands.
     async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
-        let namespace = namespace(ctx);
+        let namespace = ctx.place().subgraph();
         let child = self.child(ctx, &namespace).await?;
         let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
         if is_done || ctx.port().is_replay() {
@@ -155,16 +155,6 @@ impl<P: State, C: State> Subgraph<P, C> {
             (outcome, ()) = futures::future::join(running, telling) => outcome,
             () = stopping => Err(NodeError::Cancelled.into()),
         }
-    }
-}
-
-/// Names a subgraph's thread by its place; its separators cannot come from a node's name.
-fn namespace<P: State>(ctx: &Context<P>) -> String {
-    let place = ctx.place();
-    let own = format!("{}:{}:{}", place.node.replace('|', "/"), place.step, place.task);
-    match place.namespace.as_ref() {
-        "" => own,
-        outer => format!("{outer}|{own}"),
     }
 }
 

@@ -28,6 +28,9 @@ pub enum Error {
     Trace(telemetry::Error),
     #[error(transparent)]
     Traces(#[from] telemetry::otlp::Error),
+    /// There is nowhere to send traces to.
+    #[error("no collector is named; say --endpoint URL, or set traces.otlp_endpoint")]
+    NoCollector,
     #[error(transparent)]
     Graph(#[from] BuildError),
     /// A server marked `required` could not be scanned.
@@ -86,6 +89,7 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
+            Self::NoCollector => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(
                 error,

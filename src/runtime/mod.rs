@@ -28,7 +28,7 @@ pub use survey::{Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
 };
-pub use trace::{Trace, trace};
+pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,

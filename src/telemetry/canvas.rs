@@ -1,32 +1,94 @@
 //! Where spans are drawn: ids, names and places of one trace.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 
 use super::group::Group;
 use super::{About, Reason, Rows, Scope, Span, SpanId, Status, TraceId, View};
 use crate::checkpoint::StepRow;
+use crate::graph::subgraph_namespace;
 use crate::ids::ThreadId;
 
-/// Collects the spans of one trace.
-pub(super) struct Canvas {
+/// Collects the spans of one trace, or of a subgraph's part in it.
+pub(super) struct Canvas<'a> {
     pub view: View,
+    /// The thread of the trace.
     pub thread: ThreadId,
     pub run: u32,
     pub trace: TraceId,
     pub root: SpanId,
+    /// The span that the root hangs under; none for the trace's own.
+    pub parent: Option<SpanId>,
+    /// The subgraph's thread that is drawn, where it is one.
+    pub within: Option<ThreadId>,
+    /// Whether nothing can be added to the trace any more.
+    pub closed: bool,
     pub spans: Vec<Span>,
+    /// Place of the thread that is drawn; empty at the top.
+    namespace: &'a str,
+    began: DateTime<Utc>,
+    until: Option<DateTime<Utc>>,
+    subgraphs: HashMap<ThreadId, &'a Rows>,
 }
 
-impl Canvas {
-    pub(super) fn new(rows: &Rows, group: &Group<'_>, view: View) -> Self {
+impl<'a> Canvas<'a> {
+    pub(super) fn new(rows: &'a Rows, group: &Group<'_>, view: View) -> Self {
         let (thread, run) = (rows.info.id, group.first().number);
-        let trace = trace_id(thread, run, view.scope);
-        let root = SpanId::root(thread, run);
-        Self { view, thread, run, trace, root, spans: Vec::new() }
+        Self {
+            view,
+            thread,
+            run,
+            trace: trace_id(thread, run, view.scope),
+            root: SpanId::root(thread, run),
+            parent: None,
+            within: None,
+            closed: group.is_closed(),
+            spans: Vec::new(),
+            namespace: &rows.info.namespace,
+            began: group.first().started_at,
+            until: group.until,
+            subgraphs: rows.children.iter().map(|child| (child.info.id, child)).collect(),
+        }
+    }
+
+    /// Makes a canvas for the part of a subgraph's thread that belongs to this trace.
+    pub(super) fn inside(&self, child: &'a Rows, group: &Group<'_>, parent: SpanId) -> Self {
+        Self {
+            root: SpanId::root(child.info.id, group.first().number),
+            parent: Some(parent),
+            within: Some(child.info.id),
+            closed: self.closed || group.is_closed(),
+            spans: Vec::new(),
+            namespace: &child.info.namespace,
+            began: group.first().started_at,
+            until: group.until,
+            subgraphs: self.subgraphs.clone(),
+            ..*self
+        }
+    }
+
+    /// Returns the thread of the subgraph that a node ran, if it ran one.
+    pub(super) fn subgraph(&self, node: &str, step: u64, task: u32) -> Option<&'a Rows> {
+        if self.subgraphs.is_empty() {
+            return None;
+        }
+        let namespace = subgraph_namespace(self.namespace, node, step, task);
+        self.subgraphs.get(&self.drawn().child(&namespace)).copied()
+    }
+
+    /// Returns whether something that began then belongs to what is drawn.
+    pub(super) fn covers(&self, moment: DateTime<Utc>) -> bool {
+        moment >= self.began && self.until.is_none_or(|until| moment < until)
+    }
+
+    /// Returns the thread whose steps are drawn.
+    fn drawn(&self) -> ThreadId {
+        self.within.unwrap_or(self.thread)
     }
 
     pub(super) fn id(&self, step: u64, task: u32, what: &str, key: &[u8]) -> SpanId {
-        SpanId::at(self.thread, self.run, step, task, what, key)
+        SpanId::at(self.drawn(), self.run, step, task, what, key)
     }
 
     /// Draws a span under the root that lasts no time; the caller fills in the rest.
@@ -42,9 +104,11 @@ impl Canvas {
             open: false,
             links: Vec::new(),
             thread: self.thread,
+            within: self.within,
             run: self.run,
             step,
             node: None,
+            spent: None,
             about,
         }
     }

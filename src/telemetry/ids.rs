@@ -73,6 +73,17 @@ impl TraceId {
         Self::digest(&format!("trace/{thread}/{run}"))
     }
 
+    /// Reads an id of up to 32 hexadecimal digits; leading zeros may be missing, dashes are skipped.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        // `from_str_radix` would take a sign as well.
+        if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit())
+        {
+            return None;
+        }
+        u128::from_str_radix(&digits, 16).ok().map(|number| Self(number.to_be_bytes()))
+    }
+
     /// Returns the id that all runs of a thread share under `traces.scope = "thread"`: the thread's own.
     pub fn of_thread(thread: ThreadId) -> Self {
         Self::valid(thread.0.into_bytes())
@@ -127,6 +138,12 @@ mod tests {
         assert_eq!(TraceId::of_run(thread, 1).to_string(), "0cce7d453421b911909923d7725cd4b7");
         assert_eq!(SpanId::root(thread, 1).to_string(), "fd5cd769cdb729ae");
         assert_eq!(TraceId::of_thread(thread).to_string(), "0190a5b4000070008000000000000001");
+        for text in ["cce7d453421b911909923d7725cd4b7", "0CCE7D45-3421-b911-9099-23d7725cd4b7"] {
+            assert_eq!(TraceId::from_hex(text), Some(TraceId::of_run(thread, 1)));
+        }
+        for text in ["", "-", "x", "+1", "00cce7d453421b911909923d7725cd4b7"] {
+            assert_eq!(TraceId::from_hex(text), None, "{text}");
+        }
         assert_ne!(TraceId::of_thread(ThreadId(uuid::Uuid::nil())).to_bytes(), [0; 16]);
     }
 }

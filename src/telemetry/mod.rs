@@ -16,6 +16,7 @@ mod labels;
 pub mod otlp;
 mod parents;
 mod projection;
+pub mod reading;
 mod rows;
 mod span;
 mod task;
@@ -26,6 +27,7 @@ pub use ids::{SpanId, TraceId};
 pub use labels::Labels;
 pub use parents::Parents;
 pub use projection::{Scope, View, project};
+pub use reading::{Spent, bill};
 pub use rows::{Rows, Which, read};
 pub use span::{About, Link, Reason, RunMark, Span, Status, ToolCount};
 

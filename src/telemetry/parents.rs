@@ -7,10 +7,10 @@ use async_trait::async_trait;
 
 use super::canvas::trace_id;
 use super::rows::first_run;
-use super::{Scope, SpanId};
+use super::{Error, Scope, SpanId};
 use crate::checkpoint::Store;
 use crate::graph::Place;
-use crate::ids::RunId;
+use crate::ids::{RunId, ThreadId};
 use crate::swarm::TraceContext;
 
 /// Runs whose trace is remembered; beyond that all are looked up again.
@@ -22,8 +22,8 @@ const KNOWN: usize = 1024;
 pub struct Parents {
     store: Arc<dyn Store>,
     scope: Scope,
-    /// First run of the trace that a run belongs to.
-    known: Mutex<HashMap<RunId, u32>>,
+    /// Thread and first run of the trace that a run belongs to.
+    known: Mutex<HashMap<RunId, (ThreadId, u32)>>,
 }
 
 impl Parents {
@@ -32,27 +32,41 @@ impl Parents {
         Self { store, scope, known: Mutex::default() }
     }
 
-    async fn first_run(&self, place: &Place) -> Option<u32> {
+    async fn trace_of(&self, place: &Place) -> Option<(ThreadId, u32)> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(run) = known().get(&place.run) {
-            return Some(*run);
+        if let Some(trace) = known().get(&place.run) {
+            return Some(*trace);
         }
-        let found = first_run(self.store.as_ref(), place.thread, place.run).await;
-        let run = found.inspect_err(|error| tracing::debug!(%error, "no trace context")).ok()?;
+        let found = self.look_up(place).await;
+        let trace = found.inspect_err(|error| tracing::debug!(%error, "no trace context")).ok()?;
         let mut known = known();
         if known.len() >= KNOWN {
             known.clear();
         }
-        known.insert(place.run, run);
-        Some(run)
+        known.insert(place.run, trace);
+        Some(trace)
+    }
+
+    /// A subgraph's spans are in the trace of the run that it is a part of: the top thread's newest.
+    async fn look_up(&self, place: &Place) -> Result<(ThreadId, u32), Error> {
+        let store = self.store.as_ref();
+        let top = match &*place.namespace {
+            "" => None,
+            _ => store.info(place.thread).await?.root,
+        };
+        let Some(top) = top else {
+            return Ok((place.thread, first_run(store, place.thread, place.run).await?));
+        };
+        let newest = store.runs(top).await?.last().ok_or(Error::NeverRan(top))?.id;
+        Ok((top, first_run(store, top, newest).await?))
     }
 }
 
 #[async_trait]
 impl TraceContext for Parents {
     async fn traceparent(&self, place: &Place, key: &str) -> Option<String> {
-        let run = self.first_run(place).await?;
-        let trace = trace_id(place.thread, run, self.scope);
+        let (thread, run) = self.trace_of(place).await?;
+        let trace = trace_id(thread, run, self.scope);
         let span = SpanId::of_tool_call(place.thread, run, place.step, place.task, key);
         Some(format!("00-{trace}-{span}-01"))
     }

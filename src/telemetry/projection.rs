@@ -52,21 +52,57 @@ pub(super) struct WrittenRow {
 pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
     let group = Group::of(rows, run)?;
     let mut canvas = Canvas::new(rows, &group, view);
-    let root = root(&canvas, rows, &group);
+    draw(&mut canvas, rows, &group)?;
+    Ok(canvas.spans)
+}
+
+/// Draws a thread's part of a trace.
+fn draw(canvas: &mut Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), Error> {
+    let root = root(canvas, rows, group);
     canvas.spans.push(root);
     let effects: Vec<&EffectRow> =
-        rows.effects.iter().filter(|effect| belongs(effect, &group)).collect();
+        rows.effects.iter().filter(|effect| belongs(effect, group)).collect();
     let began = group.first().started_at;
     let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
     let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
     for step in rows.steps.iter().filter(of_group) {
         let start = before.map_or(began, |before| before.at.max(began)).min(step.at);
-        committed(&mut canvas, step, start, &effects)?;
+        committed(canvas, step, start, &effects)?;
         before = Some(step);
     }
-    uncommitted(&mut canvas, &group, before, &effects)?;
-    finish(&mut canvas, &group);
-    Ok(canvas.spans)
+    uncommitted(canvas, group, before, &effects)?;
+    finish(canvas, group);
+    Ok(())
+}
+
+/// Draws what a subgraph's thread did in this trace, below the span of the node that ran it.
+///
+/// Its runs that began while the trace was the newest are in it; a part that is no longer kept is left out.
+pub(super) fn nested(
+    canvas: &mut Canvas<'_>,
+    node: &str,
+    step: u64,
+    task: u32,
+    parent: SpanId,
+) -> Result<(), Error> {
+    let Some(child) = canvas.subgraph(node, step, task) else { return Ok(()) };
+    for run in &child.runs {
+        let group = match Group::of(child, run.number) {
+            Ok(group) => group,
+            Err(Error::Truncated { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let is_first = group.first().number == run.number;
+        if is_first && canvas.covers(run.started_at) {
+            let mut inner = canvas.inside(child, &group, parent);
+            draw(&mut inner, child, &group)?;
+            for span in &mut inner.spans {
+                span.open &= !canvas.closed;
+            }
+            canvas.spans.append(&mut inner.spans);
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether an effect happened in this trace: it ended, or is still open, while it was the newest.
@@ -87,7 +123,7 @@ fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
     }
 }
 
-fn root(canvas: &Canvas, rows: &Rows, group: &Group<'_>) -> Span {
+fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
     let mark = |run: &crate::checkpoint::RunRow| RunMark {
         number: run.number,
         status: run.status,
@@ -121,18 +157,20 @@ fn root(canvas: &Canvas, rows: &Rows, group: &Group<'_>) -> Span {
             kind: "previous_run",
         }
     };
+    // Within a subgraph, the outer root tells of the trace before.
+    let previous = group.previous.filter(|_| canvas.within.is_none());
     Span {
-        parent: None,
+        parent: canvas.parent,
         end: last.ended_at.unwrap_or(group.first().started_at),
         status,
-        open: !group.is_closed(),
-        links: group.previous.map(link).into_iter().collect(),
+        open: !canvas.closed,
+        links: previous.map(link).into_iter().collect(),
         ..canvas.span(canvas.root, group.last_step, group.first().started_at, about)
     }
 }
 
 fn committed(
-    canvas: &mut Canvas,
+    canvas: &mut Canvas<'_>,
     step: &StepRow,
     start: DateTime<Utc>,
     effects: &[&EffectRow],
@@ -169,7 +207,7 @@ fn committed(
             to: &to,
             effects: of_task(effects, step.seq, task),
         };
-        if work.draw(canvas) {
+        if work.draw(canvas)? {
             canvas.transition(step, task, &one.node, to, Reason::Edge);
         }
         if let (Some(said), Some(root)) = (one.update["answer"].as_str(), canvas.spans.first_mut())
@@ -183,7 +221,7 @@ fn committed(
 
 /// Draws the nodes of the step that was under way when the trace's last run ended.
 fn uncommitted(
-    canvas: &mut Canvas,
+    canvas: &mut Canvas<'_>,
     group: &Group<'_>,
     before: Option<&StepRow>,
     effects: &[&EffectRow],
@@ -196,7 +234,7 @@ fn uncommitted(
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let mine = of_task(effects, step, number);
         let broke = failed && tasks.len() == 1;
-        if mine.is_empty() && !broke {
+        if mine.is_empty() && !broke && canvas.subgraph(&task.node, step, number).is_none() {
             continue;
         }
         let first = canvas.spans.len();
@@ -210,12 +248,12 @@ fn uncommitted(
             to: &[],
             effects: mine,
         };
-        work.draw(canvas);
-        let closed = group.is_closed();
+        work.draw(canvas)?;
+        let (closed, within) = (canvas.closed, canvas.within);
         for span in &mut canvas.spans[first..] {
             // Finished calls stay what they are; the work around them may go on.
-            span.open |=
-                !closed && matches!(span.about, About::Agent { .. } | About::Transition { .. });
+            let around = matches!(span.about, About::Agent { .. } | About::Transition { .. });
+            span.open |= !closed && around && span.within == within;
         }
         if let Some(span) = canvas.spans.get_mut(first).filter(|_| broke) {
             span.status = Status::Error { message: "the node failed, and the run with it".into() };
@@ -225,7 +263,7 @@ fn uncommitted(
 }
 
 /// Lets the root last as long as what is in it, and sums up what was spent.
-fn finish(canvas: &mut Canvas, group: &Group<'_>) {
+fn finish(canvas: &mut Canvas<'_>, group: &Group<'_>) {
     let end = canvas.spans.iter().map(|span| span.end).max();
     let (mut usage, tools) = (Usage::default(), tool_counts(&canvas.spans));
     for span in &canvas.spans {

@@ -33,7 +33,10 @@ impl Pen {
             created_at: now,
             updated_at: now,
         };
-        Self { rows: Rows { info, runs: vec![], steps: vec![], effects: vec![] }, now }
+        Self {
+            rows: Rows { info, runs: vec![], steps: vec![], effects: vec![], children: vec![] },
+            now,
+        }
     }
 
     fn tick(&mut self) -> DateTime<Utc> {

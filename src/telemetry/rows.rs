@@ -1,8 +1,10 @@
 //! Reads what a trace is made of, and no more of the thread than that.
 
+use std::ops::RangeInclusive;
+
 use super::Error;
 use super::group::{Group, may_continue};
-use crate::checkpoint::{EffectRow, RunRow, StepRow, Store, ThreadDump, ThreadInfo};
+use crate::checkpoint::{EffectRow, RunRow, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo};
 use crate::ids::{RunId, ThreadId};
 
 /// Steps read at a time.
@@ -18,11 +20,19 @@ pub struct Rows {
     pub steps: Vec<StepRow>,
     /// In order of step, task and number: those of the same steps, or all.
     pub effects: Vec<EffectRow>,
+    /// Threads of subgraphs at any depth, whole: those that nodes of the same steps ran, or all.
+    pub children: Vec<Rows>,
 }
 
 impl From<ThreadDump> for Rows {
     fn from(dump: ThreadDump) -> Self {
-        Self { info: dump.info, runs: dump.runs, steps: dump.steps, effects: dump.effects }
+        Self {
+            info: dump.info,
+            runs: dump.runs,
+            steps: dump.steps,
+            effects: dump.effects,
+            children: dump.children.into_iter().map(Self::from).collect(),
+        }
     }
 }
 
@@ -47,10 +57,11 @@ pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(
     for step in from..=to {
         rows.effects.extend(store.effects(thread, Some(step)).await?);
     }
+    rows.children = children(store, &rows.info, from..=to).await?;
     Ok((rows, run))
 }
 
-/// As [`read`], without the effects.
+/// As [`read`], without the effects and the subgraphs.
 async fn read_steps(
     store: &dyn Store,
     thread: ThreadId,
@@ -77,7 +88,7 @@ async fn read_steps(
     let older = |step: &StepRow| !runs[first..].iter().any(|run| run.id == step.run);
     let steps = steps_back_to(store, thread, older).await?;
     let run = runs[at].number;
-    Ok((Rows { info, runs, steps, effects: Vec::new() }, run))
+    Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
 }
 
 /// Returns the number of the first run of the trace that a run belongs to: what its trace's id is made of.
@@ -127,4 +138,50 @@ async fn steps_back_to(
     }
     steps.reverse();
     Ok(steps)
+}
+
+/// Reads the threads of the subgraphs that nodes of these steps ran, and of those within them.
+async fn children(
+    store: &dyn Store,
+    info: &ThreadInfo,
+    steps: RangeInclusive<u64>,
+) -> Result<Vec<Rows>, Error> {
+    let filter = ThreadFilter { root: Some(info.root.unwrap_or(info.id)), ..Default::default() };
+    let mut children = Vec::new();
+    for child in store.list(&filter).await? {
+        if step_of(&child.namespace, &info.namespace).is_none_or(|step| !steps.contains(&step)) {
+            continue;
+        }
+        children.push(Rows {
+            runs: store.runs(child.id).await?,
+            steps: steps_back_to(store, child.id, |_| false).await?,
+            effects: store.effects(child.id, None).await?,
+            children: Vec::new(),
+            info: child,
+        });
+    }
+    Ok(children)
+}
+
+/// Returns the step of the thread at `outer` in which the one at `namespace` was run: 3 for `team:3:0|deep:2:0`.
+fn step_of(namespace: &str, outer: &str) -> Option<u64> {
+    let below = match outer {
+        "" => namespace,
+        outer => namespace.strip_prefix(outer)?.strip_prefix('|')?,
+    };
+    below.split('|').next()?.rsplit(':').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subgraphs_place_names_the_step_of_each_graph_around_it() {
+        assert_eq!(step_of("team:3:0|deep:2:1", ""), Some(3));
+        assert_eq!(step_of("team:3:0|deep:2:1", "team:3:0"), Some(2));
+        assert_eq!(step_of("a:b:7:1", ""), Some(7));
+        assert_eq!(step_of("team:3:0", "team:3:0"), None);
+        assert_eq!(step_of("team:3:01", "team:3:0"), None);
+    }
 }

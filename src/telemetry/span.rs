@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-use super::{Labels, SpanId, TraceId};
+use super::{Labels, SpanId, Spent, TraceId};
 use crate::checkpoint::RunStatus;
 use crate::ids::ThreadId;
 use crate::llm::{ChatMessage, ToolCall, Usage};
@@ -26,13 +26,19 @@ pub struct Span {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
     pub thread: ThreadId,
+    /// The subgraph's thread that it happened in; none for what the thread itself did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<ThreadId>,
     /// Number of the trace's first run.
     pub run: u32,
-    /// The super-step it belongs to; for the root, the newest one. With the thread it names the checkpoint.
+    /// The super-step it belongs to; for a root, the newest one. With `within`, or else the thread, it names the checkpoint.
     pub step: u64,
     /// The node that did it; none for the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// What the model calls in it and below it took; none without any, and before [`bill`](super::bill).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
     #[serde(flatten)]
     pub about: About,
 }
@@ -41,6 +47,11 @@ impl Span {
     /// Returns how long it took.
     pub fn duration(&self) -> TimeDelta {
         self.end - self.start
+    }
+
+    /// Returns the thread whose step it belongs to: the subgraph's own within a subgraph.
+    pub fn checkpoint_thread(&self) -> ThreadId {
+        self.within.unwrap_or(self.thread)
     }
 
     /// Returns whether it failed.

@@ -155,7 +155,10 @@ impl State {
             .values()
             .map(|kept| &kept.info)
             .filter(|info| filter.status.is_none_or(|status| info.status == status))
-            .filter(|info| filter.with_children || info.root.is_none())
+            .filter(|info| match filter.root {
+                Some(root) => info.root == Some(root),
+                None => filter.with_children || info.root.is_none(),
+            })
             .filter(|info| filter.updated_before.is_none_or(|before| info.updated_at < before))
             .collect();
         found.sort_unstable_by_key(|info| std::cmp::Reverse((info.updated_at, info.id)));

@@ -27,7 +27,7 @@ const LIST: &str = concat!(
     thread_columns!(),
     " FROM thread
      WHERE ($1::text IS NULL OR status = $1) AND ($2 OR root_id IS NULL)
-        AND ($3::timestamptz IS NULL OR updated_at < $3)
+        AND ($5::uuid IS NULL OR root_id = $5) AND ($3::timestamptz IS NULL OR updated_at < $3)
      ORDER BY updated_at DESC, id DESC LIMIT $4"
 );
 
@@ -118,9 +118,10 @@ pub(super) async fn list(
 ) -> Result<Vec<ThreadInfo>, Error> {
     let rows = idempotent!(connections, |c| sqlx::query(LIST)
         .bind(filter.status.map(|status| status.as_str()))
-        .bind(filter.with_children)
+        .bind(filter.with_children || filter.root.is_some())
         .bind(filter.updated_before)
         .bind(filter.limit.map(i64::from))
+        .bind(filter.root.map(|root| root.0))
         .fetch_all(&mut *c))?;
     rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
 }

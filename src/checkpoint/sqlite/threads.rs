@@ -28,7 +28,7 @@ const LIST: &str = concat!(
     thread_columns!(),
     " FROM thread
      WHERE (?1 IS NULL OR status = ?1) AND (?2 OR root_id IS NULL)
-        AND (?3 IS NULL OR updated_at < ?3)
+        AND (?5 IS NULL OR root_id = ?5) AND (?3 IS NULL OR updated_at < ?3)
      ORDER BY updated_at DESC, id DESC LIMIT ?4"
 );
 
@@ -96,9 +96,10 @@ pub(super) async fn list(file: &File, filter: &ThreadFilter) -> Result<Vec<Threa
     let mut reader = file.reader().await?;
     let rows = sqlx::query(LIST)
         .bind(filter.status.map(|status| status.as_str()))
-        .bind(filter.with_children)
+        .bind(filter.with_children || filter.root.is_some())
         .bind(filter.updated_before.map(|time| time.timestamp_micros()))
         .bind(filter.limit.map_or(-1, i64::from))
+        .bind(filter.root.map(|root| root.0))
         .fetch_all(&mut *reader)
         .await;
     reader.settle(rows)?.iter().map(|row| Ok(decode::thread(row)?.info)).collect()

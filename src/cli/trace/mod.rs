@@ -1,54 +1,133 @@
-//! `perihelion trace`: a run as a tree, read from the database; no backend is needed.
+//! `perihelion trace`: runs as trees, read from the database; no backend is needed.
+//!
+//! [`tree`] draws one, [`follow`] tells it as it goes on, [`diff`] compares two, [`open`] makes a page of it,
+//! [`export`] sends old ones to a collector, [`serve`] lets other viewers read them.
 
-mod render;
+mod diff;
+mod export;
+mod follow;
+mod open;
+mod serve;
+mod tree;
+mod words;
 
-use self::render::{Detail, render};
+use std::path::PathBuf;
+
+use self::tree::{Detail, render};
 use super::{Error, Exit, output};
+use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{self, open_store};
+use crate::runtime::{self, Trace, open_store};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   perihelion trace weekly-report
   perihelion trace weekly-report --run 2 --all
+  perihelion trace weekly-report --follow
+  perihelion trace weekly-report --open
   perihelion trace weekly-report --json | jq '.spans[] | select(.status.code == \"error\")'
-  perihelion trace weekly-report --otlp > trace.json
+  perihelion trace diff weekly-report weekly-report --run 1 --run 2
+  perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
+  perihelion trace serve
 
 A trace holds one run and the runs that went on with it after a crash, a failure or a stop. A new question
-and a resume after an answer begin a trace of their own.")]
+and a resume after an answer begin a trace of their own. A thread that is named as a command is reached by
+--thread.")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The thread: a UUID, or a name that stands for one
-    #[arg(value_name = "THREAD")]
-    thread: String,
+    #[arg(value_name = "THREAD", required_unless_present = "name")]
+    thread: Option<String>,
+    /// The same, for a thread that is called diff, export, serve or help
+    #[arg(long = "thread", value_name = "THREAD", conflicts_with = "thread")]
+    name: Option<String>,
     /// Show the trace that this run belongs to; by default the newest
     #[arg(long, value_name = "N")]
     run: Option<u32>,
     /// Fold nothing, however long it is
-    #[arg(long, conflicts_with_all = ["json", "otlp"])]
+    #[arg(long, conflicts_with_all = ["json", "otlp", "follow", "open", "out"])]
     all: bool,
-    /// Print the spans as one JSON object
-    #[arg(long, conflicts_with = "otlp")]
+    /// Tell the run as it goes on, in this process or another one, until it ends
+    #[arg(long, conflicts_with_all = ["otlp", "open", "out"])]
+    follow: bool,
+    /// Print the spans as one JSON object; with --follow one span per line, each when it is over
+    #[arg(long, conflicts_with_all = ["otlp", "open", "out"])]
     json: bool,
     /// Print the spans as an OTLP request in JSON, as it would be sent to a collector
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["open", "out"])]
     otlp: bool,
+    /// Write a page with waterfall and graph to a temporary file and open it in the browser
+    #[arg(long)]
+    open: bool,
+    /// Write the page to this file; without --open nothing is opened
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Compare two runs or two threads: what was decided, judged and said otherwise, and what it took.
+    Diff(diff::Args),
+    /// Send the traces of threads to a collector, old ones too.
+    Export(export::Args),
+    /// Let the Jaeger UI, and what else reads Jaeger, read the traces in the database.
+    Serve(serve::Args),
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let (thread, _) = ThreadId::from_name(&args.thread);
+    match args.command {
+        Some(Command::Diff(args)) => return diff::run(settings, args).await,
+        Some(Command::Export(args)) => return export::run(settings, args).await,
+        Some(Command::Serve(args)) => return serve::run(settings, args).await,
+        None => {}
+    }
+    let name = args.thread.or(args.name).unwrap_or_default();
     let store = open_store(&settings).await?;
-    let read = runtime::trace(store.as_ref(), &settings, thread, args.run).await;
+    if args.follow {
+        let followed = follow::run(store.as_ref(), &settings, &name, args.run, args.json).await;
+        store.close().await;
+        return followed;
+    }
+    let read = read(store.as_ref(), &settings, &name, args.run).await;
     store.close().await;
-    let trace = read.map_err(|error| Error::from(error).about(&args.thread))?;
+    let trace = read?;
     if args.otlp {
         let json = trace.to_otlp_json(&settings).map_err(|error| Error::Output(error.into()))?;
         output::text(&json)?;
+    } else if args.open || args.out.is_some() {
+        open::run(&trace, args.out, args.open)?;
     } else if args.json {
         output::json(&trace)?;
     } else {
         output::text(&render(&trace, if args.all { Detail::All } else { Detail::Folded }))?;
     }
     Ok(Exit::Done)
+}
+
+/// Names a trace in a line.
+fn head_line(trace: &Trace) -> String {
+    let thread = trace.head.thread_id;
+    let title = trace.head.title.as_ref().map(|title| format!(" ({})", words::brief(title, 80)));
+    format!(
+        "thread {thread}{} run {} trace {}",
+        title.unwrap_or_default(),
+        trace.head.run,
+        trace.head.trace_id
+    )
+}
+
+/// Reads a trace of a thread that is spoken of by name.
+async fn read(
+    store: &dyn Store,
+    settings: &Settings,
+    name: &str,
+    run: Option<u32>,
+) -> Result<Trace, Error> {
+    let (thread, _) = ThreadId::from_name(name);
+    let trace = runtime::trace(store, settings, thread, run).await;
+    trace.map_err(|error| Error::from(error).about(name))
 }

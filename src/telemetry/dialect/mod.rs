@@ -120,7 +120,7 @@ impl Attributes {
             self.put(name, thread.clone());
         }
         self.put(n::THREAD_RUN, i64::from(span.run));
-        self.put(n::CHECKPOINT, format!("{thread}:{}", span.step));
+        self.put(n::CHECKPOINT, format!("{}:{}", span.checkpoint_thread(), span.step));
         let step = i64::try_from(span.step).unwrap_or(i64::MAX);
         if let Some(node) = &span.node {
             self.put(n::GRAPH_NODE, node.clone());

@@ -12,7 +12,7 @@ use crate::telemetry::{About, Span, SpanId, Status};
 impl Work<'_> {
     pub(super) fn chat(
         &self,
-        canvas: &Canvas,
+        canvas: &Canvas<'_>,
         parent: SpanId,
         row: &EffectRow,
     ) -> (Span, Option<ChatResponse>) {
@@ -48,7 +48,7 @@ impl Work<'_> {
 
     pub(super) fn tool(
         &self,
-        canvas: &Canvas,
+        canvas: &Canvas<'_>,
         top: SpanId,
         row: &EffectRow,
         course: &mut Course,
@@ -91,7 +91,7 @@ impl Work<'_> {
     }
 
     /// Draws the calls that the model asked for and that were refused before they were sent.
-    pub(super) fn never_sent(&self, canvas: &mut Canvas, top: SpanId, course: &mut Course) {
+    pub(super) fn never_sent(&self, canvas: &mut Canvas<'_>, top: SpanId, course: &mut Course) {
         for (chat, at, when, call) in course.asked.drain(..) {
             let about = About::Tool {
                 agent: self.node.to_owned(),

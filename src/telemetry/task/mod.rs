@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use self::calls::object_in;
 use super::canvas::Canvas;
-use super::projection::WrittenRow;
-use super::{About, Link, Reason, Span, SpanId, Status, ToolCount};
+use super::projection::{WrittenRow, nested};
+use super::{About, Error, Link, Reason, Span, SpanId, Status, ToolCount};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
 use crate::llm::{Role, ToolCall, Usage};
 use crate::swarm::{
@@ -45,7 +45,10 @@ struct Course {
 
 impl Work<'_> {
     /// Draws the work and all below it; returns whether the way taken afterwards is still to be drawn.
-    pub(super) fn draw(self, canvas: &mut Canvas) -> bool {
+    ///
+    /// # Errors
+    /// When a stored value of a subgraph that the node ran is damaged.
+    pub(super) fn draw(self, canvas: &mut Canvas<'_>) -> Result<bool, Error> {
         let decides = matches!(self.node, node::SUPERVISOR | node::PREPROCESS);
         let first = canvas.spans.len();
         let top =
@@ -61,6 +64,7 @@ impl Work<'_> {
         if self.committed.is_some() {
             self.never_sent(canvas, top, &mut course);
         }
+        nested(canvas, self.node, self.step, self.task, top)?;
         let last = canvas.spans[first + 1..].iter().map(|span| span.end).max();
         let (tools, usage) = (tool_counts(&canvas.spans[first..]), spent(&canvas.spans[first..]));
         let span = &mut canvas.spans[first];
@@ -81,7 +85,7 @@ impl Work<'_> {
             }
         }
         span.status = self.status();
-        !decides && self.committed.is_some()
+        Ok(!decides && self.committed.is_some())
     }
 
     /// Reads the way taken, and why, out of what was written.
@@ -174,7 +178,7 @@ impl Work<'_> {
         }
     }
 
-    fn effect(&self, canvas: &mut Canvas, top: SpanId, row: &EffectRow, course: &mut Course) {
+    fn effect(&self, canvas: &mut Canvas<'_>, top: SpanId, row: &EffectRow, course: &mut Course) {
         match row.kind {
             EffectKind::Clock | EffectKind::Random | EffectKind::Observed => {}
             EffectKind::Interrupt => {
@@ -214,7 +218,7 @@ impl Work<'_> {
 
     fn child(
         &self,
-        canvas: &Canvas,
+        canvas: &Canvas<'_>,
         parent: SpanId,
         what: &str,
         row: &EffectRow,
@@ -231,7 +235,13 @@ impl Work<'_> {
     }
 
     /// Draws a judgement; the calls that repair a malformed verdict belong to the same one.
-    fn reflection(&self, canvas: &mut Canvas, top: SpanId, row: &EffectRow, course: &mut Course) {
+    fn reflection(
+        &self,
+        canvas: &mut Canvas<'_>,
+        top: SpanId,
+        row: &EffectRow,
+        course: &mut Course,
+    ) {
         self.never_sent(canvas, top, course);
         let at = match course.reflection {
             Some(at) => at,

@@ -43,6 +43,16 @@ async fn help_of_the_thread_commands() {
 }
 
 #[tokio::test]
+async fn help_of_the_trace_commands() {
+    let world = World::new(Script::new()).await;
+    for command in ["diff", "export", "serve"] {
+        let help = world.run(&["trace", command, "--help"]).await.code(0);
+        let own = help.stdout.split("\nGlobal options:").next().unwrap().to_owned();
+        insta::assert_snapshot!(format!("help_of_trace_{command}"), own);
+    }
+}
+
+#[tokio::test]
 async fn the_version_and_the_completions_come_on_standard_output() {
     let world = World::new(Script::new()).await;
     let version = world.run(&["--version"]).await.code(0);

@@ -151,7 +151,7 @@ async fn two_runs_are_compared_step_by_step() {
         "__input__ wrote input_request: \"What is it?\" → \"What is it otherwise?\"",
         "request to supervisor messages[",
         "result of agent content: \"a.txt says 42\" → \"a.txt says 43\"",
-        "mcp_agent_files wrote results[0].task, results[0].output, messages[0].content: as above",
+        "mcp_agent_files wrote messages[0].content, results[0].task, results[0].output, spent.input_tokens: as above",
         "A one: 6 steps, 6 model calls, 1 tool calls",
         "B other: 6 steps, 6 model calls, 1 tool calls",
     ] {

@@ -11,6 +11,7 @@ mod questions;
 mod refusals;
 mod runs;
 mod secrets;
+mod trace_commands;
 mod traces;
 mod travels;
 pub mod world;

@@ -11,11 +11,17 @@ fn redacted(text: &str) -> String {
         (r"[0-9a-f]{8}-[0-9a-f-]{27}", "THREAD"),
         (r"\b[0-9a-f]{32}\b", "TRACE"),
         (r"\b\d+ ms\b|\b\d+\.\d s\b", "TIME"),
-        (r"\d+ → \d+ tokens", "TOKENS"),
+        (r"\d+ → \d+( tokens)?", "TOKENS"),
     ];
-    rules.iter().fold(text.to_owned(), |text, (pattern, name)| {
+    let text = rules.iter().fold(text.to_owned(), |text, (pattern, name)| {
         regex::Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
-    })
+    });
+    // The table's columns are as wide as what stood in them.
+    let (tree, table) = text.split_once("NODE").unwrap();
+    let table: Vec<_> =
+        table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    let lines: Vec<_> = table.into_iter().map(|words| words.join(" ")).collect();
+    format!("{}\nNODE {}", tree.trim_end(), lines.join("\n"))
 }
 
 /// X7: no backend is needed to read a run.

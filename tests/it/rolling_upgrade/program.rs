@@ -165,7 +165,7 @@ pub fn graph<S: Version>(outside: &Outside, without: Option<&str>) -> Arc<Graph<
         .node("first", node(outside, "first", Part::Nothing))
         .entry("first");
     for (name, part) in &there {
-        graph = graph.node(*name, node(outside, *name, *part)).edge("first", *name);
+        graph = graph.node(*name, node(outside, name, *part)).edge("first", *name);
     }
     if S::review().is_some() {
         let outside = outside.clone();

@@ -80,7 +80,7 @@ async fn states(
             folded.apply(one.update);
         }
         let standing = stand_up::<Tale>(store, thread, Some(step.seq)).await?;
-        states.push((step.seq, value(&*standing.state), value(&folded)));
+        states.push((step.seq, value(&standing.state), value(&folded)));
     }
     Ok(states)
 }

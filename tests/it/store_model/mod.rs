@@ -5,6 +5,7 @@
 //! mistaken ones included, what the model says. A failing story is made as short as it gets, and kept in
 //! `failures.txt`, whose stories are told again first. `PROPTEST_RNG_SEED` repeats a run, `PROPTEST_CASES`
 //! makes it longer. Deliberately absent: two writers at the same moment (`store_suite::concurrency`), times.
+#![expect(clippy::print_stdout, reason = "a random test says how to repeat it")]
 
 mod model;
 mod op;

@@ -67,6 +67,8 @@ async fn threads_are_listed_newest_first_and_filtered(on: &Fixture) {
     assert_eq!(listed(ThreadFilter::default()).await, [ids[0], ids[2], ids[1]]);
     let all = ThreadFilter { with_children: true, ..ThreadFilter::default() };
     assert_eq!(listed(all).await, [ids[0], child, ids[2], ids[1]]);
+    let below = ThreadFilter { root: Some(ids[0]), ..ThreadFilter::default() };
+    assert_eq!(listed(below).await, [child]);
     let busy = ThreadFilter { status: Some(ThreadStatus::Busy), ..ThreadFilter::default() };
     assert_eq!(listed(busy).await, [ids[0]]);
     let second = on.store.info(ids[1]).await.unwrap().updated_at;

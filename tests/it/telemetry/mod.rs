@@ -2,8 +2,11 @@
 
 mod calls;
 mod collectors;
+mod jaeger;
 mod kept;
 mod langfuse;
+mod nested;
+mod reading;
 pub mod receiver;
 mod secrets;
 mod sent;

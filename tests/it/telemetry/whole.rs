@@ -6,7 +6,7 @@ use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
 use perihelion::swarm::GraphState;
-use perihelion::telemetry::{About, Scope, SpanId, TraceId, View, Which, project, read};
+use perihelion::telemetry::{About, Scope, SpanId, TraceId, View, Which, bill, project, read};
 use tokio::sync::mpsc;
 
 use super::{Demo, assert_whole, settings, shape};
@@ -53,14 +53,16 @@ async fn assert_mended(demo: &Demo) {
     let whole = demo.trace(None).await;
     assert_whole(&whole.spans);
     assert_eq!(shape(&whole.spans), uninterrupted().await);
-    assert_eq!(whole.trace_id, TraceId::of_run(demo.thread, 1));
+    assert_eq!(whole.head.trace_id, TraceId::of_run(demo.thread, 1));
     assert_eq!(whole.spans[0].span_id, SpanId::root(demo.thread, 1));
     let About::Workflow { runs, .. } = &whole.spans[0].about else { panic!() };
     assert_eq!(runs.iter().map(|run| run.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(demo.trace(Some(1)).await.spans, whole.spans, "either run leads to it");
     let dump = demo.store().export(demo.thread).await.unwrap();
     let view = View { content: true, rounds: Some(3), scope: Scope::Run };
-    assert_eq!(project(&dump.into(), 2, view).unwrap(), whole.spans, "from the whole thread too");
+    let mut from_dump = project(&dump.into(), 2, view).unwrap();
+    bill(&mut from_dump, &demo.settings.models.price_list());
+    assert_eq!(from_dump, whole.spans, "from the whole thread too");
 }
 
 /// S1.12, X2
@@ -112,10 +114,10 @@ async fn a_second_question_opens_a_trace_linked_to_the_first() {
     demo.ask(demo.runtime.run_options()).await;
     let (first, second) = (demo.trace(Some(1)).await, demo.trace(None).await);
     assert_whole(&second.spans);
-    assert_ne!(first.trace_id, second.trace_id);
+    assert_ne!(first.head.trace_id, second.head.trace_id);
     assert!(first.spans[0].links.is_empty());
     let link = &second.spans[0].links[0];
-    assert_eq!((link.trace_id, link.span_id), (first.trace_id, first.spans[0].span_id));
+    assert_eq!((link.trace_id, link.span_id), (first.head.trace_id, first.spans[0].span_id));
     let (rows, run) = read(demo.store().as_ref(), demo.thread, Which::Newest).await.unwrap();
     let of_thread = View { scope: Scope::Thread, ..View::default() };
     let spans = project(&rows, run, of_thread).unwrap();

@@ -36,11 +36,14 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
         "swarm",
         &["AGENT_PREFIX", "AgentResult", "Citation", "GraphState", "Request", "ResultStatus"],
     ),
-    ("telemetry", &["About", "Reason", "RunMark", "Span", "SpanId", "Status"]),
+    (
+        "telemetry",
+        &["About", "Reason", "RunMark", "Span", "SpanId", "Spent", "Status", "TraceId", "reading"],
+    ),
 ];
 
 /// The edges of the program: they know the façade.
-const EDGES: [&str; 2] = ["cli", "worker"];
+const EDGES: [&str; 3] = ["api", "cli", "worker"];
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
@@ -181,7 +184,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("clock", &[]);
     only("config", &["clock", "ids"]);
     only("graph", &["ids"]);
-    only("checkpoint", &["graph", "ids", "clock"]);
+    only("checkpoint", &["graph", "failpoint", "ids", "clock"]);
     only("journal", &["checkpoint", "graph", "ids", "clock"]);
     only("runner", &["journal", "checkpoint", "graph", "ids", "clock"]);
     only("llm", &["config", "clock", "ids"]);
@@ -190,7 +193,8 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("swarm", &["graph", "llm", "mcp", "config", "ids"]);
     only("dispatch", &["runner", "checkpoint", "clock", "ids"]);
     only("worker", &["runtime", "clock", "ids"]);
-    only("cli", &["worker", "runtime", "servers", "config", "clock", "ids"]);
+    only("api", &["runtime"]);
+    only("cli", &["worker", "api", "runtime", "servers", "config", "clock", "ids"]);
 }
 
 #[test]

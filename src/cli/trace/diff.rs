@@ -1,0 +1,225 @@
+//! `trace diff A B`: two runs side by side.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use super::words::{TEXT, brief, dollars, length, line};
+use super::{Detail, head_line, read};
+use crate::cli::{Error, Exit, output};
+use crate::config::Settings;
+use crate::runtime::{Trace, TraceHead, open_store};
+use crate::telemetry::reading::{Change, Pair, PairKind, TraceDiff};
+use crate::telemetry::{About, Span, SpanId, Spent};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion trace diff weekly-report what-if
+  perihelion trace diff weekly-report weekly-report --run 1 --run 2
+  perihelion trace diff weekly-report what-if --json
+
+The spans of both are aligned as trees: ~ differs, - is only in A, + is only in B. Time, tokens and cost are told
+but make no difference. Texts that differ are shown as git diff --word-diff shows them. `perihelion diff` compares
+what was stored, step by step.
+
+Exit codes, as those of diff(1):
+  0  both did the same
+  1  they differ
+  2  wrong usage, or a trace cannot be read")]
+pub(super) struct Args {
+    /// A thread: a UUID, or a name that stands for one; its newest run is compared
+    #[arg(value_name = "A")]
+    a: String,
+    /// The thread to compare it with; the same one to compare two runs of it
+    #[arg(value_name = "B")]
+    b: String,
+    /// Compare the trace that this run belongs to; given twice, the first is A's and the second B's
+    #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
+    run: Vec<u32>,
+    /// Also show what is the same
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
+    /// Print both heads and all pairs as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The comparison as JSON.
+#[derive(Serialize)]
+struct Compared<'a> {
+    same: bool,
+    a: &'a TraceHead,
+    b: &'a TraceHead,
+    #[serde(flatten)]
+    diff: &'a TraceDiff,
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let (run_a, run_b) = match args.run.as_slice() {
+        [] => (None, None),
+        [both] => (Some(*both), Some(*both)),
+        [a, b] => (Some(*a), Some(*b)),
+        _ => return Err(Error::ManyRuns),
+    };
+    let both = async {
+        let store = open_store(&settings).await?;
+        let a = read(store.as_ref(), &settings, &args.a, run_a).await;
+        let b = read(store.as_ref(), &settings, &args.b, run_b).await;
+        store.close().await;
+        Ok::<_, Error>((a?, b?))
+    };
+    // Trouble is 2, since 1 says that they differ.
+    let (a, b) = both.await.map_err(|error| Error::Trouble(Box::new(error)))?;
+    let diff = a.compare(&b);
+    if args.json {
+        let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };
+        output::json(&compared)?;
+    } else {
+        let detail = if args.all { Detail::All } else { Detail::Folded };
+        output::text(&render(&a, &b, &diff, detail))?;
+    }
+    Ok(if diff.is_same() { Exit::Done } else { Exit::Failed })
+}
+
+fn render(a: &Trace, b: &Trace, diff: &TraceDiff, detail: Detail) -> String {
+    let mut out = format!("A  {}\nB  {}\n\n", head_line(a), head_line(b));
+    out.push_str(&totals(a, b));
+    let count = |kind| diff.count(kind);
+    let _ = writeln!(
+        out,
+        "\n{}, {}, {}, {}\n",
+        spans(count(PairKind::Same), "alike"),
+        spans(count(PairKind::Changed), "different"),
+        spans(count(PairKind::OnlyA), "only in A"),
+        spans(count(PairKind::OnlyB), "only in B")
+    );
+    let by_id = |trace: &Trace| -> HashMap<SpanId, Span> {
+        trace.spans.iter().map(|span| (span.span_id, span.clone())).collect()
+    };
+    let mut tree = Tree { a: by_id(a), b: by_id(b), alike: 0, depth: 0, out };
+    for (at, pair) in diff.pairs.iter().enumerate() {
+        // An alike pair is shown where something below it is not.
+        let below = diff.pairs[at + 1..].iter().take_while(|below| below.depth > pair.depth);
+        let leads = below.into_iter().any(|below| below.kind != PairKind::Same);
+        if pair.kind == PairKind::Same && detail == Detail::Folded && !leads {
+            tree.skip(pair.depth);
+            continue;
+        }
+        tree.skipped();
+        tree.pair(pair);
+    }
+    tree.skipped();
+    tree.out
+}
+
+fn spans(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 span {what}"),
+        count => format!("{count} spans {what}"),
+    }
+}
+
+/// Lays the sums of both side by side.
+fn totals(a: &Trace, b: &Trace) -> String {
+    let sum = |trace: &Trace| {
+        let root = trace.spans.first();
+        let spent: Spent = root.and_then(|root| root.spent).unwrap_or_default();
+        let took = root.map(|root| root.duration()).unwrap_or_default();
+        let failed = trace.spans.iter().filter(|span| span.failed()).count();
+        let calls: u32 = root.map_or(0, |root| match &root.about {
+            About::Workflow { tools, .. } => tools.iter().map(|tool| tool.calls).sum(),
+            _ => 0,
+        });
+        (took, spent, failed, calls)
+    };
+    let ((took_a, spent_a, failed_a, tools_a), (took_b, spent_b, failed_b, tools_b)) =
+        (sum(a), sum(b));
+    let dearer = |a: i128, b: i128| match b - a {
+        0 => String::new(),
+        more if more > 0 => format!("+{}", dollars(more)),
+        less => dollars(less),
+    };
+    let more = |a: i128, b: i128| if a == b { String::new() } else { format!("{:+}", b - a) };
+    let number =
+        |what: &str, a: i128, b: i128| [what.to_owned(), a.to_string(), b.to_string(), more(a, b)];
+    let slower = took_b - took_a;
+    let sign = if slower < TimeDelta::zero() { "-" } else { "+" };
+    let mut rows = vec![
+        [
+            "time".to_owned(),
+            length(took_a),
+            length(took_b),
+            format!("{sign}{}", length(slower.abs())),
+        ],
+        number("model calls", spent_a.calls.into(), spent_b.calls.into()),
+        number("tool calls", tools_a.into(), tools_b.into()),
+        number("input tokens", spent_a.input_tokens.into(), spent_b.input_tokens.into()),
+        number("output tokens", spent_a.output_tokens.into(), spent_b.output_tokens.into()),
+        number("errors", failed_a as i128, failed_b as i128),
+    ];
+    if let (Some(a), Some(b)) = (spent_a.nano_usd, spent_b.nano_usd) {
+        let (a, b) = (i128::from(a), i128::from(b));
+        rows.push(["cost".to_owned(), dollars(a), dollars(b), dearer(a, b)]);
+    }
+    format!("{}\n", output::table(["", "A", "B", "B - A"], rows))
+}
+
+struct Tree {
+    a: HashMap<SpanId, Span>,
+    b: HashMap<SpanId, Span>,
+    /// Alike pairs since the last line, and where they begin.
+    alike: usize,
+    depth: usize,
+    out: String,
+}
+
+impl Tree {
+    fn skip(&mut self, depth: usize) {
+        if self.alike == 0 || depth < self.depth {
+            self.depth = depth;
+        }
+        self.alike += 1;
+    }
+
+    fn skipped(&mut self) {
+        if self.alike > 0 {
+            let indent = "  ".repeat(self.depth);
+            let _ = writeln!(self.out, "  {indent}… {}", spans(self.alike, "alike"));
+            self.alike = 0;
+        }
+    }
+
+    fn pair(&mut self, pair: &Pair) {
+        let (a, b) = (pair.a.and_then(|id| self.a.get(&id)), pair.b.and_then(|id| self.b.get(&id)));
+        let sign = match pair.kind {
+            PairKind::Same => ' ',
+            PairKind::Changed => '~',
+            PairKind::OnlyA => '-',
+            PairKind::OnlyB => '+',
+        };
+        let indent = "  ".repeat(pair.depth);
+        let Some(shown) = b.or(a) else { return };
+        let longer = match (a, b) {
+            (Some(a), Some(b)) => {
+                let longer = b.duration() - a.duration();
+                let sign = if longer < TimeDelta::zero() { "-" } else { "+" };
+                format!(" ({sign}{})", length(longer.abs()))
+            }
+            _ => String::new(),
+        };
+        let _ = writeln!(self.out, "{sign} {indent}{}{longer}", line(shown));
+        for change in &pair.changes {
+            let _ = writeln!(self.out, "{sign} {indent}    {}", told(change));
+        }
+    }
+}
+
+fn told(change: &Change) -> String {
+    match &change.words {
+        Some(words) => format!("{}: {}", change.what, brief(words, 2 * TEXT)),
+        None => format!("{}: {} → {}", change.what, brief(&change.a, TEXT), brief(&change.b, TEXT)),
+    }
+}

@@ -1,0 +1,73 @@
+//! `trace export`: sends the traces of threads to a collector, however old they are.
+
+use crate::cli::{Error, Exit, output};
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::runtime::{Replayed, Replayer, open_store};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
+  PERIHELION_TRACES_CONTENT=true perihelion trace export weekly-report monthly-report
+
+Ids follow from thread and run, so a trace sent twice is the same trace. Content is sent where traces.content
+is set, and the headers of the settings only to the configured endpoint.")]
+pub(super) struct Args {
+    /// The threads: UUIDs, or names that stand for one
+    #[arg(value_name = "THREAD", required = true)]
+    threads: Vec<String>,
+    /// The protocol
+    #[arg(long, value_name = "PROTOCOL", default_value = "otlp")]
+    to: Protocol,
+    /// Base address of the collector; by default traces.otlp_endpoint
+    #[arg(long, value_name = "URL", value_parser = endpoint)]
+    endpoint: Option<String>,
+    /// Print the counts as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Protocol {
+    /// OTLP, over HTTP or gRPC as traces.protocol says
+    Otlp,
+}
+
+fn endpoint(text: &str) -> Result<String, String> {
+    crate::config::check_collector(text).map(|()| text.to_owned())
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let Protocol::Otlp = args.to;
+    let replayer = Replayer::new(&settings, args.endpoint)?;
+    let store = open_store(&settings).await?;
+    let mut done = Replayed::default();
+    let mut failed = None;
+    for name in &args.threads {
+        let (thread, _) = ThreadId::from_name(name);
+        if let Err(error) = replayer.send(store.as_ref(), thread, &mut done).await {
+            failed = Some(Error::from(error).about(name));
+            break;
+        }
+    }
+    store.close().await;
+    if args.json {
+        output::json(&done)?;
+    } else {
+        let (traces, spans) = (done.traces, done.spans);
+        let mut said = format!("{traces} traces with {spans} spans arrived");
+        if done.no_longer_kept > 0 {
+            said.push_str(&format!("; of {} runs nothing is kept", done.no_longer_kept));
+        }
+        output::text(&said)?;
+    }
+    match (failed, done.rejected_spans) {
+        (Some(error), _) => Err(error),
+        (None, 0) => Ok(Exit::Done),
+        (None, rejected) => {
+            output::error(&format!("the collector refused {rejected} spans of what it took"));
+            Ok(Exit::Failed)
+        }
+    }
+}

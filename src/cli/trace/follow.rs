@@ -1,0 +1,221 @@
+//! `trace --follow`: a run told line by line as it goes on, whichever process runs it.
+//!
+//! Everything comes from the database: a span is told once it is over and can change no more, a node also when
+//! it begins.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::tree::{head, noted, shares, words};
+use super::words::{TEXT, brief, length, line};
+use crate::checkpoint::{RunStatus, Store, ThreadInfo};
+use crate::cli::{Error, Exit, Signals, output};
+use crate::clock;
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::runtime::{self, Trace, is_under_way};
+use crate::telemetry::{About, Span, SpanId};
+
+/// How often the database is looked at.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Tells a run until it ends, its process is gone, or the reader has seen enough.
+pub(super) async fn run(
+    store: &dyn Store,
+    settings: &Settings,
+    name: &str,
+    run: Option<u32>,
+    json: bool,
+) -> Result<Exit, Error> {
+    let signals = Signals::listen()?;
+    let (thread, _) = ThreadId::from_name(name);
+    let read = async |run| {
+        let trace = runtime::trace(store, settings, thread, run).await;
+        trace.map_err(|error| Error::from(error).about(name))
+    };
+    let mut told = Told { json, ..Told::default() };
+    let (mut run, mut status) = (run, None);
+    let mut seen = None;
+    loop {
+        // Before the trace: what is written in between is seen at the next look.
+        let info = store.info(thread).await.map_err(|error| Error::from(error).about(name))?;
+        let runs = store.runs(thread).await?;
+        let newest = runs.last().map(|row| row.number);
+        let mark = (info.fence, info.head, newest, info.updated_at, effects(store, &info).await?);
+        if newest.is_none() && run.is_none() {
+            if seen.replace(mark).is_none() {
+                output::note("the thread has not run yet; waiting for its first run");
+            }
+        } else {
+            if seen.as_ref() != Some(&mark) {
+                seen = Some(mark);
+                let trace = read(run).await?;
+                // A new question meanwhile is not what was asked for.
+                run = Some(trace.newest_run());
+                status = trace.spans.first().and_then(last_status);
+                told.tell(&trace, false)?;
+            }
+            if status != Some(RunStatus::Running) || newest > run {
+                break;
+            }
+            if !is_under_way(&info) {
+                output::note(&format!(
+                    "nobody is at work on it; `perihelion resume {name}` goes on"
+                ));
+                break;
+            }
+        }
+        tokio::select! {
+            () = signals.stopped() => break,
+            () = clock::sleep(INTERVAL) => {}
+        }
+    }
+    if run.is_some() {
+        // With what was written between the last look and the end.
+        told.end(&read(run).await?)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn last_status(root: &Span) -> Option<RunStatus> {
+    match &root.about {
+        About::Workflow { runs, .. } => runs.last().map(|run| run.status),
+        _ => None,
+    }
+}
+
+/// Counts what the step under way has recorded: effects, and those that have ended.
+async fn effects(store: &dyn Store, info: &ThreadInfo) -> Result<(usize, usize), Error> {
+    let effects = store.effects(info.id, Some(info.head + 1)).await?;
+    Ok((effects.len(), effects.iter().filter(|effect| effect.ended_at.is_some()).count()))
+}
+
+/// What has been told.
+#[derive(Default)]
+struct Told {
+    json: bool,
+    head: bool,
+    begun: HashSet<SpanId>,
+    over: HashSet<SpanId>,
+}
+
+/// A line to be told.
+enum Line<'a> {
+    Begun(&'a Span),
+    Over(&'a Span),
+}
+
+impl Line<'_> {
+    fn span(&self) -> &Span {
+        match self {
+            Self::Begun(span) | Self::Over(span) => span,
+        }
+    }
+
+    fn at(&self) -> DateTime<Utc> {
+        match self {
+            Self::Begun(span) => span.start,
+            Self::Over(span) => span.end,
+        }
+    }
+}
+
+impl Told {
+    /// Tells what is new in a trace, in the order in which it happened.
+    ///
+    /// At the `end`, also what still waits for a person.
+    fn tell(&mut self, trace: &Trace, end: bool) -> Result<(), Error> {
+        let Some(root) = trace.spans.first() else { return Ok(()) };
+        if !self.head && !self.json {
+            output::text(&head(trace))?;
+        }
+        self.head = true;
+        let mut lines: Vec<Line<'_>> = Vec::new();
+        for span in &trace.spans[1..] {
+            if self.over.contains(&span.span_id) {
+                continue;
+            }
+            let waits = end && matches!(span.about, About::Question { .. });
+            if waits || is_over(span, committed(trace, span)) {
+                lines.push(Line::Over(span));
+            } else if matches!(span.about, About::Agent { .. }) && self.begun.insert(span.span_id) {
+                lines.push(Line::Begun(span));
+            }
+        }
+        // What is over at the same moment was so from the inside out.
+        lines.sort_by_key(|line| (line.at(), std::cmp::Reverse(depth(&trace.spans, line.span()))));
+        for line in lines {
+            self.say(trace, root, &line)?;
+        }
+        Ok(())
+    }
+
+    /// Tells what is left, and how the run ended.
+    fn end(&mut self, trace: &Trace) -> Result<(), Error> {
+        self.tell(trace, true)?;
+        let Some(root) = trace.spans.first() else { return Ok(()) };
+        if self.json {
+            return output::json(root);
+        }
+        let mut text = format!("{}\n", line(root));
+        for (what, said) in words(root) {
+            text.push_str(&format!("   {what}: {}\n", brief(&said, TEXT)));
+        }
+        text.push_str(&shares(&trace.head.overview));
+        output::text(&text)
+    }
+
+    fn say(&mut self, trace: &Trace, root: &Span, told: &Line<'_>) -> Result<(), Error> {
+        let (span, begun) = match told {
+            Line::Begun(span) => (*span, true),
+            Line::Over(span) => (*span, false),
+        };
+        if !begun {
+            self.over.insert(span.span_id);
+        }
+        if self.json {
+            return if begun { Ok(()) } else { output::json(span) };
+        }
+        let since = format!("+{}", length(told.at() - root.start));
+        let indent = "  ".repeat(depth(&trace.spans, span).saturating_sub(1));
+        if begun {
+            let node = span.node.as_deref().unwrap_or_default();
+            return output::text(&format!("{since:>10}  {indent}▸ {}", brief(node, TEXT)));
+        }
+        let mut text = format!("{since:>10}  {indent}{}\n", line(span));
+        for (what, said) in words(span) {
+            text.push_str(&format!("{:>10}  {indent}  {what}: {}\n", "", brief(&said, TEXT)));
+        }
+        for note in trace.head.notes.iter().filter(|note| note.span_id == span.span_id) {
+            let what = noted(note.kind);
+            text.push_str(&format!("{:>10}  {indent}  {what}: {}\n", "", brief(&note.text, TEXT)));
+        }
+        output::text(&text)
+    }
+}
+
+/// Returns whether a span can change no more: its step is committed, or it is a call that has its outcome.
+fn is_over(span: &Span, committed: u64) -> bool {
+    let settled = match &span.about {
+        About::Chat { .. } | About::Tool { .. } => true,
+        // A verdict that cannot be used may be asked for again.
+        About::Reflection { verdict, .. } => verdict.as_deref().is_some_and(|v| v != "UNVERIFIED"),
+        About::Question { answered, .. } => *answered,
+        About::Workflow { .. } => return last_status(span) != Some(RunStatus::Running),
+        About::Transition { .. } | About::Agent { .. } => false,
+    };
+    !span.open && (settled || span.step <= committed)
+}
+
+/// Returns the newest committed step of the thread that a span happened in, as the thread's roots tell it.
+fn committed(trace: &Trace, span: &Span) -> u64 {
+    let roots = trace.spans.iter().filter(|one| matches!(one.about, About::Workflow { .. }));
+    roots.filter(|root| root.within == span.within).map(|root| root.step).max().unwrap_or(0)
+}
+
+fn depth(spans: &[Span], span: &Span) -> usize {
+    let parent = |span: &Span| spans.iter().find(|one| Some(one.span_id) == span.parent);
+    std::iter::successors(parent(span), |span| parent(span)).count()
+}

@@ -1,0 +1,56 @@
+//! `trace --open`: a page in a file, and the browser on it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cli::{Error, environment, output};
+use crate::runtime::Trace;
+
+/// Writes the page and says where; opens it where that is wanted and there is a display.
+pub(super) fn run(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<(), Error> {
+    let page = trace.to_page().map_err(|error| Error::Output(error.into()))?;
+    let path = out.unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("perihelion-trace-{}.html", trace.head.trace_id))
+    });
+    write(&path, page.as_bytes()).map_err(|source| Error::Write { path: path.clone(), source })?;
+    output::text(&path.display().to_string())?;
+    if open && let Err(why) = browse(&path) {
+        output::note(&format!("the page was not opened: {why}"));
+    }
+    Ok(())
+}
+
+/// Writes a file that only its owner can read, over whatever stood there; a link is not followed.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let directory = match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    let draft = directory.join(format!(".perihelion-trace-{}", uuid::Uuid::new_v4()));
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}
+
+fn browse(path: &Path) -> Result<(), String> {
+    let (program, displayed) = match cfg!(target_os = "macos") {
+        true => ("open", true),
+        false => {
+            let set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
+            ("xdg-open", set("DISPLAY") || set("WAYLAND_DISPLAY"))
+        }
+    };
+    if !displayed {
+        return Err("there is no display".to_owned());
+    }
+    let mut command = Command::new(program);
+    command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // It goes on after this process, or has handed the page over by then.
+    command.spawn().map(drop).map_err(|error| format!("{program}: {error}"))
+}

@@ -1,0 +1,57 @@
+//! `trace serve`: the read API of Jaeger over the traces in the database.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::api;
+use crate::cli::{Error, Exit, Signals, output};
+use crate::config::Settings;
+use crate::runtime::{TraceFinder, open_store};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion trace serve
+  perihelion trace serve --addr 127.0.0.1:0
+  perihelion trace serve --ui ./jaeger-ui/build
+
+What speaks to a Jaeger query service can be pointed here: the Jaeger UI, and the Jaeger data source of Grafana.
+With --ui this process serves a build of the Jaeger UI itself. There is no authentication, so it listens on
+loopback only. Content is shown where traces.content is set.")]
+pub(super) struct Args {
+    /// Address to listen on; loopback only
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:16686")]
+    addr: SocketAddr,
+    /// Directory with a build of the Jaeger UI, to be served beside the API
+    #[arg(long, value_name = "DIR")]
+    ui: Option<PathBuf>,
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    if !args.addr.ip().is_loopback() {
+        return Err(Error::NotLoopback(args.addr));
+    }
+    if let Some(directory) = args.ui.as_ref().filter(|ui| !ui.join("index.html").is_file()) {
+        return Err(Error::NoJaegerUi(directory.clone()));
+    }
+    let signals = Signals::listen()?;
+    let store = open_store(&settings).await?;
+    let finder = TraceFinder::new(Arc::clone(&store), &settings);
+    let mut router = api::jaeger::router(finder);
+    if let Some(directory) = &args.ui {
+        router = router.fallback_service(api::jaeger::interface(directory));
+    }
+    let router = api::loopback_only(router);
+    let listen = |source| Error::Listen { addr: args.addr, source };
+    let served = async {
+        let listener = tokio::net::TcpListener::bind(args.addr).await.map_err(listen)?;
+        let addr = listener.local_addr().map_err(listen)?;
+        output::note(&format!("traces are served at http://{addr}; Ctrl-C ends it"));
+        let stopped = async move { signals.stopped().await };
+        axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(listen)
+    };
+    let served = served.await;
+    store.close().await;
+    served.map(|()| Exit::Done)
+}

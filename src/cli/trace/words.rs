@@ -1,0 +1,162 @@
+//! How a span, a duration and a sum of money are said in a line.
+
+use chrono::TimeDelta;
+
+use crate::checkpoint::RunStatus;
+use crate::telemetry::{About, Reason, RunMark, Span, Spent, Status};
+
+/// Characters of a text somebody wrote that stand in a line.
+pub(super) const TEXT: usize = 160;
+
+/// Says in a line what a span was, how it went, and what it took.
+pub(super) fn line(span: &Span) -> String {
+    let (took, spent) = (length(span.duration()), spent(span.spent));
+    let line = match &span.about {
+        About::Workflow { graph, runs, .. } if span.within.is_some() => {
+            format!("graph {graph} · {} · {took}{spent}", ran(runs, span.open))
+        }
+        About::Workflow { graph, runs, .. } => {
+            format!("{graph} · {} · {took}{spent}", ran(runs, span.open))
+        }
+        About::Transition { from, to, reason, .. } => {
+            let to = if to.is_empty() { "?".to_owned() } else { to.join(", ") };
+            let why = match reason {
+                Reason::Edge | Reason::Undecided => String::new(),
+                reason => format!(" · {}", reason.as_str().replace('_', " ")),
+            };
+            let is_moment = span.duration() == TimeDelta::zero();
+            let took = if is_moment { String::new() } else { format!(" · {took}") };
+            format!("{from} → {to}{why}{took}{spent}")
+        }
+        About::Chat { role, model, attempts, .. } => {
+            let model = model.as_deref().unwrap_or("no answer");
+            let again =
+                if *attempts > 1 { format!(" · {attempts} attempts") } else { String::new() };
+            format!("chat {model} ({role}) · {took}{spent}{again}")
+        }
+        About::Agent { agent, reflection_status, attempts, .. } => {
+            let verdict =
+                reflection_status.as_ref().map(|status| format!(" · {status}")).unwrap_or_default();
+            let rounds = match attempts {
+                Some(attempts) if *attempts > 1 => format!(" after {attempts} attempts"),
+                _ => String::new(),
+            };
+            format!("{agent}{verdict}{rounds} · {took}{spent}")
+        }
+        About::Tool { server, tool, attempts, .. } => {
+            let dot = if server.is_empty() { "" } else { "." };
+            let sent = match attempts {
+                0 => " · not sent".to_owned(),
+                1 => String::new(),
+                more => format!(" · sent {more} times"),
+            };
+            format!("{server}{dot}{tool} · {took}{sent}")
+        }
+        About::Reflection { verdict, attempt, of, .. } => {
+            let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
+            let verdict = verdict.as_deref().unwrap_or("no verdict yet");
+            format!("reflect · {verdict} · attempt {attempt}{of} · {took}{spent}")
+        }
+        About::Question { interrupt_kind, answered, .. } => {
+            let state = if *answered { "answered" } else { "waits for a person" };
+            format!("asked a person ({interrupt_kind}) · {state}")
+        }
+    };
+    format!("{} {}", mark(span), brief(&line, 400))
+}
+
+/// Returns the sign that a line begins with.
+pub(super) fn mark(span: &Span) -> char {
+    match (&span.status, span.open, &span.about) {
+        (Status::Error { .. }, ..) => '✗',
+        (_, true, _) => '…',
+        (.., About::Question { .. }) => '?',
+        (.., About::Reflection { verdict: Some(verdict), .. }) if verdict == "REJECTED" => '↺',
+        (Status::Ok, ..) => '✓',
+        (Status::Unset, ..) => '·',
+    }
+}
+
+/// Says which runs there were and how each ended.
+pub(super) fn ran(runs: &[RunMark], open: bool) -> String {
+    let one = |(index, run): (usize, &RunMark)| {
+        let word = match run.status {
+            RunStatus::Running if open && index + 1 == runs.len() => "not ended",
+            RunStatus::Running => "crashed",
+            RunStatus::Queued => "handed to the workers",
+            RunStatus::Done => "done",
+            RunStatus::Interrupted => "waiting for a person",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "stopped",
+        };
+        format!("run {} {word}", run.number)
+    };
+    runs.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Says what model calls took; nothing where there were none.
+pub(super) fn spent(spent: Option<Spent>) -> String {
+    match spent {
+        Some(spent) if spent.input_tokens + spent.output_tokens > 0 => {
+            let tokens = format!(" · {} → {} tokens", spent.input_tokens, spent.output_tokens);
+            let cost = cost(spent).map(|cost| format!(" · {cost}")).unwrap_or_default();
+            format!("{tokens}{cost}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Says what was paid, where prices are configured; a sum that lacks some is a lower bound.
+pub(super) fn cost(spent: Spent) -> Option<String> {
+    let least = if spent.unpriced > 0 { "≥ " } else { "" };
+    Some(format!("{least}{}", dollars(i128::from(spent.nano_usd?))))
+}
+
+/// Writes billionths of a US dollar, to four digits that count.
+pub(super) fn dollars(nano: i128) -> String {
+    let (sign, amount) = (if nano < 0 { "-" } else { "" }, nano.unsigned_abs());
+    match amount {
+        0 => "$0".to_owned(),
+        1..=99_999 => format!("{sign}${:.7}", amount as f64 / 1e9),
+        100_000..=999_999_999 => format!("{sign}${:.4}", amount as f64 / 1e9),
+        _ => format!("{sign}${:.2}", amount as f64 / 1e9),
+    }
+}
+
+pub(super) fn length(duration: TimeDelta) -> String {
+    match duration.num_milliseconds() {
+        ms if ms < 1_000 => format!("{ms} ms"),
+        ms if ms < 60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        ms if ms < 3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        ms => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// Makes a text one line of at most so many characters, without what could steer a terminal.
+pub(super) fn brief(text: &str, characters: usize) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(characters) {
+        None => line,
+        Some(_) => line.chars().take(characters - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_sums_are_not_rounded_to_nothing() {
+        let said = [0, 1_500, 1_234_500, 2_500_000_000, -40_000_000].map(dollars);
+        assert_eq!(said, ["$0", "$0.0000015", "$0.0012", "$2.50", "-$0.0400"]);
+    }
+
+    #[test]
+    fn a_sum_that_lacks_calls_says_so() {
+        let spent =
+            Spent { calls: 2, nano_usd: Some(1_000_000_000), unpriced: 1, ..Spent::default() };
+        assert_eq!(cost(spent).unwrap(), "≥ $1.00");
+        assert_eq!(cost(Spent { nano_usd: None, ..spent }), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Traces as people look at them, and where they are sent.
+//!
+//! [`trace`] reads one, [`TraceFinder`] looks for some, [`Replayer`] sends old ones again.
+
+mod finder;
+mod replayer;
+
+use serde::Serialize;
+
+pub use self::finder::TraceFinder;
+pub use self::replayer::{Replayed, Replayer};
+use super::{Error, is_abandoned};
+use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
+use crate::clock;
+use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
+use crate::ids::ThreadId;
+use crate::telemetry::otlp::{Collector, Protocol};
+use crate::telemetry::reading::{self, Event, Note, Overview, TraceDiff};
+use crate::telemetry::{
+    About, Exporter, Labels, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
+};
+
+/// A run of a thread as a tree of spans.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trace {
+    #[serde(flatten)]
+    pub head: TraceHead,
+    /// What happened, as a plain list.
+    pub events: Vec<Event>,
+    /// The root first, parents before their children.
+    pub spans: Vec<Span>,
+}
+
+/// What is said of a trace beside its spans.
+#[derive(Clone, Debug, Serialize)]
+pub struct TraceHead {
+    pub thread_id: ThreadId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Number of the first run in it.
+    pub run: u32,
+    pub trace_id: TraceId,
+    pub overview: Overview,
+    /// Loops, repairs and what changed between attempts, by span.
+    pub notes: Vec<Note>,
+}
+
+/// Reads the trace that a run belongs to, the newest run's by default; no servers and no model are needed.
+///
+/// It carries what people, models and tools wrote: it is made from what the database holds anyway.
+///
+/// # Errors
+/// [`Error::Trace`] when the thread or the run does not exist, or its steps are no longer kept.
+pub async fn trace(
+    store: &dyn Store,
+    settings: &Settings,
+    thread: ThreadId,
+    run: Option<u32>,
+) -> Result<Trace, Error> {
+    let (rows, number) = read(store, thread, run.map_or(Which::Newest, Which::Number)).await?;
+    let view = View { content: true, ..view(settings) };
+    let mut spans = project(&rows, number, view)?;
+    bill(&mut spans, &settings.models.price_list());
+    let (run, trace_id) = spans
+        .first()
+        .map_or((number, TraceId::of_run(thread, number)), |root| (root.run, root.trace_id));
+    let (overview, notes) = (reading::overview(&spans), reading::notes(&spans));
+    let head =
+        TraceHead { thread_id: thread, title: rows.info.title, run, trace_id, overview, notes };
+    let events = reading::events(&spans);
+    Ok(Trace { head, events, spans })
+}
+
+impl Trace {
+    /// Writes the trace as the JSON form of an OTLP request, with content where the settings say so.
+    ///
+    /// # Errors
+    /// When a value has no JSON form; none of ours has that.
+    pub fn to_otlp_json(&self, settings: &Settings) -> Result<String, serde_json::Error> {
+        let mut spans = self.spans.clone();
+        labels(settings).apply(&mut spans);
+        otlp::to_json(&spans, settings.traces.content)
+    }
+
+    /// Writes the trace as a self-contained page.
+    ///
+    /// # Errors
+    /// As [`Trace::to_otlp_json`].
+    pub fn to_page(&self) -> Result<String, serde_json::Error> {
+        let thread = self.head.title.clone().unwrap_or_else(|| self.head.thread_id.to_string());
+        let title = format!("{thread} · run {}", self.head.run);
+        reading::page(&title, &self.head, &self.spans)
+    }
+
+    /// Aligns this trace with another one and says what differs.
+    pub fn compare(&self, other: &Self) -> TraceDiff {
+        reading::compare(&self.spans, &other.spans)
+    }
+
+    /// Returns the number of the newest run in it.
+    pub fn newest_run(&self) -> u32 {
+        match self.spans.first().map(|root| &root.about) {
+            Some(About::Workflow { runs, .. }) => {
+                runs.last().map_or(self.head.run, |run| run.number)
+            }
+            _ => self.head.run,
+        }
+    }
+}
+
+/// Returns whether somebody is at work on a thread, as far as can be told from here.
+///
+/// A holder on this machine is looked up; one elsewhere is believed until its lease has run out by the clock
+/// of this machine.
+pub fn is_under_way(info: &ThreadInfo) -> bool {
+    info.status == ThreadStatus::Busy
+        && !is_abandoned(info)
+        && info.lease_until.is_none_or(|until| until + LATE > clock::now())
+}
+
+/// How long a lease may be over before its holder counts as gone: clocks differ, and a renewal takes time.
+const LATE: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
+
+pub(super) fn scope(settings: &Settings) -> Scope {
+    match settings.traces.scope {
+        TraceScope::Run => Scope::Run,
+        TraceScope::Thread => Scope::Thread,
+    }
+}
+
+fn view(settings: &Settings) -> View {
+    View {
+        scope: scope(settings),
+        content: settings.traces.content,
+        rounds: Some(settings.limits.max_reflections.saturating_add(1)),
+    }
+}
+
+/// Returns the collector that the settings name.
+pub(super) fn collector(settings: &Settings) -> Option<Collector> {
+    settings.traces.otlp_endpoint.clone().map(|endpoint| collector_at(endpoint, settings))
+}
+
+/// Returns the collector at an address, to be spoken to as the settings say.
+fn collector_at(endpoint: String, settings: &Settings) -> Collector {
+    let traces = &settings.traces;
+    Collector {
+        endpoint,
+        headers: traces.headers.clone(),
+        protocol: match traces.protocol {
+            TraceProtocol::Http => Protocol::Http,
+            TraceProtocol::Grpc => Protocol::Grpc,
+        },
+        gzip: traces.compression == Compression::Gzip,
+        request_timeout: traces.timeout,
+    }
+}
+
+fn labels(settings: &Settings) -> Labels {
+    let traces = &settings.traces;
+    Labels {
+        user: traces.user.clone(),
+        tags: traces.tags.clone(),
+        environment: traces.environment.clone(),
+    }
+}
+
+/// Makes the exporter that the settings ask for.
+pub(super) fn exporter(settings: &Settings) -> Result<Option<Exporter>, otlp::Error> {
+    let Some(collector) = collector(settings) else { return Ok(None) };
+    Exporter::new(&collector, view(settings), labels(settings)).map(Some)
+}
