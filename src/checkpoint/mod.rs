@@ -16,6 +16,7 @@ mod hex;
 mod limits;
 mod lineage;
 mod memory;
+mod outbox;
 mod postgres;
 mod questions;
 mod rows;
@@ -31,6 +32,7 @@ pub use encoded::{Codec, Encoded};
 pub use error::Error;
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
+pub use outbox::{Outbox, TraceDebt};
 pub use postgres::PostgresStore;
 pub use questions::awaited_interrupts;
 pub use rows::{

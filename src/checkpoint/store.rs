@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
     ThreadStatus, Waiting, Wanted,
 };
@@ -164,6 +164,11 @@ pub trait Store: Send + Sync {
 
     /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error>;
+
+    /// Returns the export cursor; none for a store that keeps none, whose undelivered traces are lost.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
 
     /// Says where the data lies, for messages; never with a password.
     fn describe(&self) -> String;

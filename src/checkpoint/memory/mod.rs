@@ -4,6 +4,7 @@
 //! durability is missing. A commit copies the step's bytes once and never touches older steps.
 //! Deliberately absent: compression, since nothing is written anywhere.
 
+mod outbox;
 mod removal;
 mod state;
 mod writes;
@@ -17,7 +18,7 @@ use async_trait::async_trait;
 
 use self::state::State;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
     ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
@@ -187,6 +188,10 @@ impl Store for MemoryStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         self.state().import(dump)
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

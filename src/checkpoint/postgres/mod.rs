@@ -12,6 +12,7 @@ mod effects;
 mod history;
 mod leases;
 mod migrations;
+mod outbox;
 mod refusal;
 mod removal;
 mod threads;
@@ -24,7 +25,7 @@ use sqlx::PgConnection;
 
 use self::connections::Connections;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
     ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
@@ -208,6 +209,10 @@ impl Store for PostgresStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         transfer::import(&self.connections, dump).await
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

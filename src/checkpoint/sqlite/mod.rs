@@ -11,6 +11,7 @@ mod file;
 mod history;
 mod leases;
 mod migrations;
+mod outbox;
 mod refusal;
 mod removal;
 mod threads;
@@ -23,7 +24,7 @@ use sqlx::SqliteConnection;
 
 use self::file::File;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
     ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
@@ -231,6 +232,10 @@ impl Store for SqliteStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         transfer::import(&self.file, dump).await
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {
