@@ -8,6 +8,7 @@
 extern crate self as perihelion;
 
 pub mod api;
+pub mod bus;
 pub mod checkpoint;
 pub mod cli;
 pub mod clock;

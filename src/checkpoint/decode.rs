@@ -7,8 +7,8 @@ use sqlx::{Row, postgres::PgRow, sqlite::SqliteRow};
 use uuid::Uuid;
 
 use super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, OpenInterrupt, PendingRow, RunRow,
-    RunStatus, SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus,
+    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
+    PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -175,6 +175,17 @@ pub(super) fn run(row: &impl Columns) -> Result<RunRow, Error> {
         status: named(row, "status", RunStatus::from_name)?,
         started_at: there(row.time("started_at")?, "started_at")?,
         ended_at: row.time("ended_at")?,
+    })
+}
+
+pub(super) fn event(row: &impl Columns) -> Result<EventRow, Error> {
+    Ok(EventRow {
+        first: count(row, "first_id")?,
+        count: small_count(row, "events")?,
+        run: RunId(there(row.uuid("run")?, "run")?),
+        step: count(row, "step")?,
+        body: body(row, "codec", "body")?,
+        at: there(row.time("at")?, "at")?,
     })
 }
 

@@ -34,6 +34,11 @@ pub enum Error {
         "the thread {thread} is at step {head}, so step {seq} cannot be committed; nothing was written"
     )]
     Conflict { thread: ThreadId, seq: u64, head: u64 },
+    /// A batch of events does not follow the newest one.
+    #[error(
+        "the events of the thread {thread} reach to {last}, so a batch cannot begin at {first}; nothing was written"
+    )]
+    EventGap { thread: ThreadId, first: u64, last: u64 },
     #[error("unknown interrupt: {0}; `perihelion threads show` lists the open ones")]
     UnknownInterrupt(InterruptId),
     #[error("the interrupt {0} was already answered; each is answered once")]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
-    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
-    ThreadStatus, Waiting, Wanted,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -143,6 +143,37 @@ pub trait Store: Send + Sync {
     ///
     /// [`Error::InterruptClosed`] on a second answer, [`Error::UnknownInterrupt`] when there is none.
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error>;
+
+    /// Appends a batch of events to the thread's log. Fenced.
+    ///
+    /// The batch takes the ids `first` to `first + count - 1`, which must follow the newest one; that is
+    /// checked in the statement that writes, as is the fence. [`Error::EventGap`] otherwise, unless this very
+    /// batch is there already: a repetition after a lost reply succeeds. A crash leaves the whole batch or
+    /// nothing of it. On Postgres the same write tells whoever listens, by the thread's id alone.
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error>;
+
+    /// Returns how far the thread's log of events reaches; it does not go back when rows are dropped.
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error>;
+
+    /// Returns batches that hold events with ids above `after`, oldest first, at most `limit`.
+    ///
+    /// The first one may begin before that. Batches that were dropped are left out.
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error>;
+
+    /// Drops batches that were written longer ago than `kept`, at most `most`, and returns how many.
+    ///
+    /// Those of threads that are busy or queued stay. In the database's time.
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error>;
 
     /// Returns the runs of a thread, oldest first.
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error>;

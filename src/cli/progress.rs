@@ -126,6 +126,10 @@ impl Progress {
                 self.writing.push_str(payload["text"].as_str().unwrap_or_default());
             }
             RunEvent::Published { mode: StreamMode::Custom, payload, .. } => self.custom(&payload),
+            RunEvent::StepRestarted { .. } => {
+                self.running.clear();
+                self.writing.clear();
+            }
             RunEvent::Interrupted { interrupts, .. } => {
                 for one in interrupts {
                     self.line(&format!("{}: asks a person ({})", one.node, one.kind));

@@ -21,7 +21,7 @@ pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles}
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, data_directory,
+    DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, data_directory,
 };
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

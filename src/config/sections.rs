@@ -27,6 +27,16 @@ section! {
 }
 
 section! {
+    /// What runs tell other processes while they go on.
+    Events, EventsFile, "events" {
+        /// Whether runs write their events to the database, so that other processes can follow them live.
+        publish: bool = true, "PERIHELION_EVENTS_PUBLISH", any;
+        /// Seconds that events are kept; those of threads under way are kept in any case.
+        keep_sec: f64 = 86_400.0, "PERIHELION_EVENTS_KEEP_SEC", seconds;
+    }
+}
+
+section! {
     /// Which MCP servers there are.
     Servers, ServersFile, "servers" {
         /// The servers file; a relative path in the settings file starts at that file's directory.

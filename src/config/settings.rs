@@ -9,8 +9,8 @@ use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
-    Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile,
-    Worker, WorkerFile,
+    Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
+    ServersFile, Store, StoreFile, Worker, WorkerFile,
 };
 use super::strict::{self, Error};
 use super::traces::{Traces, TracesFile};
@@ -24,6 +24,7 @@ pub struct Settings {
     pub models: Models,
     pub store: Store,
     pub worker: Worker,
+    pub events: Events,
     pub servers: Servers,
     pub limits: Limits,
     pub prompts: Prompts,
@@ -64,6 +65,7 @@ struct File {
     models: ModelsFile,
     store: StoreFile,
     worker: WorkerFile,
+    events: EventsFile,
     servers: ServersFile,
     limits: LimitsFile,
     prompts: PromptsFile,
@@ -99,6 +101,7 @@ impl Settings {
             limits,
             store: Store::resolve(parsed.store, &sources)?,
             worker: Worker::resolve(parsed.worker, &sources)?,
+            events: Events::resolve(parsed.events, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
@@ -123,6 +126,7 @@ impl Settings {
             Models::KEYS,
             Store::KEYS,
             Worker::KEYS,
+            Events::KEYS,
             Servers::KEYS,
             Limits::KEYS,
             Prompts::KEYS,

@@ -28,7 +28,7 @@ pub enum StreamMode {
 }
 
 /// One event of a run; its JSON form carries its name as `type`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", bound = "")]
 pub enum RunEvent<S: State> {
     /// A task starts (or starts again, with a higher attempt).
@@ -45,6 +45,10 @@ pub enum RunEvent<S: State> {
     Published { mode: StreamMode, step: u64, task: u32, node: String, payload: Value },
     /// The run waits for a person.
     Interrupted { step: u64, interrupts: Vec<Interrupt> },
+    /// A step begins again in a later run: its tasks that start after this replace what they told before.
+    StepRestarted { step: u64 },
+    /// The run has ended at a step, so: `done`, `interrupted`, `queued`, `cancelled` or `failed`.
+    RunEnded { step: u64, status: String, error: Option<String> },
     /// An event of a subgraph in its JSON form, with the place of the subgraph and the modes that show it.
     Nested { namespace: String, modes: Vec<StreamMode>, event: Value },
 }
@@ -61,7 +65,24 @@ impl<S: State> RunEvent<S> {
             Self::Checkpoint { .. } => vec![StreamMode::Checkpoints, StreamMode::Debug],
             Self::Published { mode, .. } => vec![*mode],
             Self::Interrupted { .. } => vec![StreamMode::Updates, StreamMode::Values],
+            Self::StepRestarted { .. } | Self::RunEnded { .. } => vec![StreamMode::Debug],
             Self::Nested { modes, .. } => modes.clone(),
+        }
+    }
+
+    /// Returns the step it belongs to; a subgraph's event has the numbers of its own thread, so none here.
+    pub fn step(&self) -> Option<u64> {
+        match self {
+            Self::TaskStarted { step, .. }
+            | Self::TaskEnded { step, .. }
+            | Self::Update { step, .. }
+            | Self::Values { step, .. }
+            | Self::Checkpoint { step, .. }
+            | Self::Published { step, .. }
+            | Self::Interrupted { step, .. }
+            | Self::StepRestarted { step }
+            | Self::RunEnded { step, .. } => Some(*step),
+            Self::Nested { .. } => None,
         }
     }
 

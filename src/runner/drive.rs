@@ -14,7 +14,7 @@ use super::writer::{Step, Writer};
 use crate::checkpoint::{Codec, Encoded, Error, PendingRow, StepKind};
 use crate::clock;
 use crate::failpoint::{self, Point};
-use crate::graph::{Command, Engine, Event, NodeError, NodeRun, RunEvent, State};
+use crate::graph::{Command, Engine, Event, NodeError, NodeRun, State};
 use crate::journal::{Mode, Recorded};
 
 /// One run under way.
@@ -148,7 +148,7 @@ impl<S: State> Drive<S> {
         out: &mut Vec<Command<S>>,
     ) -> Result<Option<RunResult>, Error> {
         match command {
-            Command::Emit(event) => tasks.beside(self.tell(event)).await,
+            Command::Emit(event) => tasks.beside(self.around.ears.tell(event)).await,
             Command::Run(run) => {
                 let (mode, recorded) = tasks.beside(self.history_of(&run)).await?;
                 tasks.running.push(self.around.launch(run, mode, recorded));
@@ -186,18 +186,6 @@ impl<S: State> Drive<S> {
             self.has_pending = true;
         }
         Ok(())
-    }
-
-    async fn tell(&self, event: RunEvent<S>) {
-        if let Some(events) = &self.around.events {
-            let is_ack = matches!(event, RunEvent::Checkpoint { .. });
-            let told = events.send(event);
-            // A listener that went away does not stop the run.
-            let _ = match is_ack {
-                true => failpoint::around(Point::Ack, told).await,
-                false => told.await,
-            };
-        }
     }
 
     /// Finds what the journal holds for a task, and how it is to be used.

@@ -8,6 +8,7 @@
 mod compact;
 mod divergence;
 mod drive;
+mod ears;
 mod edit;
 mod hold;
 mod lease;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::bus::Bus;
 use crate::checkpoint;
 use crate::graph::{EngineError, Interrupt, Limits, RunEvent, State, Wants};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -35,6 +36,8 @@ pub struct RunOptions<S: State> {
     pub wants: Wants,
     /// Where events go; bounded, so that a slow listener slows the run instead of filling memory.
     pub events: Option<mpsc::Sender<RunEvent<S>>>,
+    /// Where the run is told to other processes; nowhere by default, which costs nothing.
+    pub publish: Option<Arc<dyn Bus>>,
     /// Stops the run at the next chance: running tool calls finish, nothing new starts.
     pub cancel: CancellationToken,
     /// Leaves a run that is stopped to the workers, in place of whoever resumes it.
@@ -49,6 +52,7 @@ impl<S: State> Default for RunOptions<S> {
             deadline: None,
             wants: Wants::default(),
             events: None,
+            publish: None,
             cancel: CancellationToken::new(),
             hands_over: false,
         }

@@ -7,6 +7,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 use super::divergence::{Again, LeftOut, ReplayReport, divergence, same_json, why};
+use super::ears::Ears;
 use super::outcome::Error;
 use super::run::Runner;
 use super::task::{Ended, Surroundings};
@@ -163,8 +164,7 @@ impl<S: State> Runner<S> {
             fence: 0,
             namespace: owner.namespace.clone().into(),
             stop: CancellationToken::new(),
-            wants: Wants::default(),
-            events: None,
+            ears: Ears::new(None, Wants::default(), None),
         };
         let mut tasks: FuturesUnordered<BoxFuture<'static, Ended<S>>> = FuturesUnordered::new();
         let mut out = Vec::new();

@@ -7,12 +7,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Drive;
+use super::ears::Ears;
 use super::hold::Held;
 use super::lease;
 use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
 use super::task::Surroundings;
 use super::writer::{Step, Writer};
+use crate::bus::{Publisher, Telling};
 use crate::checkpoint::{
     NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
 };
@@ -192,16 +194,27 @@ impl<S: State> Runner<S> {
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
         let hands_over = options.hands_over;
-        let (result, outcome) = match self.drive_held(&held, input, options).await {
+        let mut publisher = None;
+        let driven = self.drive_held(&held, input, options, &mut publisher).await;
+        let (result, outcome) = match driven {
             Ok(mut outcome) => {
                 if hands_over && outcome.result == RunResult::Cancelled {
                     outcome.result = RunResult::Queued;
                 }
                 (outcome.result.clone(), outcome)
             }
-            Err(error) => return Err(self.give_back(&held, error, hands_over).await),
+            Err(error) => {
+                if let Some(publisher) = publisher {
+                    let failed = RunStatus::Failed.as_str();
+                    publisher.end(None, failed, Some(error.to_string())).await;
+                }
+                return Err(self.give_back(&held, error, hands_over).await);
+            }
         };
         let (run_status, thread_status, error) = statuses(&result);
+        if let Some(publisher) = publisher {
+            publisher.end(Some(outcome.head), run_status.as_str(), error.clone()).await;
+        }
         self.release(&held, run_status, thread_status, error.as_deref()).await?;
         Ok(outcome)
     }
@@ -211,6 +224,7 @@ impl<S: State> Runner<S> {
         held: &Held<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
+        publisher: &mut Option<Publisher>,
     ) -> Result<RunOutcome<S>, Error> {
         let standing = &held.standing;
         let thread = standing.info.id;
@@ -224,6 +238,7 @@ impl<S: State> Runner<S> {
             done: standing.pending.clone(),
         };
         let has_pending = !position.done.is_empty();
+        let goes_on = input.is_none();
         let mut recorded = BTreeMap::new();
         match input {
             Some(input) => {
@@ -232,8 +247,14 @@ impl<S: State> Runner<S> {
             None => recorded = by_step(self.store.effects_from(thread, position.head + 1).await?),
         }
         let first_step = position.head + 1;
+        *publisher = options.publish.map(|bus| {
+            let (fence, run, head) = (standing.info.fence, held.run, position.head);
+            Publisher::begin::<S>(bus, Telling { thread, fence, run, head, goes_on })
+        });
+        let ear = publisher.as_ref().map(Publisher::ear);
+        let ears = Ears::new(options.events, options.wants, ear);
         let mut engine =
-            Engine::new(Arc::clone(&self.graph), position, options.limits, options.wants);
+            Engine::new(Arc::clone(&self.graph), position, options.limits, ears.wants());
         let around = Surroundings {
             store: Arc::clone(&self.store),
             thread,
@@ -241,8 +262,7 @@ impl<S: State> Runner<S> {
             fence: standing.info.fence,
             namespace: standing.info.namespace.clone().into(),
             stop: held.stop.clone(),
-            wants: options.wants,
-            events: options.events,
+            ears,
         };
         let mut drive = Drive {
             around,

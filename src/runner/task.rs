@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::ears::Ears;
 use crate::checkpoint::Store;
 use crate::clock;
 use crate::graph::{
@@ -28,8 +28,7 @@ pub(super) struct Surroundings<S: State> {
     pub fence: u64,
     pub namespace: Arc<str>,
     pub stop: CancellationToken,
-    pub wants: Wants,
-    pub events: Option<mpsc::Sender<RunEvent<S>>>,
+    pub ears: Ears<S>,
 }
 
 impl<S: State> Surroundings<S> {
@@ -51,9 +50,9 @@ impl<S: State> Surroundings<S> {
             namespace: Arc::clone(&self.namespace),
         };
         let stop = self.stop.clone();
-        let live = self.events.clone().map(|events| {
-            let (place, wants) = (place.clone(), self.wants);
-            Arc::new(Listener { events, place, wants }) as Arc<dyn Live>
+        let live = self.ears.are_open().then(|| {
+            let (ears, place) = (self.ears.clone(), place.clone());
+            Arc::new(Listener { ears, place }) as Arc<dyn Live>
         });
         let journal = TaskJournal::new(
             Arc::clone(&self.store),
@@ -101,9 +100,8 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
 
 /// Hears what a task publishes and passes it to the run's listener.
 struct Listener<S: State> {
-    events: mpsc::Sender<RunEvent<S>>,
+    ears: Ears<S>,
     place: Place,
-    wants: Wants,
 }
 
 #[async_trait]
@@ -112,15 +110,14 @@ impl<S: State> Live for Listener<S> {
         let Place { step, task, .. } = self.place;
         let node = self.place.node.to_string();
         // Live pieces never hold a node up: what a full channel cannot take is dropped.
-        let _ = self.events.try_send(RunEvent::Published { mode, step, task, node, payload });
+        self.ears.whisper(RunEvent::Published { mode, step, task, node, payload });
     }
 
     fn wants(&self) -> Wants {
-        self.wants
+        self.ears.wants()
     }
 
     async fn nested(&self, namespace: String, modes: Vec<StreamMode>, event: Value) {
-        // A listener that went away does not stop the run.
-        let _ = self.events.send(RunEvent::Nested { namespace, modes, event }).await;
+        self.ears.tell(RunEvent::Nested { namespace, modes, event }).await;
     }
 }

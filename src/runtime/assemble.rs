@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Error;
 use super::report::RunReport;
 use super::survey::Survey;
+use crate::bus::{self, Bus};
 use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
 use crate::config::{self, Settings};
 use crate::graph::Limits;
@@ -36,6 +37,8 @@ pub struct AgentInfo {
 pub struct Runtime {
     settings: Settings,
     runner: Runner<GraphState>,
+    /// Tells runs to other processes, and hears theirs.
+    bus: Arc<dyn Bus>,
     roster: Arc<Roster>,
     tools: Arc<Pool>,
     agents: Vec<AgentInfo>,
@@ -147,6 +150,8 @@ impl Runtime {
         let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
+        let kept = Duration::from_secs_f64(settings.events.keep_sec);
+        let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
         let runner = Runner::new(Arc::clone(&star.graph), store).with_lease(lease);
         let (agents, problems) = match scan(&tools).await {
             Ok(scanned) => scanned,
@@ -162,6 +167,7 @@ impl Runtime {
         Ok(Self {
             settings,
             runner,
+            bus,
             roster,
             tools,
             agents,
@@ -187,6 +193,11 @@ impl Runtime {
         self.runner.store()
     }
 
+    /// Returns what tells of runs, those of other processes too.
+    pub fn bus(&self) -> &Arc<dyn Bus> {
+        &self.bus
+    }
+
     /// Returns the agents that could be made.
     pub fn agents(&self) -> &[AgentInfo] {
         &self.agents
@@ -206,6 +217,7 @@ impl Runtime {
                 max_steps: limits.max_steps + 8,
                 max_parallel: limits.max_parallel_agents,
             },
+            publish: self.settings.events.publish.then(|| Arc::clone(&self.bus)),
             ..RunOptions::default()
         }
     }
@@ -309,6 +321,7 @@ impl Runtime {
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
         }
+        self.bus.close().await;
         self.runner.store().close().await;
         if let Some(companion) = self.companion {
             companion.stop().await;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::live::Live;
 use super::report::RunStatusView;
 use super::{Answer, Error, RunReport, Runtime, ThreadView, is_abandoned, read_state};
-use crate::checkpoint::{self, ThreadStatus};
+use crate::checkpoint::{self, RunStatus, ThreadStatus};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner::{self, RunOptions};
@@ -20,6 +21,7 @@ const STEPS: u32 = 512;
 impl Runtime {
     /// Goes on with a thread as [`Runtime::resume`] does, or follows the process that runs it to its end.
     ///
+    /// The listener in `options` hears the run as that process tells it on the bus, from the run's beginning.
     /// When that process dies or hands the thread over, this one goes on with it. Cancelled while it
     /// follows, it stops following and nothing else; the report then says that the run is left to others.
     ///
@@ -31,12 +33,15 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let mut followed = false;
+        let mut live =
+            options.events.clone().map(|listener| Live::new(self.bus(), thread, listener));
         loop {
             match self.resume(thread, options.clone()).await {
-                Err(Error::Run(runner::Error::Store(checkpoint::Error::Busy { .. }))) => {
+                Err(Error::Store(checkpoint::Error::Busy { .. })) => {
                     followed = true;
                 }
                 Err(Error::Run(runner::Error::Finished { .. })) if followed => {
+                    show_rest(&mut live).await;
                     return self.at_rest(thread).await;
                 }
                 other => return other,
@@ -50,18 +55,35 @@ impl Runtime {
                 }
                 let info = self.store().info(thread).await?;
                 match info.status {
-                    ThreadStatus::Queued => break,
-                    ThreadStatus::Busy if is_abandoned(&info) => break,
+                    ThreadStatus::Queued => break show_rest(&mut live).await,
+                    ThreadStatus::Busy if is_abandoned(&info) => break show_rest(&mut live).await,
                     // The clocks of two machines may differ; the database decides when it is claimed.
                     ThreadStatus::Busy if info.lease_until.is_none_or(|t| t < clock::now()) => {
-                        break;
+                        break show_rest(&mut live).await;
                     }
                     ThreadStatus::Busy => {}
-                    _ => return self.at_rest(thread).await,
+                    _ => {
+                        show_rest(&mut live).await;
+                        return self.at_rest(thread).await;
+                    }
                 }
+                if let Some(live) = live.as_mut().filter(|live| !live.has_begun()) {
+                    let run = self.store().runs(thread).await?.pop();
+                    // Whoever has just claimed the thread has yet to begin its run.
+                    if let Some(run) = run.filter(|run| run.status == RunStatus::Running) {
+                        live.begin(run.id);
+                    }
+                }
+                let showing = async {
+                    match &mut live {
+                        Some(live) if live.has_begun() => live.show().await,
+                        _ => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     () = options.cancel.cancelled() => {}
                     () = clock::sleep(LOOK_EVERY) => {}
+                    () = showing => {}
                 }
             }
             // Whoever else saw this may be quicker; then the next claim is refused.
@@ -116,5 +138,12 @@ impl Runtime {
             error: info.error,
             ..RunReport::of(thread, run_id, status, state)
         })
+    }
+}
+
+/// Shows what was told and not shown yet; whoever ran the thread told it before it was given back.
+async fn show_rest(live: &mut Option<Live>) {
+    if let Some(live) = live {
+        live.rest().await;
     }
 }

@@ -10,6 +10,7 @@ pub mod checkup;
 pub mod demo;
 mod error;
 mod follow;
+mod live;
 mod replay;
 mod report;
 mod retention;

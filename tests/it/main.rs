@@ -6,6 +6,7 @@
 )]
 
 mod bundled_servers;
+mod bus;
 mod cli;
 mod dispatch;
 mod examples;

@@ -4,6 +4,7 @@
 //! durability is missing. A commit copies the step's bytes once and never touches older steps.
 //! Deliberately absent: compression, since nothing is written anywhere.
 
+mod events;
 mod outbox;
 mod removal;
 mod state;
@@ -18,9 +19,9 @@ use async_trait::async_trait;
 
 use self::state::State;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
-    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus, Waiting, Wanted,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -160,6 +161,32 @@ impl Store for MemoryStore {
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         self.state().answer(interrupt, answer)
+    }
+
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error> {
+        self.state().append_events(thread, fence, batch)
+    }
+
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+        Ok(self.state().get(thread)?.mark)
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        Ok(self.state().get(thread)?.events_after(after, limit))
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        Ok(self.state().prune_events(kept, most))
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {

@@ -6,8 +6,9 @@ use std::{
 };
 
 use super::super::{
-    EffectRow, Error, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt, Waiting, Wanted,
+    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow,
+    SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt, Waiting,
+    Wanted,
     limits::{lease, moment, text},
 };
 use crate::{
@@ -28,6 +29,8 @@ pub(super) struct Kept {
     pub(super) pending: BTreeMap<(u64, u32), PendingRow>,
     pub(super) effects: BTreeMap<EffectPlace, EffectRow>,
     pub(super) runs: Vec<RunRow>,
+    pub(super) events: Vec<EventRow>,
+    pub(super) mark: EventMark,
     /// Whether an answer came while it was busy.
     pub(super) woken: bool,
     /// Places in `runs`.
@@ -44,6 +47,8 @@ impl Kept {
             pending: BTreeMap::new(),
             effects: BTreeMap::new(),
             runs: Vec::new(),
+            events: Vec::new(),
+            mark: EventMark::default(),
             woken: false,
             run_index: HashMap::new(),
         }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Number of the newest migration this binary knows.
-const KNOWN: i64 = 3;
+const KNOWN: i64 = 4;
 
 fn migrator() -> Migrator {
     let migration = |number, name, sql: &'static str| {
@@ -28,6 +28,7 @@ fn migrator() -> Migrator {
             "trace_debts",
             include_str!("../../../migrations/postgres/0003_trace_debts.sql"),
         ),
+        migration(4, "events", include_str!("../../../migrations/postgres/0004_events.sql")),
     ])
 }
 

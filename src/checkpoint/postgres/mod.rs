@@ -9,6 +9,7 @@ mod commit;
 mod commit_many;
 mod connections;
 mod effects;
+mod events;
 mod history;
 mod leases;
 mod migrations;
@@ -25,9 +26,9 @@ use sqlx::PgConnection;
 
 use self::connections::Connections;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
-    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus, Waiting, Wanted,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -181,6 +182,32 @@ impl Store for PostgresStore {
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         effects::answer(&self.connections, interrupt, answer).await
+    }
+
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error> {
+        events::append(&self.connections, thread, fence, batch).await
+    }
+
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+        events::mark(&self.connections, thread).await
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        events::after(&self.connections, thread, after, limit).await
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        events::prune(&self.connections, kept, most).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {

@@ -37,11 +37,12 @@ const HAND_OVER: &str = "WITH RECURSIVE line (fork, id, upto) AS (
         (SELECT l.id, l.upto FROM line l WHERE l.fork = f.id AND l.id <> ALL($1))
      WHERE f.id IN (SELECT fork FROM line)";
 
-const DELETE: [&str; 6] = [
+const DELETE: [&str; 7] = [
     "DELETE FROM step WHERE thread_id = ANY($1)",
     "DELETE FROM snapshot WHERE thread_id = ANY($1)",
     "DELETE FROM effect WHERE thread_id = ANY($1)",
     "DELETE FROM pending WHERE thread_id = ANY($1)",
+    "DELETE FROM event WHERE thread_id = ANY($1)",
     "DELETE FROM run WHERE thread_id = ANY($1)",
     "DELETE FROM thread WHERE id = ANY($1)",
 ];

@@ -21,9 +21,9 @@ pub use self::keyring::Keyring;
 use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
 use super::{
-    Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded, NewThread,
-    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
+    Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark, EventRow, Loaded,
+    NewThread, OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -215,6 +215,34 @@ impl Store for SealedStore {
             }
         }
         Err(Error::UnknownInterrupt(interrupt))
+    }
+
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error> {
+        let batch = values::seal_event(&self.keys, thread, batch)?;
+        self.inner.append_events(thread, fence, &batch).await
+    }
+
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+        self.inner.event_mark(thread).await
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        let rows = self.inner.events_after(thread, after, limit).await?;
+        rows.into_iter().map(|row| values::open_event(&self.keys, thread, row)).collect()
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        self.inner.prune_events(kept, most).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {

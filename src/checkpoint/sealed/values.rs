@@ -1,8 +1,8 @@
 //! Rows of the trait, encrypted and decrypted; each value at the place that it belongs to.
 
 use super::super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, OpenInterrupt, PendingRow,
-    SnapshotRow, StepRow,
+    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
+    PendingRow, SnapshotRow, StepRow,
 };
 use super::keyring::Keyring;
 use super::seal::{Place, open, seal};
@@ -121,6 +121,37 @@ pub(super) fn open_pending(
     let what = || format!("a pending write of step {}", row.step);
     let (plain, owner) = open(keys, &pending_place(&row), &row.body.bytes, thread, what)?;
     Ok((PendingRow { body: read_body(&plain)?, ..row }, Some(owner)))
+}
+
+fn event_place(row: &EventRow) -> Place {
+    let (first, count) = (row.first.to_le_bytes(), row.count.to_le_bytes());
+    Place::new("event", &[&first, &count, &row.step.to_le_bytes(), row.run.0.as_bytes()])
+}
+
+pub(super) fn seal_event(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: &EventRow,
+) -> Result<EventRow, Error> {
+    let body = seal_body(keys, owner_of(thread), &event_place(row), &row.body, &[])?;
+    Ok(EventRow { body, ..*row })
+}
+
+/// Events from before the first key was set open as they are.
+pub(super) fn open_event(
+    keys: &Keyring,
+    thread: ThreadId,
+    row: EventRow,
+) -> Result<EventRow, Error> {
+    if row.body.codec != Codec::Sealed {
+        return Ok(row);
+    }
+    let what = || format!("the events {} to {}", row.first, row.last());
+    let (plain, owner) = open(keys, &event_place(&row), &row.body.bytes, thread, what)?;
+    match owner == owner_of(thread) {
+        true => Ok(EventRow { body: read_body(&plain)?, ..row }),
+        false => Err(Error::Forged { thread, what: what() }),
+    }
 }
 
 /// Where an effect stands, by what is stored of it in the open.

@@ -7,6 +7,7 @@
 
 mod commit;
 mod effects;
+mod events;
 mod file;
 mod history;
 mod leases;
@@ -24,9 +25,9 @@ use sqlx::SqliteConnection;
 
 use self::file::File;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, Loaded, NewThread, OpenInterrupt, Outbox,
-    PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus, Waiting, Wanted,
+    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -204,6 +205,32 @@ impl Store for SqliteStore {
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         effects::answer(&self.file, interrupt, answer).await
+    }
+
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error> {
+        events::append(&self.file, thread, fence, batch).await
+    }
+
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+        events::mark(&self.file, thread).await
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        events::after(&self.file, thread, after, limit).await
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        events::prune(&self.file, kept, most).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {

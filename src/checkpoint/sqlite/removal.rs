@@ -62,11 +62,12 @@ const HAND_OVER: [&str; 3] = [
     ),
 ];
 
-const DELETE: [&str; 6] = [
+const DELETE: [&str; 7] = [
     concat!("DELETE FROM step WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM snapshot WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM effect WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM pending WHERE thread_id IN ", doomed!()),
+    concat!("DELETE FROM event WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM run WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM thread WHERE id IN ", doomed!()),
 ];

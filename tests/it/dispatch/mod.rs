@@ -3,5 +3,5 @@
 mod crashes;
 mod full;
 mod parked;
-mod processes;
+pub mod processes;
 mod suite;

@@ -11,18 +11,18 @@ use crate::support::postgres::{Database, server};
 /// A machine, and the database of its processes.
 pub struct Site {
     pub world: World,
-    _database: Option<Database>,
+    database: Option<Database>,
 }
 
 pub async fn sqlite(script: Script) -> Site {
-    Site { world: World::new(script).await, _database: None }
+    Site { world: World::new(script).await, database: None }
 }
 
 pub async fn postgres(script: Script) -> Site {
     let database = server().await.fresh().await;
     let mut world = World::new(script).await;
     world.set("DATABASE_URL", &database.url);
-    Site { world, _database: Some(database) }
+    Site { world, database: Some(database) }
 }
 
 macro_rules! on_both_databases {
@@ -31,7 +31,7 @@ macro_rules! on_both_databases {
         mod postgres { $(#[tokio::test] async fn $name() { super::$name(super::Kind::Postgres).await; })+ }
     };
 }
-pub(super) use on_both_databases;
+pub(crate) use on_both_databases;
 
 #[derive(Clone, Copy)]
 pub enum Kind {
@@ -47,6 +47,11 @@ pub async fn site(on: Kind, script: Script) -> Site {
 }
 
 impl Site {
+    /// Returns the address of the database where it is not the file in the user's directory.
+    pub fn database(&self) -> Option<&str> {
+        self.database.as_ref().map(|database| database.url.as_str())
+    }
+
     /// Leaves a run to the workers.
     pub async fn submit(&self, thread: &str) -> String {
         let args = ["run", "What is it?", "--thread", thread, "--detach", "-q"];

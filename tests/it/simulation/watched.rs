@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion::checkpoint::{
-    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded,
-    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark,
+    EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow,
+    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -328,6 +328,33 @@ impl Store for Watched {
             Err(Error::InterruptClosed(_)) if self.sim.has(Flaw::AnswersTwice) => Ok(()),
             other => other,
         }
+    }
+
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error> {
+        let work = async |fence| self.truth.append_events(thread, fence, batch).await;
+        self.write("append_events", self.fenced("append_events", thread, fence, work)).await
+    }
+
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+        self.read(self.truth.event_mark(thread)).await
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        self.read(self.truth.events_after(thread, after, limit)).await
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        self.truth.prune_events(kept, most).await
     }
 
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {

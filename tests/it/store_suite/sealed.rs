@@ -3,8 +3,8 @@
 use std::{path::Path, str::FromStr, sync::Arc};
 
 use perihelion::checkpoint::{
-    EffectSettlement, EffectStatus, Error, MemoryStore, NewThread, RunStatus, Store, ThreadStatus,
-    open, read_dump, write_dump,
+    EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunStatus, Store,
+    ThreadStatus, open, read_dump, write_dump,
 };
 use serde_json::json;
 use sqlx::ConnectOptions;
@@ -39,6 +39,10 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     let mut pending = writer.pending(0);
     pending.body = encoded(&json!({ "pending": CANARY }));
     store.save_pending(thread, fence, &pending).await.unwrap();
+    let body = encoded(&json!([{ "event": CANARY }]));
+    let (run, at) = (writer.run, chrono::DateTime::UNIX_EPOCH);
+    let batch = EventRow { first: 1, count: 1, run, step: 3, body, at };
+    store.append_events(thread, fence, &batch).await.unwrap();
     let (id, mut question) = writer.question(1);
     question.request = encoded(&json!({ "question": CANARY }));
     store.record_effect(thread, fence, &question).await.unwrap();

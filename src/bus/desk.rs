@@ -1,0 +1,169 @@
+//! Where a run leaves its events for the publisher: bounded, and nobody ever waits at it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::graph::{RunEvent, State, StreamMode};
+
+/// Events that may wait for the database; a run of a second makes some dozens.
+const EVENTS: usize = 1_024;
+
+/// Bytes of JSON that may wait, so that long previews cannot fill memory while the database is slow.
+const BYTES: usize = 1 << 20;
+
+/// Bytes of text that pieces of an answer are joined to.
+const PIECE: usize = 16 << 10;
+
+/// An event that waits to be written.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    /// The step whose end it tells, if it is such an event.
+    pub(super) ends: Option<u64>,
+    pub(super) event: Value,
+    /// The task that told it, by step and index.
+    of: Option<(u64, u32)>,
+    is_piece: bool,
+    size: usize,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    /// Newest committed step, where it is known.
+    pub(super) head: Option<u64>,
+    pub(super) status: &'static str,
+    pub(super) error: Option<String>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    dropped: u64,
+    ending: Option<Ending>,
+}
+
+#[derive(Default)]
+pub(super) struct Desk {
+    queue: Mutex<Queue>,
+    /// There is something to write.
+    filled: Notify,
+    /// The run has ended.
+    ended: Notify,
+}
+
+/// Takes a run's events; cheap to clone.
+#[derive(Clone)]
+pub struct Ear(pub(super) Arc<Desk>);
+
+impl Ear {
+    /// Takes an event without ever waiting.
+    ///
+    /// Pieces of an answer are joined while they wait. When the publisher is too far behind, an event is left
+    /// out; the end of a step is told all the same, by the step's row. States and updates are left out always.
+    pub fn tell<S: State>(&self, event: &RunEvent<S>) {
+        let (mut ends, mut of, mut is_piece) = (None, None, false);
+        match event {
+            RunEvent::Values { .. } | RunEvent::Update { .. } => return,
+            RunEvent::Checkpoint { step, .. } => ends = Some(*step),
+            RunEvent::Published { mode, step, task, .. } => {
+                (of, is_piece) = (Some((*step, *task)), *mode == StreamMode::Messages);
+            }
+            RunEvent::TaskStarted { step, task, .. } | RunEvent::TaskEnded { step, task, .. } => {
+                of = Some((*step, *task));
+            }
+            _ => {}
+        }
+        let Ok(event) = serde_json::to_value(event) else { return };
+        let size = event.to_string().len();
+        self.0.put(Waiting { ends, event, of, is_piece, size });
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, new: Waiting) {
+        {
+            let mut queue = self.lock();
+            let is_full = queue.waiting.len() >= EVENTS || queue.bytes + new.size > BYTES;
+            if new.is_piece && queue.bytes + new.size <= BYTES {
+                let before = queue.waiting.iter_mut().rev().find(|one| one.of == new.of);
+                if let Some(before) = before.filter(|one| one.is_piece && one.size < PIECE)
+                    && join(&mut before.event, &new.event)
+                {
+                    before.size += new.size;
+                    queue.bytes += new.size;
+                    return;
+                }
+            }
+            if is_full {
+                queue.dropped += 1;
+                return;
+            }
+            queue.bytes += new.size;
+            queue.waiting.push_back(new);
+        }
+        self.filled.notify_one();
+    }
+
+    pub(super) fn end(&self, ending: Ending) {
+        self.lock().ending = Some(ending);
+        self.filled.notify_one();
+        self.ended.notify_one();
+    }
+
+    /// Returns when something waits to be written, or the run has ended.
+    pub(super) async fn filled(&self) {
+        loop {
+            {
+                let queue = self.lock();
+                if !queue.waiting.is_empty() || queue.ending.is_some() {
+                    return;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// Returns when the run has ended.
+    pub(super) async fn ended(&self) {
+        while self.lock().ending.is_none() {
+            self.ended.notified().await;
+        }
+    }
+
+    /// Takes everything that waits, with how the run ended if it has.
+    pub(super) fn take(&self) -> (Vec<Waiting>, Option<Ending>) {
+        let mut queue = self.lock();
+        queue.bytes = 0;
+        (queue.waiting.drain(..).collect(), queue.ending.take())
+    }
+
+    /// Returns how many events were left out.
+    pub(super) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+}
+
+/// Appends a piece of an answer to the one before it, if they differ in their text alone.
+fn join(before: &mut Value, next: &Value) -> bool {
+    let (Some(old), Some(new)) = (before["payload"].as_object_mut(), next["payload"].as_object())
+    else {
+        return false;
+    };
+    let is_alike = old.len() == new.len()
+        && new.iter().all(|(key, value)| key == "text" || old.get(key) == Some(value));
+    match (is_alike, old.get_mut("text"), new.get("text")) {
+        (true, Some(Value::String(text)), Some(Value::String(more))) => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    }
+}

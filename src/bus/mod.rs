@@ -1,0 +1,85 @@
+//! Who hears what happened: the events of runs, durable and in order, for any process of the database.
+//!
+//! Enter at [`open`], which gives the [`Bus`] of a store, and at [`Publisher`], which tells a run on it.
+//! Invariants: a thread's events are numbered from 1 without a gap, under the fencing token and in the statement
+//! that writes them, so a process that lost the thread tells nothing; a step's end is told once, whichever
+//! processes died, because it is told by the step's row where nobody told it in time; no step waits for its
+//! events. Deliberately absent: states and updates, which the steps themselves hold, and any account of
+//! subscribers: each knows the id up to which it has heard.
+
+mod desk;
+mod embedded;
+mod log;
+mod postgres;
+mod publisher;
+mod scribe;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+pub use desk::Ear;
+pub use embedded::Embedded;
+pub use postgres::Postgres;
+pub use publisher::{Publisher, Telling};
+
+use crate::checkpoint::{Error, EventRow, Store};
+use crate::ids::{RunId, ThreadId};
+
+/// An event as heard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// Its number in the thread, from 1.
+    pub id: u64,
+    /// The run that told it.
+    pub run: RunId,
+    /// The JSON form of a [`RunEvent`](crate::graph::RunEvent).
+    pub event: Value,
+}
+
+/// Events as they come; it ends after an error, and a new subscription goes on from the last id heard.
+pub type Subscription = BoxStream<'static, Result<Told, Error>>;
+
+/// Carries events of threads from whoever runs them to whoever wants to hear them.
+#[async_trait]
+pub trait Bus: std::fmt::Debug + Send + Sync {
+    /// Returns the store whose threads it tells of.
+    fn store(&self) -> &Arc<dyn Store>;
+
+    /// Appends a batch to a thread's log and calls the subscribers.
+    ///
+    /// # Errors
+    /// As [`Store::append_events`], whose crash contract is this one's.
+    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error>;
+
+    /// Returns events with ids above `after` that are there already, oldest first; at most some hundreds.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`], and whatever the store reports.
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error>;
+
+    /// Hears a thread's events with ids above `after`, those that are there and those to come.
+    ///
+    /// Each comes once and in order. Events that retention dropped are left out; otherwise ids have no gap.
+    fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription;
+
+    /// Drops events that are older than the retention allows, now and then; a bounded number of them.
+    async fn prune(&self);
+
+    /// Closes connections of its own.
+    async fn close(&self);
+}
+
+/// Opens the bus that goes with a database address and the store that was opened there.
+///
+/// Events of threads at rest are dropped when they are older than `kept`. Nothing is connected before
+/// somebody subscribes.
+pub fn open(url: &str, store: Arc<dyn Store>, kept: Duration) -> Arc<dyn Bus> {
+    match url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        true => Arc::new(Postgres::new(url, store, kept)),
+        false => Arc::new(Embedded::new(store, kept)),
+    }
+}

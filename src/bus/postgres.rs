@@ -1,0 +1,110 @@
+//! The bus of many machines: the database is the log, and tells whoever listens which thread's log grew.
+//!
+//! One notification per batch, never per token: a commit that notifies takes a lock that all such commits
+//! share. Its payload is the thread's id. One connection per process listens, from the first subscription on;
+//! while it is broken, subscribers look.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::postgres::PgListener;
+use tokio::sync::broadcast;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::log::Log;
+use super::{Bus, Subscription, Told};
+use crate::checkpoint::{Error, EventRow, Store};
+use crate::clock;
+use crate::ids::ThreadId;
+
+/// The channel that `append_events` notifies.
+const CHANNEL: &str = "perihelion_events";
+
+/// How often a subscriber looks without being called, for when the connection that listens is broken.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long it is until the next attempt to listen.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A bus over a Postgres database that any number of machines share.
+pub struct Postgres {
+    log: Arc<Log>,
+    url: String,
+    listener: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The address may hold a password.
+        f.debug_tuple("Postgres").field(&self.log).finish()
+    }
+}
+
+impl Postgres {
+    /// Makes a bus over a store that was opened at `url`; it connects with the first subscription.
+    pub fn new(url: &str, store: Arc<dyn Store>, kept: Duration) -> Self {
+        let log = Log::new(store, LOOK_EVERY, kept);
+        Self { log, url: url.to_owned(), listener: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Bus for Postgres {
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.log.store
+    }
+
+    async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
+        self.log.publish(thread, fence, batch).await
+    }
+
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error> {
+        self.log.read(thread, after).await
+    }
+
+    fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription {
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        listener.get_or_insert_with(|| {
+            let listening = listen(self.url.clone(), self.log.calls.clone());
+            AbortOnDropHandle::new(tokio::spawn(listening))
+        });
+        self.log.subscribe(thread, after)
+    }
+
+    async fn prune(&self) {
+        self.log.prune().await;
+    }
+
+    async fn close(&self) {
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(listener) = listener {
+            listener.abort();
+            // It has been told to end; that it was is no failure.
+            let _ = listener.await;
+        }
+    }
+}
+
+/// Passes notifications on for as long as somebody may want them.
+async fn listen(url: String, calls: broadcast::Sender<ThreadId>) {
+    loop {
+        let Err(error) = pass_on(&url, &calls).await;
+        tracing::debug!(%error, "events cannot be listened to; looking for them");
+        clock::sleep(PATIENCE).await;
+    }
+}
+
+async fn pass_on(
+    url: &str,
+    calls: &broadcast::Sender<ThreadId>,
+) -> Result<std::convert::Infallible, sqlx::Error> {
+    let mut listener = PgListener::connect(url).await?;
+    listener.listen(CHANNEL).await?;
+    loop {
+        let notification = listener.recv().await?;
+        if let Ok(thread) = uuid::Uuid::parse_str(notification.payload()) {
+            let _ = calls.send(ThreadId(thread));
+        }
+    }
+}

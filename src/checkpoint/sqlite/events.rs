@@ -1,0 +1,128 @@
+//! The logs of what runs told.
+
+use std::time::Duration;
+
+use sqlx::Connection as _;
+
+use super::{
+    super::{
+        Error, EventMark, EventRow, decode,
+        limits::{big, micros},
+    },
+    file::File,
+    leases::now,
+    refusal::check,
+    threads,
+};
+use crate::ids::ThreadId;
+
+const MOVE: &str = "UPDATE thread SET events = ?3 + ?4 - 1, events_step = ?5
+     WHERE id = ?1 AND fence = ?2 AND events = ?3 - 1";
+
+const KEEP: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+/// Whether a batch is there already: ids are given once, so it is this writer's own.
+const IS_THERE: &str = "SELECT t.events, EXISTS (SELECT 1 FROM event e
+        WHERE e.thread_id = t.id AND e.first_id = ?2 AND e.events = ?3 AND e.run = ?4)
+     FROM thread t WHERE t.id = ?1";
+
+pub(super) async fn append(
+    file: &File,
+    thread: ThreadId,
+    fence: u64,
+    batch: &EventRow,
+) -> Result<(), Error> {
+    let mut writer = file.writer().await?;
+    let refine = |e| file.refine(e);
+    let mut transaction =
+        writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
+    let moved = sqlx::query(MOVE)
+        .bind(thread.0)
+        .bind(big(fence))
+        .bind(big(batch.first))
+        .bind(batch.count as i32)
+        .bind(big(batch.step))
+        .execute(&mut *transaction)
+        .await
+        .map_err(refine)?;
+    if moved.rows_affected() == 0 {
+        check(&mut transaction, thread, fence).await?;
+        let (last, is_there): (i64, bool) = sqlx::query_as(IS_THERE)
+            .bind(thread.0)
+            .bind(big(batch.first))
+            .bind(batch.count as i32)
+            .bind(batch.run.0)
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(refine)?;
+        return match is_there {
+            true => Ok(()),
+            false => Err(Error::EventGap { thread, first: batch.first, last: last as u64 }),
+        };
+    }
+    sqlx::query(KEEP)
+        .bind(thread.0)
+        .bind(big(batch.first))
+        .bind(batch.count as i32)
+        .bind(big(batch.step))
+        .bind(batch.run.0)
+        .bind(batch.body.codec as i16)
+        .bind(&batch.body.bytes[..])
+        .bind(now())
+        .execute(&mut *transaction)
+        .await
+        .map_err(refine)?;
+    transaction.commit().await.map_err(refine)
+}
+
+pub(super) async fn mark(file: &File, thread: ThreadId) -> Result<EventMark, Error> {
+    let mut reader = file.reader().await?;
+    let row = sqlx::query_as("SELECT events, events_step FROM thread WHERE id = ?1")
+        .bind(thread.0)
+        .fetch_optional(&mut *reader)
+        .await;
+    let (last, step): (i64, i64) = reader.settle(row)?.ok_or(Error::UnknownThread(thread))?;
+    Ok(EventMark { last: last as u64, step: step as u64 })
+}
+
+const AFTER: &str = "SELECT first_id, events, run, step, codec, body, at FROM event
+     WHERE thread_id = ?1 AND first_id + events - 1 > ?2 AND first_id >= coalesce((
+        SELECT max(first_id) FROM event WHERE thread_id = ?1 AND first_id <= ?2), 0)
+     ORDER BY first_id LIMIT ?3";
+
+pub(super) async fn after(
+    file: &File,
+    thread: ThreadId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<EventRow>, Error> {
+    let mut reader = file.reader().await?;
+    let rows = sqlx::query(AFTER)
+        .bind(thread.0)
+        .bind(big(after))
+        .bind(i64::from(limit))
+        .fetch_all(&mut *reader)
+        .await;
+    let rows = reader.settle(rows)?;
+    if rows.is_empty() {
+        threads::info(file, thread).await?;
+    }
+    rows.iter().map(decode::event).collect()
+}
+
+const PRUNE: &str = "DELETE FROM event WHERE rowid IN (
+        SELECT e.rowid FROM event e JOIN thread t ON t.id = e.thread_id
+        WHERE e.at <= ?1 AND t.status NOT IN ('busy', 'queued')
+        ORDER BY e.at LIMIT ?2)";
+
+pub(super) async fn prune(file: &File, kept: Duration, most: u32) -> Result<u64, Error> {
+    let mut writer = file.writer().await?;
+    let done = sqlx::query(PRUNE)
+        .bind(now().saturating_sub(micros(kept)))
+        .bind(i64::from(most))
+        .execute(writer.connection()?)
+        .await
+        .map_err(|e| file.refine(e))?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,80 @@
+//! Who hears a run: a listener in this process, and the publisher that tells other processes.
+
+use tokio::sync::mpsc;
+
+use crate::bus::Ear;
+use crate::failpoint::{self, Point};
+use crate::graph::{RunEvent, State, Wants};
+
+/// Everybody who hears a run.
+pub(super) struct Ears<S: State> {
+    listener: Option<mpsc::Sender<RunEvent<S>>>,
+    /// What the listener wants.
+    wanted: Wants,
+    ear: Option<Ear>,
+}
+
+// By hand: a derived one would ask for states that can be cloned as events.
+impl<S: State> Clone for Ears<S> {
+    fn clone(&self) -> Self {
+        let (listener, ear) = (self.listener.clone(), self.ear.clone());
+        Self { listener, wanted: self.wanted, ear }
+    }
+}
+
+impl<S: State> Ears<S> {
+    pub(super) fn new(
+        listener: Option<mpsc::Sender<RunEvent<S>>>,
+        wanted: Wants,
+        ear: Option<Ear>,
+    ) -> Self {
+        Self { listener, wanted, ear }
+    }
+
+    /// Returns whether anybody hears anything.
+    pub(super) fn are_open(&self) -> bool {
+        self.listener.is_some() || self.ear.is_some()
+    }
+
+    /// Returns which events are to be made: the publisher wants starts, ends and commits.
+    pub(super) fn wants(&self) -> Wants {
+        match self.ear {
+            None => self.wanted,
+            Some(_) => Wants { tasks: true, checkpoints: true, ..self.wanted },
+        }
+    }
+
+    /// Tells everybody; waits while the listener is behind, and never for the publisher.
+    pub(super) async fn tell(&self, event: RunEvent<S>) {
+        if let Some(ear) = &self.ear {
+            ear.tell(&event);
+        }
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.is_wanted(&event)) {
+            let is_ack = matches!(event, RunEvent::Checkpoint { .. });
+            let told = listener.send(event);
+            // A listener that went away does not stop the run.
+            let _ = match is_ack {
+                true => failpoint::around(Point::Ack, told).await,
+                false => told.await,
+            };
+        }
+    }
+
+    /// Tells everybody a live piece, which a listener that is too far behind misses.
+    pub(super) fn whisper(&self, event: RunEvent<S>) {
+        if let Some(ear) = &self.ear {
+            ear.tell(&event);
+        }
+        if let Some(listener) = &self.listener {
+            let _ = listener.try_send(event);
+        }
+    }
+
+    fn is_wanted(&self, event: &RunEvent<S>) -> bool {
+        match event {
+            RunEvent::TaskStarted { .. } | RunEvent::TaskEnded { .. } => self.wanted.tasks,
+            RunEvent::Checkpoint { .. } => self.wanted.checkpoints,
+            _ => true,
+        }
+    }
+}

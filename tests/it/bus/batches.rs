@@ -1,0 +1,88 @@
+//! The log of a store: ids, fences, and what becomes of a batch that does not fit.
+
+use perihelion::checkpoint::{Error, EventMark, EventRow};
+use serde_json::json;
+
+use super::bus;
+use crate::store_suite::stores::Fixture;
+use crate::store_suite::writer::{Writer, encoded, new_thread};
+
+crate::store_suite::on_every_store_sealed_too!(
+    batches_come_back_as_they_were_told,
+    a_process_that_lost_the_thread_tells_nothing,
+    a_batch_that_does_not_follow_the_newest_is_refused_and_a_repeated_one_is_not,
+    events_go_with_their_thread,
+);
+
+fn batch(writer: &Writer, first: u64, count: u32) -> EventRow {
+    let events: Vec<_> = (first..first + u64::from(count)).map(|id| json!({ "n": id })).collect();
+    let body = encoded(&json!(events));
+    EventRow { first, count, run: writer.run, step: first, body, at: chrono::DateTime::UNIX_EPOCH }
+}
+
+async fn batches_come_back_as_they_were_told(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let bus = bus(on, &on.store);
+    let mut first = 1;
+    for count in [1, 3, 2] {
+        let batch = batch(&writer, first, count);
+        bus.publish(writer.thread, writer.fence, &batch).await.unwrap();
+        first += u64::from(count);
+    }
+    let mark = on.store.event_mark(writer.thread).await.unwrap();
+    assert_eq!(mark, EventMark { last: 6, step: 5 });
+    for after in 0..=7 {
+        let told = bus.read(writer.thread, after).await.unwrap();
+        let numbers: Vec<u64> = told.iter().map(|told| told.event["n"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, (after + 1..=6).collect::<Vec<_>>());
+        assert!(told.iter().all(|told| told.run == writer.run && told.event["n"] == told.id));
+    }
+    let rows = on.store.events_after(writer.thread, 2, 1).await.unwrap();
+    assert_eq!((rows.len(), rows[0].first, rows[0].last()), (1, 2, 4));
+}
+
+async fn a_process_that_lost_the_thread_tells_nothing(on: &Fixture) {
+    let zombie = Writer::new(&on.store).await;
+    let bus = bus(on, &on.store);
+    bus.publish(zombie.thread, zombie.fence, &batch(&zombie, 1, 2)).await.unwrap();
+    let heir = Writer::claim(&on.store, zombie.thread).await;
+    let told = bus.publish(zombie.thread, zombie.fence, &batch(&zombie, 3, 1)).await;
+    assert!(matches!(told, Err(Error::Fenced { .. })), "{told:?}");
+    // Not even what it told before it lost the thread.
+    let told = bus.publish(zombie.thread, zombie.fence, &batch(&zombie, 1, 2)).await;
+    assert!(matches!(told, Err(Error::Fenced { .. })), "{told:?}");
+    assert_eq!(bus.read(zombie.thread, 2).await.unwrap(), []);
+    bus.publish(heir.thread, heir.fence, &batch(&heir, 3, 1)).await.unwrap();
+    let told = bus.read(heir.thread, 2).await.unwrap();
+    assert_eq!((told.len(), told[0].run), (1, heir.run));
+}
+
+async fn a_batch_that_does_not_follow_the_newest_is_refused_and_a_repeated_one_is_not(
+    on: &Fixture,
+) {
+    let writer = Writer::new(&on.store).await;
+    let (thread, fence, store) = (writer.thread, writer.fence, &on.store);
+    store.append_events(thread, fence, &batch(&writer, 1, 2)).await.unwrap();
+    store.append_events(thread, fence, &batch(&writer, 1, 2)).await.unwrap();
+    for (first, count) in [(4, 1), (2, 1), (1, 3)] {
+        let told = store.append_events(thread, fence, &batch(&writer, first, count)).await;
+        assert!(matches!(told, Err(Error::EventGap { last: 2, .. })), "{told:?}");
+    }
+    assert_eq!(store.event_mark(thread).await.unwrap(), EventMark { last: 2, step: 1 });
+    assert_eq!(store.events_after(thread, 0, 9).await.unwrap().len(), 1);
+}
+
+async fn events_go_with_their_thread(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let (thread, store) = (writer.thread, &on.store);
+    store.append_events(thread, writer.fence, &batch(&writer, 1, 1)).await.unwrap();
+    store.delete(thread).await.unwrap();
+    let gone = store.events_after(thread, 0, 9).await;
+    assert!(matches!(gone, Err(Error::UnknownThread(_))), "{gone:?}");
+    let gone = store.event_mark(thread).await;
+    assert!(matches!(gone, Err(Error::UnknownThread(_))), "{gone:?}");
+    let again = perihelion::checkpoint::NewThread { id: thread, ..new_thread() };
+    store.create(again).await.unwrap();
+    assert_eq!(store.event_mark(thread).await.unwrap(), EventMark::default());
+    assert_eq!(store.events_after(thread, 0, 9).await.unwrap(), []);
+}

@@ -1,0 +1,66 @@
+//! Who hears what happened: every event once and in order, whichever processes died.
+#![expect(clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod batches;
+mod processes;
+mod retention;
+mod runs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use perihelion::bus::{self, Bus, Subscription, Told};
+use perihelion::checkpoint::Store;
+use perihelion::ids::ThreadId;
+
+use crate::store_suite::stores::Fixture;
+
+pub const DAY: Duration = Duration::from_secs(86_400);
+
+/// Opens the bus of a store.
+pub fn bus(on: &Fixture, store: &Arc<dyn Store>) -> Arc<dyn Bus> {
+    bus::open(on.url.as_deref().unwrap_or("memory:"), Arc::clone(store), DAY)
+}
+
+/// Reads everything that was told.
+pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<Told> {
+    let mut all: Vec<Told> = Vec::new();
+    loop {
+        let page = bus.read(thread, all.last().map_or(0, |told| told.id)).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
+/// Hears events until a run has ended so.
+pub async fn until_ended(told: &mut Subscription, status: &str) -> Vec<Told> {
+    let mut all = Vec::new();
+    loop {
+        let one = told.next().await.unwrap().unwrap();
+        let is_end = kind(&one) == "run_ended" && one.event["status"] == status;
+        all.push(one);
+        if is_end {
+            return all;
+        }
+    }
+}
+
+pub fn kind(told: &Told) -> &str {
+    told.event["type"].as_str().unwrap()
+}
+
+/// Returns the steps whose ends were told, in order.
+pub fn steps(told: &[Told]) -> Vec<u64> {
+    let ends = told.iter().filter(|told| kind(told) == "checkpoint");
+    ends.map(|told| told.event["step"].as_u64().unwrap()).collect()
+}
+
+/// Checks that ids follow one another.
+pub fn has_no_gap(told: &[Told]) {
+    let first = told.first().map_or(0, |told| told.id);
+    let ids: Vec<u64> = told.iter().map(|told| told.id).collect();
+    assert_eq!(ids, (first..first + told.len() as u64).collect::<Vec<_>>());
+}
