@@ -17,6 +17,7 @@ mod hex;
 mod limits;
 mod lineage;
 mod memory;
+mod outbox;
 mod postgres;
 mod questions;
 mod rows;
@@ -33,6 +34,7 @@ pub use error::Error;
 pub use events::{EventMark, EventRow};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
+pub use outbox::{Outbox, TraceDebt};
 pub use postgres::PostgresStore;
 pub use questions::awaited_interrupts;
 pub use rows::{

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadFilter,
-    ThreadInfo, ThreadStatus, Waiting, Wanted,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -195,6 +195,11 @@ pub trait Store: Send + Sync {
 
     /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error>;
+
+    /// Returns the export cursor; none for a store that keeps none, whose undelivered traces are lost.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
 
     /// Says where the data lies, for messages; never with a password.
     fn describe(&self) -> String;

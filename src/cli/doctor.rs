@@ -76,6 +76,18 @@ async fn look(settings: &Settings, findings: &mut Findings) {
     if let Err(error) = crate::runtime::Runtime::check_model(settings) {
         findings.bad(&format!("model: {error}"));
     }
+    if let Some(found) = checkup::collector(settings).await {
+        let endpoint = found.endpoint;
+        match found.answer {
+            Ok(()) => findings.good(&format!("traces: the collector at {endpoint} takes them")),
+            Err(error) => findings.bad(&format!("traces: {endpoint}: {error}")),
+        }
+        if let Some(owed @ 1..) = found.owed {
+            findings.odd(&format!(
+                "traces: those of {owed} threads did not arrive yet; the next run sends them"
+            ));
+        }
+    }
     match crate::runtime::survey(settings, &environment).await {
         Err(error) => findings.bad(&format!("servers: {error}")),
         Ok(found) => {

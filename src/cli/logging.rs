@@ -14,10 +14,14 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
     let refused = |reason: String| Error::Log { filter: log.filter.clone(), reason };
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.to_string()))?;
     let directive = llm::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter.add_directive(directive))
-        .with_ansi(false)
-        .with_writer(AboveBars);
+    let mut filter = filter.add_directive(directive);
+    // It tells of every message at `info`; who wants that names it.
+    if !log.filter.contains("rmcp") {
+        let quiet = "rmcp=warn".parse().map_err(|error| refused(format!("{error}")))?;
+        filter = filter.add_directive(quiet);
+    }
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(AboveBars);
     let started = match log.format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),

@@ -25,4 +25,4 @@ pub use sections::{
 };
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
-pub use traces::{TraceScope, Traces, check_collector};
+pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};

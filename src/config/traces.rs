@@ -1,20 +1,34 @@
 //! The traces section: where spans go, and what of them.
 
+use std::time::Duration;
+
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::resolve::{Setting, Sources, any, section};
+use super::resolve::{Setting, Sources, any, positive, section};
 use super::strict::Error;
 
 section! {
     /// Keys of the traces section.
     TraceKeys, TracesFile, "traces" {
-        /// Base address of an OTLP/HTTP collector; none: nothing is sent.
+        /// Base address of an OTLP collector; none: nothing is sent.
         otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_ENDPOINT", collector;
+        /// How the collector is spoken to: `http` (binary protobuf) or `grpc`.
+        protocol: TraceProtocol = TraceProtocol::Http, "OTEL_EXPORTER_OTLP_PROTOCOL", any;
+        /// Compression of requests: `gzip` or `none`.
+        compression: Compression = Compression::Gzip, "OTEL_EXPORTER_OTLP_COMPRESSION", any;
+        /// Milliseconds that one request may take.
+        timeout_ms: u64 = 5_000, "OTEL_EXPORTER_OTLP_TIMEOUT", positive;
         /// Environment variable that holds headers for the collector, as `NAME=VALUE,NAME=VALUE`.
         headers_env: Option<String> = None, "PERIHELION_TRACES_HEADERS_ENV", any;
         /// What a trace id stands for: `run` or `thread`.
         scope: TraceScope = TraceScope::Run, "PERIHELION_TRACES_SCOPE", any;
+        /// Whose runs these are, unless a request says so itself.
+        user: Option<String> = None, "PERIHELION_TRACES_USER", any;
+        /// Tags of every trace, separated by commas.
+        tags: String = String::new(), "PERIHELION_TRACES_TAGS", any;
+        /// Where the program runs, such as `staging`.
+        environment: Option<String> = None, "PERIHELION_TRACES_ENVIRONMENT", any;
         /// Send what people, models and tools wrote as well, each text capped.
         content: bool = false, "PERIHELION_TRACES_CONTENT", any;
     }
@@ -24,8 +38,16 @@ section! {
 #[derive(Clone, Debug)]
 pub struct Traces {
     pub otlp_endpoint: Option<String>,
+    pub protocol: TraceProtocol,
+    pub compression: Compression,
+    /// How long one request may take.
+    pub timeout: Duration,
     pub scope: TraceScope,
     pub content: bool,
+    /// Labels of every trace; a request may give its own.
+    pub user: Option<String>,
+    pub tags: Vec<String>,
+    pub environment: Option<String>,
     /// For the collector; read from the environment, never from the file.
     pub headers: Vec<(String, SecretString)>,
 }
@@ -38,6 +60,42 @@ pub enum TraceScope {
     Run,
     /// The whole thread; its id is the trace's.
     Thread,
+}
+
+/// How a collector is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceProtocol {
+    Http,
+    Grpc,
+}
+
+impl Setting for TraceProtocol {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "http" | "http/protobuf" => Ok(Self::Http),
+            "grpc" => Ok(Self::Grpc),
+            _ => Err(format!("expected `http/protobuf` or `grpc`: {text}")),
+        }
+    }
+}
+
+/// How requests are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    Gzip,
+    None,
+}
+
+impl Setting for Compression {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "gzip" => Ok(Self::Gzip),
+            "none" => Ok(Self::None),
+            _ => Err(format!("expected `gzip` or `none`: {text}")),
+        }
+    }
 }
 
 impl Setting for TraceScope {
@@ -54,17 +112,48 @@ impl Traces {
     pub(super) const KEYS: &'static [super::Key] = TraceKeys::KEYS;
 
     pub(super) fn resolve(file: TracesFile, sources: &Sources<'_>) -> Result<Self, Error> {
-        let TraceKeys { otlp_endpoint, headers_env, scope, content } =
-            TraceKeys::resolve(file, sources)?;
-        let headers = match &headers_env {
-            Some(variable) => headers(variable, sources)?,
-            None => Vec::new(),
+        let env = |name: &str| of_traces(name, sources);
+        let sources = &Sources { options: sources.options.clone(), env: &env, file: sources.file };
+        let keys = TraceKeys::resolve(file, sources)?;
+        let headers = match &keys.headers_env {
+            Some(variable) => headers(variable, false, sources)?,
+            None => headers("OTEL_EXPORTER_OTLP_HEADERS", true, sources)?,
         };
-        Ok(Self { otlp_endpoint, scope, content, headers })
+        Ok(Self {
+            otlp_endpoint: keys.otlp_endpoint,
+            protocol: keys.protocol,
+            compression: keys.compression,
+            timeout: Duration::from_millis(keys.timeout_ms),
+            scope: keys.scope,
+            content: keys.content,
+            headers,
+            user: keys.user,
+            tags: keys
+                .tags
+                .split(',')
+                .map(str::trim)
+                .filter(|tag| !tag.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            environment: keys.environment,
+        })
     }
 }
 
-fn headers(variable: &str, sources: &Sources<'_>) -> Result<Vec<(String, SecretString)>, Error> {
+/// Reads a variable of the OTLP exporters, the one for traces alone before the one for all signals.
+fn of_traces(name: &str, sources: &Sources<'_>) -> Option<String> {
+    let own = name.strip_prefix("OTEL_EXPORTER_OTLP_");
+    own.and_then(|rest| sources.env(&format!("OTEL_EXPORTER_OTLP_TRACES_{rest}")))
+        .or_else(|| sources.env(name))
+}
+
+/// Reads headers as `NAME=VALUE,NAME=VALUE`; `encoded` values are percent-encoded, as the standard
+/// variables ask.
+fn headers(
+    variable: &str,
+    encoded: bool,
+    sources: &Sources<'_>,
+) -> Result<Vec<(String, SecretString)>, Error> {
     let wrong = |message: &str| Error::Environment {
         variable: variable.to_owned(),
         message: message.to_owned(),
@@ -74,8 +163,9 @@ fn headers(variable: &str, sources: &Sources<'_>) -> Result<Vec<(String, SecretS
     let header = |one: &str| {
         let (name, value) = one.split_once('=')?;
         let name = reqwest::header::HeaderName::try_from(name.trim()).ok()?;
-        reqwest::header::HeaderValue::try_from(value.trim()).ok()?;
-        Some((name.to_string(), SecretString::from(value.trim())))
+        let value = if encoded { percent_decoded(value.trim())? } else { value.trim().to_owned() };
+        reqwest::header::HeaderValue::try_from(value.as_str()).ok()?;
+        Some((name.to_string(), SecretString::from(value)))
     };
     text.split(',')
         .filter(|one| !one.trim().is_empty())
@@ -84,6 +174,26 @@ fn headers(variable: &str, sources: &Sources<'_>) -> Result<Vec<(String, SecretS
         .ok_or_else(|| {
             wrong("expected headers as NAME=VALUE, separated by commas (the value is not shown)")
         })
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = match first {
+            b'%' => {
+                let (digits, after) = after.split_at_checked(2)?;
+                let digits = std::str::from_utf8(digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                after
+            }
+            plain => {
+                bytes.push(*plain);
+                after
+            }
+        };
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn collector(value: &Option<String>) -> Result<(), String> {

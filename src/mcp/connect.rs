@@ -14,7 +14,7 @@ use super::{
     http,
     process::{Process, Program},
     servers_file::{ServerConfig, Transport},
-    session::{Listener, Session, with_last_words},
+    session::{Kind, Listener, Session, with_last_words},
     stderr::Tail,
 };
 use crate::clock;
@@ -120,7 +120,7 @@ async fn attempt(
                 .with_max_line_length(max_message);
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {
-                Ok(service) => Ok(Session::new(service, Some(process))),
+                Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
                 Err(mut failed) => {
                     if failed.retry.is_none() {
                         if let Some(end) = process.describe_end(DESCRIBE).await {
@@ -135,11 +135,11 @@ async fn attempt(
         }
         Transport::Http { url, bearer_token, headers } => {
             let token = bearer_token.as_deref();
-            let transport = http::transport(url, token, headers, limit, max_message)
+            let (transport, session) = http::transport(url, token, headers, limit, max_message)
                 .map_err(Failed::for_good)?;
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)
-                .map(|service| Session::new(service, None))
+                .map(|service| Session::new(service, Kind::Http(session)))
         }
     }
 }

@@ -12,6 +12,7 @@ use rmcp::transport::{
     streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
 };
 
+use super::http_session::{Client, SessionId};
 use crate::config::tls;
 
 const MAX_REDIRECTS: usize = 5;
@@ -23,7 +24,7 @@ pub(super) fn transport(
     headers: &BTreeMap<String, String>,
     connect_timeout: Duration,
     max_message_bytes: usize,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+) -> Result<(StreamableHttpClientTransport<Client>, SessionId), String> {
     tls::install();
     let client = reqwest::Client::builder()
         .connect_timeout(connect_timeout)
@@ -46,7 +47,9 @@ pub(super) fn transport(
     if let Some(token) = bearer_token {
         config = config.auth_header(token);
     }
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    let session = SessionId::default();
+    let client = Client { inner: client, session: session.clone() };
+    Ok((StreamableHttpClientTransport::with_client(client, config), session))
 }
 
 /// Follows redirects that keep origin, method and body: others would lose the call or leak its headers.

@@ -83,7 +83,7 @@ async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Resu
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
     let sent = request::send(session, request, RequestMetaObject::new(), bounds).await;
     let result = match sent {
-        Ok(result) => result,
+        Ok(answer) => answer.result,
         Err(Failure::NotHandedOver | Failure::Closed) => {
             return Err(format!("the tool list did not arrive: {}", session.epitaph().await));
         }

@@ -7,6 +7,7 @@
 mod connect;
 mod failure;
 mod http;
+mod http_session;
 mod listing;
 mod mark;
 mod menu;
@@ -29,5 +30,5 @@ pub use schema::validate_arguments;
 pub use servers_file::{ApprovalMode, Effect, ServerConfig, ServersFile, ToolPolicy, Transport};
 pub use types::{
     CallContext, Error, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition, ToolHost,
-    ToolOutcome,
+    ToolOutcome, Via,
 };

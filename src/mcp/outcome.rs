@@ -81,6 +81,7 @@ fn complete(
         is_error,
         text: secrets.redact(&text),
         structured: structured.map(|structured| secrets.redact_json(structured)),
+        via: None,
     }
 }
 
@@ -114,7 +115,7 @@ fn text_of(block: &Value) -> String {
 
 /// An outcome that says why there is no result.
 pub(super) fn failed(text: String) -> ToolOutcome {
-    ToolOutcome { is_error: true, text, structured: None }
+    ToolOutcome { is_error: true, text, structured: None, via: None }
 }
 
 #[cfg(test)]

@@ -42,13 +42,19 @@ pub(super) enum Failure {
     Closed,
 }
 
+/// The answer to a request.
+pub(super) struct Answer {
+    pub id: RequestId,
+    pub result: ServerResult,
+}
+
 /// Sends a request; on a timeout, or when the caller goes away, the server is told to stop.
 pub(super) async fn send(
     session: &Session,
     request: ClientRequest,
     meta: RequestMetaObject,
     bounds: Bounds,
-) -> Result<ServerResult, Failure> {
+) -> Result<Answer, Failure> {
     let started = clock::monotonic();
     let options = PeerRequestOptions::no_options().with_meta(meta);
     let sending = session.peer.send_request_with_option(request, options);
@@ -73,7 +79,7 @@ pub(super) async fn send(
             Ok(Some(answer)) => {
                 guard.id = None;
                 return match answer {
-                    Ok(Ok(result)) => Ok(result),
+                    Ok(Ok(result)) => Ok(Answer { id: handle.id, result }),
                     Ok(Err(ServiceError::TransportClosed)) | Err(_) => Err(Failure::Closed),
                     Ok(Err(error)) => Err(Failure::Service(error)),
                 };

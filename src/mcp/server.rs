@@ -21,7 +21,7 @@ use super::{
     listing::{self, Listing},
     menu,
     outcome::{self, Reply},
-    request::{self, Bounds},
+    request::{self, Answer, Bounds},
     servers_file::ServerConfig,
     session::Session,
 };
@@ -100,11 +100,15 @@ impl Server {
             sent = request::send(&session, request, meta(context), bounds) => sent,
         };
         match sent {
-            Ok(result) => {
+            Ok(Answer { id, result }) => {
                 let output = listing.outputs.get(tool).map(AsRef::as_ref);
                 let limit = self.config.max_result_bytes;
                 match outcome::read(tool, result, limit, output, &self.config.secrets) {
-                    Reply::Done(outcome) => Ok(outcome),
+                    Reply::Done(outcome) => {
+                        let protocol_version = listing.info.protocol_version.clone();
+                        let via = session.via(protocol_version, id.to_string());
+                        Ok(ToolOutcome { via: Some(via), ..outcome })
+                    }
                     Reply::Task => Err(call.unknown(
                         "the server turned the call into a task, which is not supported yet",
                     )),

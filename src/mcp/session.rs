@@ -9,7 +9,7 @@ use rmcp::{
 };
 use tokio::sync::Mutex;
 
-use super::{process::Process, progress::ProgressBoard};
+use super::{Via, http_session::SessionId, process::Process, progress::ProgressBoard};
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -41,17 +41,39 @@ pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
-    process: Option<Process>,
+    kind: Kind,
+}
+
+/// What a session runs over.
+pub(super) enum Kind {
+    Stdio(Box<Process>),
+    Http(SessionId),
 }
 
 impl Session {
-    pub fn new(service: RunningService<RoleClient, Listener>, process: Option<Process>) -> Self {
+    pub fn new(service: RunningService<RoleClient, Listener>, kind: Kind) -> Self {
         Self {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
             service: Mutex::new(Some(service)),
-            process,
+            kind,
         }
+    }
+
+    fn process(&self) -> Option<&Process> {
+        match &self.kind {
+            Kind::Stdio(process) => Some(process),
+            Kind::Http(_) => None,
+        }
+    }
+
+    /// Says what a request that was just answered ran over.
+    pub fn via(&self, protocol_version: String, request_id: String) -> Via {
+        let (transport, session_id) = match &self.kind {
+            Kind::Stdio(_) => ("pipe", None),
+            Kind::Http(session) => ("tcp", session.current()),
+        };
+        Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
     }
 
     /// Tells whether a request could still be sent.
@@ -63,7 +85,7 @@ impl Session {
 
     /// Describes how a server that closed the connection ended, with its last words.
     pub async fn epitaph(&self) -> String {
-        match &self.process {
+        match self.process() {
             Some(process) => {
                 let end = process.describe_end(DESCRIBE).await;
                 with_last_words(end.unwrap_or_else(|| "it closed the connection".into()), process)
@@ -78,7 +100,7 @@ impl Session {
             // A timeout is no loss: what does not go on its own is ended below.
             let _ = service.close_with_timeout(GOODBYE).await;
         }
-        if let Some(process) = &self.process {
+        if let Some(process) = self.process() {
             process.end(patience).await;
         }
     }

@@ -73,6 +73,20 @@ pub struct CallContext {
     pub traceparent: Option<String>,
 }
 
+/// What an answered call ran over: the words by which a server's own log can be searched for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Via {
+    /// Negotiated MCP protocol version.
+    pub protocol_version: String,
+    /// `pipe` (stdio) or `tcp` (HTTP), as the OpenTelemetry conventions name transports.
+    pub transport: String,
+    /// The session of a streamable HTTP server that keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Id of the JSON-RPC request; of the last one, where the call was made again.
+    pub request_id: String,
+}
+
 /// How a call that reached the server ended; a tool's own error is data, not an `Err`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutcome {
@@ -81,6 +95,9 @@ pub struct ToolOutcome {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
+    /// None in what was recorded before this was kept, and where a person supplied the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
 }
 
 /// Performs tool calls on the configured servers.

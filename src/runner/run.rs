@@ -208,7 +208,7 @@ impl<S: State> Runner<S> {
                     let failed = RunStatus::Failed.as_str();
                     publisher.end(None, failed, Some(error.to_string())).await;
                 }
-                return Err(self.give_back(&held, error).await);
+                return Err(self.give_back(&held, error, hands_over).await);
             }
         };
         let (run_status, thread_status, error) = statuses(&result);

@@ -17,7 +17,7 @@ use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
-use crate::telemetry::{ExportCounts, Exporter};
+use crate::telemetry::{ExportCounts, Exporter, Parents};
 
 /// A server that could not be scanned, or tools of it that were left out.
 #[derive(Clone, Debug)]
@@ -146,7 +146,8 @@ impl Runtime {
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
-        let star = Star::new(model, host, prompts, prices, limits)?;
+        let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
+        let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
@@ -159,6 +160,9 @@ impl Runtime {
                 return Err(error);
             }
         };
+        if let Some(exporter) = &exporter {
+            exporter.catch_up(Arc::clone(runner.store()));
+        }
         roster.set(agents.iter().map(|agent| agent.server.clone()));
         Ok(Self {
             settings,
@@ -230,6 +234,7 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let input = self.input(thread, title, request).await?;
+        self.owe_trace(thread).await;
         let outcome = self.runner.start(thread, input, options).await?;
         Ok(self.report(outcome))
     }
@@ -261,6 +266,7 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
+        self.owe_trace(thread).await;
         let outcome = self.runner.resume(thread, options).await?;
         Ok(self.report(outcome))
     }
@@ -280,6 +286,13 @@ impl Runtime {
             return self.ask(thread, None, request, options).await;
         }
         self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
+    }
+
+    /// Notes that a trace is due, so that it arrives even if this process dies.
+    pub(super) async fn owe_trace(&self, thread: ThreadId) {
+        if let Some(exporter) = &self.exporter {
+            exporter.run_begins(self.store().as_ref(), thread).await;
+        }
     }
 
     pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {

@@ -7,6 +7,7 @@ use crate::checkpoint::{self, NewThread, ThreadFilter};
 use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::llm::{self, Role, openai};
+use crate::telemetry::otlp;
 
 /// An endpoint and a model name that some role uses.
 #[derive(Debug)]
@@ -69,6 +70,32 @@ pub async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
         [] => format!("with the key {first}"),
         older => format!("with the key {first}; also read: {}", older.join(", ")),
     }))
+}
+
+/// What stands between the runs and the collector that the settings name.
+#[derive(Debug)]
+pub struct CollectorCheck {
+    pub endpoint: String,
+    /// Whether it takes an empty request.
+    pub answer: Result<(), otlp::Error>,
+    /// Threads with traces that did not arrive yet; none where the database cannot tell.
+    pub owed: Option<usize>,
+}
+
+/// Sends the collector an empty request and counts what it has not got yet; none where none is named.
+pub async fn collector(settings: &Settings) -> Option<CollectorCheck> {
+    let collector = super::trace::collector(settings)?;
+    let answer = match otlp::Sink::new(&collector) {
+        Ok(sink) => sink.check().await,
+        Err(error) => Err(error),
+    };
+    let owed = async {
+        let store = threads::open_store(settings).await.ok()?;
+        let owed = store.outbox()?.owed(1_000).await.ok();
+        store.close().await;
+        Some(owed?.len())
+    };
+    Some(CollectorCheck { endpoint: collector.endpoint, answer, owed: owed.await })
 }
 
 /// Asks every endpoint that a role of a run uses for its models; nothing is generated.

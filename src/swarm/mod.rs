@@ -23,6 +23,7 @@ mod state;
 mod supervisor;
 mod tool_names;
 mod toolbox;
+mod trace_context;
 mod window;
 
 pub use assignment::Assignment;
@@ -35,6 +36,7 @@ pub use state::{
     AgentResult, Artifact, Citation, GraphState, GraphUpdate, Message, Preferences, ResultStatus,
     Routing, Spent, TaskRecord, ToolUse,
 };
+pub use trace_context::TraceContext;
 
 /// Prefix of the agents that are generated from MCP servers (S1.09).
 pub const AGENT_PREFIX: &str = "mcp_agent_";

@@ -9,6 +9,7 @@ use super::qa::Qa;
 use super::roster::{AgentResolver, Roster};
 use super::state::GraphState;
 use super::supervisor::Supervisor;
+use super::trace_context::TraceContext;
 use crate::config::Prices;
 use crate::graph::{BuildError, Graph, GraphBuilder};
 use crate::llm::{ChatModel, Prompts};
@@ -46,6 +47,7 @@ pub struct StarParts {
     pub(super) roster: Arc<Roster>,
     pub(super) prices: Prices,
     pub(super) limits: StarLimits,
+    pub(super) traces: Option<Arc<dyn TraceContext>>,
 }
 
 /// The star, assembled.
@@ -59,6 +61,8 @@ pub struct Star {
 impl Star {
     /// Assembles the graph; agents appear in it as the roster is filled.
     ///
+    /// With `traces`, tool calls carry their place in the trace to the servers.
+    ///
     /// # Errors
     /// [`BuildError`] never happens with the fixed nodes; it is passed on all the same.
     pub fn new(
@@ -67,8 +71,9 @@ impl Star {
         prompts: Arc<Prompts>,
         prices: Prices,
         limits: StarLimits,
+        traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
-        Self::assemble(Roster::default(), model, tools, prompts, prices, limits)
+        Self::assemble(Roster::default(), model, tools, prompts, prices, limits, traces)
     }
 
     /// Assembles the graph for replays: no model, no servers, an agent under every name.
@@ -88,6 +93,7 @@ impl Star {
             prompts,
             prices,
             limits,
+            None,
         )
     }
 
@@ -98,10 +104,12 @@ impl Star {
         prompts: Arc<Prompts>,
         prices: Prices,
         limits: StarLimits,
+        traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
         let roster = Arc::new(roster);
         let shared = Arc::clone(&roster);
-        let parts = Arc::new(StarParts { model, tools, prompts, roster: shared, prices, limits });
+        let parts =
+            Arc::new(StarParts { model, tools, prompts, roster: shared, prices, limits, traces });
         let graph = GraphBuilder::new(GRAPH)
             .node(node::PREPROCESS, Arc::new(Preprocess))
             .node(node::SUPERVISOR, Arc::new(Supervisor { parts: Arc::clone(&parts) }))

@@ -203,7 +203,11 @@ impl<'a> Toolbox<'a> {
             let (server, tool, arguments) =
                 (self.server.name.clone(), tool.name.clone(), arguments.clone());
             Box::pin(async move {
-                let context = CallContext { idempotency_key: key, traceparent: None };
+                let traceparent = match &self.parts.traces {
+                    Some(traces) => traces.traceparent(self.ctx.place(), &key).await,
+                    None => None,
+                };
+                let context = CallContext { idempotency_key: key, traceparent };
                 match tools.call(&server, &tool, arguments, context).await {
                     Ok(outcome) => serde_json::to_value(outcome)
                         .map_err(|error| EffectFailure::Unknown(error.to_string())),

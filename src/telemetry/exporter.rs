@@ -1,4 +1,4 @@
-//! Sends the trace of each run that has ended, beside everything else.
+//! Sends the trace of each run that has ended, beside everything else, and again later what did not arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,22 +9,33 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::otlp::{self, Collector, Sink};
-use super::{View, Which, project, read};
-use crate::checkpoint::Store;
+use super::{About, Error, Labels, Span, View, Which, project, read};
+use crate::checkpoint::{Store, ThreadStatus, TraceDebt};
+use crate::clock;
 use crate::ids::{RunId, ThreadId};
 
-/// Traces that may wait for a slow collector; more are counted as failed, so that memory stays bounded.
+/// Traces that may wait for a slow collector; more are left for later, so that memory stays bounded.
 const WAITING: usize = 64;
 
-/// How long closing waits for what is under way.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long closing waits for what is under way; what did not arrive by then is kept for the next process.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Threads whose old traces one round looks through.
+const ROUND: u32 = 256;
+
+/// Waits between rounds while the collector is away.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// Age at which a run that was announced and never began is forgotten.
+const NEVER_BEGAN: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// What became of the traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounts {
     /// Traces that arrived.
     pub delivered: u64,
-    /// Traces that did not, or not wholly.
+    /// Deliveries that failed, wholly or in part; what they were to bring is kept and tried again.
     pub failed: u64,
     /// Spans of traces that arrived which the collector refused.
     pub rejected_spans: u64,
@@ -34,55 +45,127 @@ pub struct ExportCounts {
 #[derive(Debug)]
 pub struct Exporter {
     shared: Arc<Shared>,
+    /// Deliveries that closing waits for.
     tasks: TaskTracker,
+    /// Waits for a collector that is away.
+    rounds: TaskTracker,
     stop: CancellationToken,
 }
 
 #[derive(Debug)]
 struct Shared {
     view: View,
-    /// One delivery at a time, as the exporter asks for.
+    labels: Labels,
+    /// One delivery at a time: a slow collector gets no more requests for being slow.
     sink: Mutex<Sink>,
     delivered: AtomicU64,
     failed: AtomicU64,
     rejected: AtomicU64,
     warned: AtomicBool,
+    /// Whether a round is planned already.
+    planned: AtomicBool,
 }
 
 impl Exporter {
-    /// Makes an exporter to a collector; `view` says what is exported.
+    /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace.
     ///
     /// # Errors
     /// [`otlp::Error::Setup`] when the address cannot be used.
-    pub fn new(collector: &Collector, view: View) -> Result<Self, otlp::Error> {
+    pub fn new(collector: &Collector, view: View, labels: Labels) -> Result<Self, otlp::Error> {
         let shared = Shared {
             view,
+            labels,
             sink: Mutex::new(Sink::new(collector)?),
             delivered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             warned: AtomicBool::new(false),
+            planned: AtomicBool::new(false),
         };
         Ok(Self {
             shared: Arc::new(shared),
             tasks: TaskTracker::new(),
+            rounds: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
+    }
+
+    /// Notes durably that the next run of a thread has a trace to be delivered, whatever happens to this process.
+    ///
+    /// One small write per run. A store that cannot take it costs a trace, not the run.
+    pub async fn run_begins(&self, store: &dyn Store, thread: ThreadId) {
+        let Some(outbox) = store.outbox() else { return };
+        if let Err(error) = outbox.owe(thread).await {
+            tracing::debug!(%error, "a trace that is due could not be noted");
+        }
     }
 
     /// Exports the trace of a run that has ended; returns at once.
     pub fn run_ended(&self, store: Arc<dyn Store>, thread: ThreadId, run: RunId) {
         if self.tasks.len() >= WAITING {
             self.shared.failed(&format!("more than {WAITING} traces wait for the collector"));
-            return;
+            return self.plan(store);
         }
         let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
             tokio::select! {
-                () = stop.cancelled() => shared.failed("the process ended before it was delivered"),
-                () = shared.export(store.as_ref(), thread, run) => {}
+                () = stop.cancelled() => {
+                    shared.failed("the process ended before it was delivered");
+                }
+                arrived = shared.newest(store.as_ref(), thread, run) => {
+                    if !arrived {
+                        again();
+                    }
+                }
             }
         });
+    }
+
+    /// Exports what earlier processes could not deliver; returns at once.
+    pub fn catch_up(&self, store: Arc<dyn Store>) {
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let again = self.planner(Arc::clone(&store));
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                arrived = shared.round(store.as_ref()) => {
+                    if !arrived {
+                        again();
+                    }
+                }
+            }
+        });
+    }
+
+    fn plan(&self, store: Arc<dyn Store>) {
+        self.planner(store)();
+    }
+
+    /// Makes what plans rounds until one brings everything, with growing waits, unless that is planned already.
+    fn planner(&self, store: Arc<dyn Store>) -> impl FnOnce() + Send + 'static {
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let rounds = self.rounds.clone();
+        move || {
+            if store.outbox().is_none() || shared.planned.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            rounds.spawn(async move {
+                let mut wait = FIRST_WAIT;
+                loop {
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = clock::sleep(wait) => {}
+                    }
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        arrived = shared.round(store.as_ref()) => if arrived { break },
+                    }
+                }
+                shared.planned.store(false, Ordering::Relaxed);
+            });
+        }
     }
 
     /// Returns what became of the traces so far.
@@ -95,7 +178,7 @@ impl Exporter {
         }
     }
 
-    /// Waits for what is under way, at most ten seconds, and returns what became of the traces.
+    /// Waits for what is under way, at most five seconds, and returns what became of the traces.
     pub async fn flush(&self) -> ExportCounts {
         self.tasks.close();
         let waited = tokio::time::timeout(GRACE, self.tasks.wait()).await;
@@ -106,42 +189,164 @@ impl Exporter {
         self.counts()
     }
 
-    /// As [`Exporter::flush`], then gives up what is still under way.
+    /// As [`Exporter::flush`], then leaves what is still under way to the next process.
     pub async fn close(&self) -> ExportCounts {
         self.flush().await;
         self.stop.cancel();
         self.tasks.close();
+        self.rounds.close();
         self.tasks.wait().await;
-        self.counts()
+        self.rounds.wait().await;
+        let counts = self.counts();
+        if counts.failed > 0 {
+            let ExportCounts { delivered, failed, rejected_spans } = counts;
+            tracing::warn!(
+                delivered,
+                failed,
+                rejected_spans,
+                "traces did not arrive at the collector; they are kept and sent again by the next process"
+            );
+        }
+        counts
     }
 }
 
 impl Shared {
-    async fn export(&self, store: &dyn Store, thread: ThreadId, run: RunId) {
-        let spans = match read(store, thread, Which::Run(run)).await {
-            Ok((rows, number)) => project(&rows, number, self.view),
-            Err(error) => Err(error),
+    /// Delivers the trace of a run that has ended, and before it what its thread owes; tells whether all arrived.
+    async fn newest(&self, store: &dyn Store, thread: ThreadId, run: RunId) -> bool {
+        let sink = self.sink.lock().await;
+        let (rows, number) = match read(store, thread, Which::Run(run)).await {
+            Ok(read) => read,
+            Err(error) => return self.failed(&error.to_string()),
         };
-        let spans = match spans {
+        let spans = match project(&rows, number, self.view) {
             Ok(spans) => spans,
             Err(error) => return self.failed(&error.to_string()),
         };
-        match self.sink.lock().await.deliver(&spans, self.view.content).await {
-            Ok(0) => {
-                self.delivered.fetch_add(1, Ordering::Relaxed);
+        let first = spans.first().map_or(number, |root| root.run);
+        if let Some(outbox) = store.outbox() {
+            match outbox.owed_by(thread).await {
+                Ok(Some(debt)) if debt.from_run < first => {
+                    if !self.runs(&sink, store, thread, debt.from_run, first - 1).await {
+                        return false;
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "older traces were not looked for"),
             }
+        }
+        let last = last_run(&spans).unwrap_or(number);
+        self.deliver(&sink, store, thread, last, spans).await
+    }
+
+    /// Delivers what is owed; tells whether all of it arrived.
+    async fn round(&self, store: &dyn Store) -> bool {
+        let Some(outbox) = store.outbox() else { return true };
+        let debts = match outbox.owed(ROUND).await {
+            Ok(debts) => debts,
+            Err(error) => return self.failed(&error.to_string()),
+        };
+        for TraceDebt { thread, from_run, to_run, since } in debts {
+            let sink = self.sink.lock().await;
+            let (Ok(info), Ok(runs)) = (store.info(thread).await, store.runs(thread).await) else {
+                // Deleted meanwhile, or the store is away; the next round will see.
+                continue;
+            };
+            let newest = runs.last().map_or(0, |run| run.number);
+            if from_run > newest {
+                if clock::now() - since > NEVER_BEGAN {
+                    self.paid(store, thread, to_run).await;
+                }
+                continue;
+            }
+            let held = info.lease_until.is_some_and(|until| until > clock::now());
+            let under_way = match info.status {
+                ThreadStatus::Queued => true,
+                ThreadStatus::Busy => held,
+                _ => false,
+            };
+            let upto = if under_way { newest - 1 } else { newest };
+            if !self.runs(&sink, store, thread, from_run, upto).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Delivers the traces of runs; tells whether all arrived.
+    async fn runs(
+        &self,
+        sink: &Sink,
+        store: &dyn Store,
+        thread: ThreadId,
+        from: u32,
+        upto: u32,
+    ) -> bool {
+        let mut next = from;
+        while next <= upto {
+            let spans = match read(store, thread, Which::Number(next)).await {
+                Ok((rows, number)) => project(&rows, number, self.view),
+                Err(error) => Err(error),
+            };
+            let spans = match spans {
+                Ok(spans) => spans,
+                Err(Error::Truncated { .. } | Error::UnknownRun { .. }) => {
+                    // There is nothing left that could be sent.
+                    self.paid(store, thread, next).await;
+                    next += 1;
+                    continue;
+                }
+                Err(error) => return self.failed(&error.to_string()),
+            };
+            let last = last_run(&spans).unwrap_or(next);
+            // The rest of it is still being written.
+            if last > upto {
+                return true;
+            }
+            if !self.deliver(sink, store, thread, last, spans).await {
+                return false;
+            }
+            next = last.max(next) + 1;
+        }
+        true
+    }
+
+    /// Delivers one trace that ends with a run; tells whether it arrived.
+    async fn deliver(
+        &self,
+        sink: &Sink,
+        store: &dyn Store,
+        thread: ThreadId,
+        run: u32,
+        mut spans: Vec<Span>,
+    ) -> bool {
+        self.labels.apply(&mut spans);
+        match sink.deliver(&spans, self.view.content).await {
             Ok(refused) => {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
                 self.rejected.fetch_add(refused, Ordering::Relaxed);
-                self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
+                if refused > 0 {
+                    self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
+                }
+                self.paid(store, thread, run).await;
+                true
             }
             Err(error) => self.failed(&error.to_string()),
         }
     }
 
-    fn failed(&self, why: &str) {
+    async fn paid(&self, store: &dyn Store, thread: ThreadId, run: u32) {
+        let Some(outbox) = store.outbox() else { return };
+        if let Err(error) = outbox.paid(thread, run).await {
+            tracing::debug!(%error, "a delivered trace could not be noted; it will be sent again");
+        }
+    }
+
+    /// Counts a failure; always false, for it did not arrive.
+    fn failed(&self, why: &str) -> bool {
         self.failed.fetch_add(1, Ordering::Relaxed);
         self.warn(why);
+        false
     }
 
     /// Warns once; a collector that is down would otherwise be reported after every run.
@@ -151,5 +356,13 @@ impl Shared {
         } else {
             tracing::warn!(why, "a trace was not exported; further failures are only counted");
         }
+    }
+}
+
+/// Returns the number of the last run in a trace.
+fn last_run(spans: &[Span]) -> Option<u32> {
+    match &spans.first()?.about {
+        About::Workflow { runs, .. } => runs.last().map(|run| run.number),
+        _ => None,
     }
 }

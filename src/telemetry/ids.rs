@@ -64,6 +64,9 @@ hex_id! {
     SpanId, 8
 }
 
+/// What tells a tool call's span from others at the same place.
+pub(super) const TOOL: &str = "tool";
+
 impl TraceId {
     /// Derives the id of the trace that begins with a run: SHA-256 of `trace/THREAD/RUN`, its first 16 bytes.
     pub fn of_run(thread: ThreadId, run: u32) -> Self {
@@ -104,6 +107,17 @@ impl SpanId {
     ) -> Self {
         let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         Self::digest(&format!("span/{thread}/{run}/{step}/{task}/{what}/{key}"))
+    }
+
+    /// Derives the id of a tool call's span from its idempotency key.
+    pub(super) fn of_tool_call(
+        thread: ThreadId,
+        run: u32,
+        step: u64,
+        task: u32,
+        key: &str,
+    ) -> Self {
+        Self::digest(&format!("span/{thread}/{run}/{step}/{task}/{TOOL}/{key}"))
     }
 
     /// Derives the id under which a span that may still change is sent after a run.

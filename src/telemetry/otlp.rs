@@ -1,39 +1,34 @@
-//! Spans as OTLP: sent to a collector over HTTP, or printed as JSON.
+//! Spans as OTLP: sent to a collector over HTTP or gRPC, or printed as JSON.
+//!
+//! The requests are built here and not by the SDK's exporters: those report neither what a collector
+//! refused nor why, and cannot divide a request that is refused for one of its spans.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use opentelemetry::trace::{Event, Link, SpanContext, SpanKind, TraceFlags, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as WireSpan};
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use prost::Message as _;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 
 use super::dialect::{self, names};
+use super::wire::{Refusal, Wire};
 use super::{About, Span, SpanId, Status, TraceId};
 
-/// How long one delivery may take, further attempts after 429, 502, 503 and 504 included.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long one request may take.
-const REQUEST: Duration = Duration::from_secs(5);
-
-/// Spans of one request; some backends refuse a whole request for one span they cannot read.
+/// Spans of one request.
 const BATCH: usize = 512;
 
-/// Bytes of an answer that are read; a collector has little to say.
-const ANSWER: usize = 64 * 1024;
+/// Bytes of the spans of one request; gRPC servers refuse messages of more than 4 MiB by default.
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
+
+/// Requests that one delivery may lose to the search for the spans that a collector cannot read.
+const SEARCH: usize = 64;
 
 /// Why spans were not delivered.
 #[derive(Debug, thiserror::Error)]
@@ -44,105 +39,142 @@ pub enum Error {
     Delivery(String),
 }
 
+/// How a collector is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// OTLP/HTTP with binary protobuf.
+    #[default]
+    Http,
+    /// OTLP/gRPC.
+    Grpc,
+}
+
 /// Where spans are sent.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    /// Base address of an OTLP/HTTP endpoint; `/v1/traces` is added unless it ends so.
+    /// Base address; over HTTP `/v1/traces` is added unless it ends so.
     pub endpoint: String,
     /// Sent with each request.
     pub headers: Vec<(String, SecretString)>,
-}
-
-impl Collector {
-    fn address(&self) -> String {
-        let base = self.endpoint.trim_end_matches('/');
-        if base.ends_with("/v1/traces") { base.to_owned() } else { format!("{base}/v1/traces") }
-    }
+    pub protocol: Protocol,
+    /// Compress requests.
+    pub gzip: bool,
+    /// How long one request may take; a delivery may make several.
+    pub request_timeout: Duration,
 }
 
 /// Sends spans to one collector.
 #[derive(Debug)]
 pub struct Sink {
-    exporter: SpanExporter,
-    /// Spans that the collector took in name only.
-    rejected: Arc<AtomicU64>,
+    wire: Wire,
 }
 
 impl Sink {
-    /// Makes a sink; nothing is sent yet.
+    /// Makes a sink within a Tokio runtime; nothing is sent yet.
     ///
     /// # Errors
     /// [`Error::Setup`] when the address cannot be used.
     pub fn new(collector: &Collector) -> Result<Self, Error> {
-        crate::config::tls::install();
-        let client = reqwest::Client::builder()
-            .timeout(REQUEST)
-            .build()
-            .map_err(|error| Error::Setup(error.to_string()))?;
-        let rejected = Arc::new(AtomicU64::new(0));
-        let headers: HashMap<String, String> = collector
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
-            .collect();
-        let mut exporter = SpanExporter::builder()
-            .with_http()
-            .with_http_client(Watched { client, rejected: Arc::clone(&rejected) })
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(collector.address())
-            .with_timeout(PATIENCE)
-            .with_headers(headers)
-            .build()
-            .map_err(|error| Error::Setup(error.to_string()))?;
-        exporter.set_resource(&resource());
-        Ok(Self { exporter, rejected })
+        Ok(Self { wire: Wire::new(collector).map_err(Error::Setup)? })
     }
 
     /// Delivers a trace and returns how many of its spans the collector refused.
     ///
+    /// What may pass by itself is tried again for about ten seconds. A request that the collector cannot
+    /// read or finds too large is divided, so that one bad span costs itself and no other.
+    ///
     /// # Errors
-    /// [`Error::Delivery`] when a part of it did not arrive.
+    /// [`Error::Delivery`] when a part of it did not arrive, or all of it was refused.
     pub async fn deliver(&self, spans: &[Span], content: bool) -> Result<u64, Error> {
-        let before = self.rejected.load(Ordering::Relaxed);
-        for batch in as_sent(spans).chunks(BATCH) {
-            let batch = batch.iter().map(|span| data(span, content)).collect();
-            let sent = self.exporter.export(batch).await;
-            sent.map_err(|error| Error::Delivery(error.to_string()))?;
+        let wire_spans = wire_spans(spans, content);
+        let (mut rejected, mut refusals, mut why) = (0_u64, 0, String::new());
+        let mut waiting = batches(wire_spans);
+        waiting.reverse();
+        while let Some(batch) = waiting.pop() {
+            match self.wire.send_with_patience(&request(batch.clone())).await {
+                Ok(taken) => rejected += taken.rejected,
+                Err(Refusal::Unreadable(reason)) => {
+                    (refusals, why) = (refusals + 1, reason);
+                    if batch.len() == 1 || refusals >= SEARCH {
+                        rejected += batch.len() as u64;
+                        continue;
+                    }
+                    let mut first = batch;
+                    let second = first.split_off(first.len() / 2);
+                    waiting.extend([second, first]);
+                }
+                Err(Refusal::Passing { reason, .. } | Refusal::Denied(reason)) => {
+                    return Err(Error::Delivery(reason));
+                }
+            }
         }
-        Ok(self.rejected.load(Ordering::Relaxed) - before)
+        if rejected >= spans.len() as u64 && !why.is_empty() {
+            return Err(Error::Delivery(why));
+        }
+        Ok(rejected)
+    }
+
+    /// Sends an empty request, to see whether the collector takes any.
+    ///
+    /// # Errors
+    /// [`Error::Delivery`] saying what is wrong.
+    pub async fn check(&self) -> Result<(), Error> {
+        match self.wire.send(&ExportTraceServiceRequest::default()).await {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(Error::Delivery(refusal.reason())),
+        }
     }
 }
 
-/// Counts what a collector says it refused, which the exporter itself only logs.
-#[derive(Debug)]
-struct Watched {
-    client: reqwest::Client,
-    rejected: Arc<AtomicU64>,
-}
-
-#[async_trait]
-impl HttpClient for Watched {
-    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let mut answer = self.client.execute(request.try_into()?).await?;
-        let mut body = Vec::new();
-        while let Some(piece) = answer.chunk().await? {
-            body.extend_from_slice(&piece);
-            if body.len() > ANSWER {
-                break;
+/// Divides spans into requests of bounded size.
+fn batches(spans: Vec<WireSpan>) -> Vec<Vec<WireSpan>> {
+    let mut batches: Vec<Vec<WireSpan>> = Vec::new();
+    let mut bytes = 0;
+    for span in spans {
+        let size = span.encoded_len();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH && bytes + size <= BATCH_BYTES => {
+                batch.push(span);
+                bytes += size;
+            }
+            _ => {
+                batches.push(vec![span]);
+                bytes = size;
             }
         }
-        if answer.status().is_success()
-            && let Ok(ExportTraceServiceResponse { partial_success: Some(partial) }) =
-                ExportTraceServiceResponse::decode(&body[..])
-        {
-            let refused = u64::try_from(partial.rejected_spans).unwrap_or_default();
-            self.rejected.fetch_add(refused, Ordering::Relaxed);
-        }
-        let mut response = Response::builder().status(answer.status());
-        if let Some(headers) = response.headers_mut() {
-            *headers = std::mem::take(answer.headers_mut());
-        }
-        Ok(response.body(Bytes::from(body))?)
+    }
+    batches
+}
+
+fn wire_spans(spans: &[Span], content: bool) -> Vec<WireSpan> {
+    let labels = match spans.first().map(|root| &root.about) {
+        Some(About::Workflow { labels, .. }) => dialect::labels(labels),
+        _ => Vec::new(),
+    };
+    let wired = |span: &Span| {
+        let mut data = data(span, content);
+        data.attributes.extend(labels.iter().cloned());
+        data.into()
+    };
+    as_sent(spans).iter().map(wired).collect()
+}
+
+fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
+    let scope = InstrumentationScope::builder(env!("CARGO_PKG_NAME"))
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .build();
+    let resource = opentelemetry_proto::tonic::resource::v1::Resource {
+        attributes: ResourceAttributesWithSchema::from(&resource()).attributes.0,
+        ..Default::default()
+    };
+    let scope_spans =
+        vec![ScopeSpans { scope: Some((&scope, None).into()), spans, schema_url: String::new() }];
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(resource),
+            scope_spans,
+            schema_url: String::new(),
+        }],
     }
 }
 
@@ -156,9 +188,7 @@ pub fn to_json(spans: &[Span], content: bool) -> Result<String, serde_json::Erro
 
 /// Writes a trace as an OTLP request.
 pub fn to_request(spans: &[Span], content: bool) -> ExportTraceServiceRequest {
-    let spans = as_sent(spans).iter().map(|span| data(span, content)).collect();
-    let resource_spans = group_spans_by_resource_and_scope(spans, &(&resource()).into());
-    ExportTraceServiceRequest { resource_spans }
+    request(wire_spans(spans, content))
 }
 
 fn resource() -> Resource {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::canvas::{Canvas, trace_id};
 use super::group::Group;
 use super::task::{Work, tool_counts};
-use super::{About, Error, Link, Reason, Rows, RunMark, Span, SpanId, Status};
+use super::{About, Error, Labels, Link, Reason, Rows, RunMark, Span, SpanId, Status};
 use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
 use crate::graph::{Frontier, Target};
 use crate::llm::Usage;
@@ -134,6 +134,7 @@ fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
         runs: group.runs.iter().map(mark).collect(),
         usage: Usage::default(),
         tools: Vec::new(),
+        labels: Labels::default(),
         question: None,
         answer: None,
     };
@@ -178,8 +179,10 @@ fn committed(
     let next = nodes(&frontier(step)?);
     if step.kind == StepKind::Input {
         if let (Some(one), Some(root)) = (written.first(), canvas.spans.first_mut())
-            && let About::Workflow { question, .. } = &mut root.about
+            && let About::Workflow { question, labels, .. } = &mut root.about
         {
+            let context = serde_json::from_value(one.update["request_context"].clone());
+            *labels = Labels::of_request(&context.unwrap_or_default());
             *question = one.update["input_request"].as_str().map(str::to_owned);
         }
         return Ok(());

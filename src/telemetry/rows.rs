@@ -49,6 +49,24 @@ pub enum Which {
 /// # Errors
 /// [`Error::NeverRan`], [`Error::UnknownRun`], and whatever the store reports.
 pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(Rows, u32), Error> {
+    let (mut rows, run) = read_steps(store, thread, which).await?;
+    let (from, to) = {
+        let group = Group::of(&rows, run)?;
+        (group.first_step, group.last_step + 1)
+    };
+    for step in from..=to {
+        rows.effects.extend(store.effects(thread, Some(step)).await?);
+    }
+    rows.children = children(store, &rows.info, from..=to).await?;
+    Ok((rows, run))
+}
+
+/// As [`read`], without the effects and the subgraphs.
+async fn read_steps(
+    store: &dyn Store,
+    thread: ThreadId,
+    which: Which,
+) -> Result<(Rows, u32), Error> {
     let info = store.info(thread).await?;
     let runs = store.runs(thread).await?;
     let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
@@ -70,16 +88,29 @@ pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(
     let older = |step: &StepRow| !runs[first..].iter().any(|run| run.id == step.run);
     let steps = steps_back_to(store, thread, older).await?;
     let run = runs[at].number;
-    let mut rows = Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() };
-    let (from, to) = {
-        let group = Group::of(&rows, run)?;
-        (group.first_step, group.last_step + 1)
-    };
-    for step in from..=to {
-        rows.effects.extend(store.effects(thread, Some(step)).await?);
+    Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
+}
+
+/// Returns the number of the first run of the trace that a run belongs to: what its trace's id is made of.
+///
+/// One query for a run that opens a trace; a run that goes on with another reads that one's steps as well.
+///
+/// # Errors
+/// As [`read`].
+pub(super) async fn first_run(
+    store: &dyn Store,
+    thread: ThreadId,
+    run: RunId,
+) -> Result<u32, Error> {
+    let runs = store.runs(thread).await?;
+    let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
+    let unknown = Error::UnknownRun { thread, run: 0, newest };
+    let at = runs.iter().position(|row| row.id == run).ok_or(unknown)?;
+    if at == 0 || !may_continue(runs[at - 1].status) {
+        return Ok(runs[at].number);
     }
-    rows.children = children(store, &rows.info, from..=to).await?;
-    Ok((rows, run))
+    let (rows, number) = read_steps(store, thread, Which::Run(run)).await?;
+    Ok(Group::of(&rows, number)?.first().number)
 }
 
 /// Reads steps from the newest back to the first that is `older`, that one included; oldest first.

@@ -3,10 +3,11 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-use super::{SpanId, Spent, TraceId};
+use super::{Labels, SpanId, Spent, TraceId};
 use crate::checkpoint::RunStatus;
 use crate::ids::ThreadId;
 use crate::llm::{ChatMessage, ToolCall, Usage};
+use crate::mcp::Via;
 
 /// One thing that happened in a run, with its place in the tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -147,6 +148,8 @@ pub enum About {
         /// Tokens of all its model calls.
         usage: Usage,
         tools: Vec<ToolCount>,
+        /// As the request gave them; the settings' own are added where it is sent.
+        labels: Labels,
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<String>,
@@ -224,6 +227,9 @@ pub enum About {
         idempotency_key: Option<String>,
         /// Times it was sent; 0 when it was refused before.
         attempts: u32,
+        /// What it ran over; none until it is answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        via: Option<Via>,
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<String>,

@@ -150,7 +150,11 @@ async fn a_session_that_the_server_forgot_is_made_anew_and_the_call_runs_once() 
     let pool = pool(&url, TOKEN);
     assert_eq!(call(&pool, "count").await.unwrap().text, "1");
     *old.current.lock().unwrap() = None;
-    assert_eq!(call(&pool, "count").await.unwrap().text, "2");
+    let second = call(&pool, "count").await.unwrap();
+    assert_eq!(second.text, "2");
+    let via = second.via.unwrap();
+    assert_eq!((&*via.transport, via.session_id.as_deref()), ("tcp", Some("s1")));
+    assert_eq!(via.protocol_version, "2025-06-18");
     assert_eq!(old.sessions.load(Ordering::SeqCst), 2);
     pool.close().await;
     server.abort();
@@ -240,6 +244,7 @@ async fn a_server_of_the_current_protocol_is_discovered_and_called_without_a_ses
     let context = CallContext { idempotency_key: "key-1".into(), traceparent: None };
     let outcome = pool.call("web", "greet", Map::new(), context).await.unwrap();
     assert_eq!(outcome.text, "greet with \"key-1\"");
+    assert_eq!(outcome.via.unwrap().session_id, None);
     pool.close().await;
     server.abort();
 }

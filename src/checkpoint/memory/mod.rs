@@ -5,6 +5,7 @@
 //! Deliberately absent: compression, since nothing is written anywhere.
 
 mod events;
+mod outbox;
 mod removal;
 mod state;
 mod writes;
@@ -19,7 +20,7 @@ use async_trait::async_trait;
 use self::state::State;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -214,6 +215,10 @@ impl Store for MemoryStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         self.state().import(dump)
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

@@ -7,7 +7,8 @@ use std::{
 
 use super::super::{
     EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow,
-    SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt, Waiting,
+    Wanted,
     limits::{lease, moment, text},
 };
 use crate::{
@@ -71,6 +72,8 @@ impl Kept {
 pub(super) struct State {
     pub(super) threads: HashMap<ThreadId, Kept>,
     pub(super) interrupts: HashMap<Vec<u8>, (ThreadId, EffectPlace)>,
+    /// Whose traces have not arrived yet; debts of deleted threads count for nothing.
+    pub(super) debts: HashMap<ThreadId, TraceDebt>,
 }
 
 impl State {

@@ -23,6 +23,11 @@ fn migrator() -> Migrator {
     Migrator::with_migrations(vec![
         migration(1, "threads", include_str!("../../../migrations/postgres/0001_threads.sql")),
         migration(2, "workers", include_str!("../../../migrations/postgres/0002_workers.sql")),
+        migration(
+            3,
+            "trace_debts",
+            include_str!("../../../migrations/postgres/0003_trace_debts.sql"),
+        ),
         migration(4, "events", include_str!("../../../migrations/postgres/0004_events.sql")),
     ])
 }

@@ -13,6 +13,7 @@ mod events;
 mod history;
 mod leases;
 mod migrations;
+mod outbox;
 mod refusal;
 mod removal;
 mod threads;
@@ -26,7 +27,7 @@ use sqlx::PgConnection;
 use self::connections::Connections;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -235,6 +236,10 @@ impl Store for PostgresStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         transfer::import(&self.connections, dump).await
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

@@ -22,7 +22,7 @@ use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
 use super::{
     Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
+    NewThread, OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
     ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -287,6 +287,10 @@ impl Store for SealedStore {
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         chain::verify(dump)?;
         self.inner.import(&self.seal_dump(dump)?).await
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        self.inner.outbox()
     }
 
     fn describe(&self) -> String {

@@ -5,9 +5,10 @@ use sqlx::{Connection, SqliteConnection};
 use super::{super::Error, file::File};
 
 /// Migrations in order; the number of the newest applied one is the file's `user_version`.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_threads.sql"),
     include_str!("../../../migrations/sqlite/0002_workers.sql"),
+    include_str!("../../../migrations/sqlite/0003_trace_debts.sql"),
     include_str!("../../../migrations/sqlite/0004_events.sql"),
 ];
 const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -12,6 +12,7 @@ mod file;
 mod history;
 mod leases;
 mod migrations;
+mod outbox;
 mod refusal;
 mod removal;
 mod threads;
@@ -25,7 +26,7 @@ use sqlx::SqliteConnection;
 use self::file::File;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
+    OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -258,6 +259,10 @@ impl Store for SqliteStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         transfer::import(&self.file, dump).await
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

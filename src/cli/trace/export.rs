@@ -12,7 +12,7 @@ Examples:
   PERIHELION_TRACES_CONTENT=true perihelion trace export weekly-report monthly-report
 
 Ids follow from thread and run, so a trace sent twice is the same trace. Content is sent where traces.content
-is set, and the headers of traces.headers_env only to the configured endpoint.")]
+is set, and the headers of the settings only to the configured endpoint.")]
 pub(super) struct Args {
     /// The threads: UUIDs, or names that stand for one
     #[arg(value_name = "THREAD", required = true)]
@@ -30,7 +30,7 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Protocol {
-    /// OTLP over HTTP
+    /// OTLP, over HTTP or gRPC as traces.protocol says
     Otlp,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
-use super::{Error, view};
+use super::{Error, labels, view};
 use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::telemetry::reading::{Finder, Found, Operation, Query};
@@ -21,7 +21,7 @@ impl TraceFinder {
     /// Makes a finder over a store; content is shown where the settings capture it.
     pub fn new(store: Arc<dyn Store>, settings: &Settings) -> Self {
         let content = settings.traces.content;
-        Self { finder: Finder::new(store, view(settings)), content }
+        Self { finder: Finder::new(store, view(settings), labels(settings)), content }
     }
 
     /// Finds traces that have a span that meets the query; see [`Finder::find`].

@@ -12,12 +12,12 @@ pub use self::replayer::{Replayed, Replayer};
 use super::{Error, is_abandoned};
 use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use crate::clock;
-use crate::config::{Settings, TraceScope};
+use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
-use crate::telemetry::otlp::Collector;
+use crate::telemetry::otlp::{Collector, Protocol};
 use crate::telemetry::reading::{self, Event, Note, Overview, TraceDiff};
 use crate::telemetry::{
-    About, Exporter, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
+    About, Exporter, Labels, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
 };
 
 /// A run of a thread as a tree of spans.
@@ -77,7 +77,9 @@ impl Trace {
     /// # Errors
     /// When a value has no JSON form; none of ours has that.
     pub fn to_otlp_json(&self, settings: &Settings) -> Result<String, serde_json::Error> {
-        otlp::to_json(&self.spans, settings.traces.content)
+        let mut spans = self.spans.clone();
+        labels(settings).apply(&mut spans);
+        otlp::to_json(&spans, settings.traces.content)
     }
 
     /// Writes the trace as a self-contained page.
@@ -119,20 +121,52 @@ pub fn is_under_way(info: &ThreadInfo) -> bool {
 /// How long a lease may be over before its holder counts as gone: clocks differ, and a renewal takes time.
 const LATE: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
 
+pub(super) fn scope(settings: &Settings) -> Scope {
+    match settings.traces.scope {
+        TraceScope::Run => Scope::Run,
+        TraceScope::Thread => Scope::Thread,
+    }
+}
+
 fn view(settings: &Settings) -> View {
     View {
-        scope: match settings.traces.scope {
-            TraceScope::Run => Scope::Run,
-            TraceScope::Thread => Scope::Thread,
-        },
+        scope: scope(settings),
         content: settings.traces.content,
         rounds: Some(settings.limits.max_reflections.saturating_add(1)),
     }
 }
 
+/// Returns the collector that the settings name.
+pub(super) fn collector(settings: &Settings) -> Option<Collector> {
+    settings.traces.otlp_endpoint.clone().map(|endpoint| collector_at(endpoint, settings))
+}
+
+/// Returns the collector at an address, to be spoken to as the settings say.
+fn collector_at(endpoint: String, settings: &Settings) -> Collector {
+    let traces = &settings.traces;
+    Collector {
+        endpoint,
+        headers: traces.headers.clone(),
+        protocol: match traces.protocol {
+            TraceProtocol::Http => Protocol::Http,
+            TraceProtocol::Grpc => Protocol::Grpc,
+        },
+        gzip: traces.compression == Compression::Gzip,
+        request_timeout: traces.timeout,
+    }
+}
+
+fn labels(settings: &Settings) -> Labels {
+    let traces = &settings.traces;
+    Labels {
+        user: traces.user.clone(),
+        tags: traces.tags.clone(),
+        environment: traces.environment.clone(),
+    }
+}
+
 /// Makes the exporter that the settings ask for.
 pub(super) fn exporter(settings: &Settings) -> Result<Option<Exporter>, otlp::Error> {
-    let Some(endpoint) = settings.traces.otlp_endpoint.clone() else { return Ok(None) };
-    let collector = Collector { endpoint, headers: settings.traces.headers.clone() };
-    Exporter::new(&collector, view(settings)).map(Some)
+    let Some(collector) = collector(settings) else { return Ok(None) };
+    Exporter::new(&collector, view(settings), labels(settings)).map(Some)
 }

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Error, view};
+use super::{Error, collector_at, labels, view};
 use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::telemetry::otlp::{Collector, Sink};
-use crate::telemetry::{self, About, View, Which, project, read};
+use crate::telemetry::otlp::Sink;
+use crate::telemetry::{self, About, Labels, View, Which, project, read};
 
 /// What became of the traces of a thread that were sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,6 +27,7 @@ pub struct Replayed {
 pub struct Replayer {
     sink: Sink,
     view: View,
+    labels: Labels,
 }
 
 impl Replayer {
@@ -37,11 +38,13 @@ impl Replayer {
     pub fn new(settings: &Settings, endpoint: Option<String>) -> Result<Self, Error> {
         let traces = &settings.traces;
         let own = endpoint.is_none() || endpoint == traces.otlp_endpoint;
-        let headers = if own { traces.headers.clone() } else { Vec::new() };
         let endpoint = endpoint.or_else(|| traces.otlp_endpoint.clone());
-        let endpoint = endpoint.ok_or(Error::NoCollector)?;
-        let sink = Sink::new(&Collector { endpoint, headers })?;
-        Ok(Self { sink, view: view(settings) })
+        let mut collector = collector_at(endpoint.ok_or(Error::NoCollector)?, settings);
+        if !own {
+            collector.headers.clear();
+        }
+        let sink = Sink::new(&collector)?;
+        Ok(Self { sink, view: view(settings), labels: labels(settings) })
     }
 
     /// Sends all traces of a thread, oldest first, under the ids they always have.
@@ -66,7 +69,7 @@ impl Replayer {
                 Ok((rows, run)) => project(&rows, run, self.view),
                 Err(error) => Err(error),
             };
-            let spans = match spans {
+            let mut spans = match spans {
                 Ok(spans) => spans,
                 Err(telemetry::Error::Truncated { .. }) => {
                     done.no_longer_kept += 1;
@@ -75,6 +78,7 @@ impl Replayer {
                 }
                 Err(error) => return Err(error.into()),
             };
+            self.labels.apply(&mut spans);
             let rejected = self.sink.deliver(&spans, self.view.content).await?;
             done.traces += 1;
             done.rejected_spans += rejected;

@@ -7,7 +7,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::text::{cut, said, sent};
-use super::{About, Span, Status, ToolCount};
+use super::{About, Labels, Span, Status, ToolCount};
 
 pub mod names;
 mod text;
@@ -41,6 +41,24 @@ pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
         }
     }
     out.metadata();
+    out.list
+}
+
+/// Writes the labels of a trace, which belong on each of its spans.
+pub fn labels(labels: &Labels) -> Vec<KeyValue> {
+    let mut out = Attributes { list: Vec::new(), content: false };
+    if let Some(user) = &labels.user {
+        out.put(n::USER, user.clone());
+        out.put(n::LF_USER, user.clone());
+    }
+    if let Some(environment) = &labels.environment {
+        out.put(n::ENVIRONMENT, environment.clone());
+        out.put(n::LF_ENVIRONMENT, environment.clone());
+    }
+    if !labels.tags.is_empty() {
+        out.list(n::LF_TAGS, &labels.tags);
+        out.list(n::OI_TAGS, &labels.tags);
+    }
     out.list
 }
 
@@ -162,7 +180,9 @@ impl Attributes {
     }
 
     fn workflow(&mut self, about: &About) {
-        let About::Workflow { graph, runs, usage, tools, question, answer } = about else { return };
+        let About::Workflow { graph, runs, usage, tools, question, answer, .. } = about else {
+            return;
+        };
         self.observed("chain", "CHAIN", "invoke_workflow");
         self.put(n::WORKFLOW, graph.clone());
         self.put(n::LF_TRACE, graph.clone());
@@ -176,8 +196,8 @@ impl Attributes {
         self.list(n::RUNS, &runs);
         self.put(n::INPUT_TOKENS, count(usage.input_tokens));
         self.put(n::OUTPUT_TOKENS, count(usage.output_tokens));
-        self.content(&[n::OI_INPUT, n::LF_INPUT], question.as_deref());
-        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT], answer.as_deref());
+        self.content(&[n::OI_INPUT, n::LF_INPUT, n::LF_TRACE_INPUT], question.as_deref());
+        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT, n::LF_TRACE_OUTPUT], answer.as_deref());
     }
 
     fn transition(&mut self, about: &About) {
@@ -264,6 +284,7 @@ impl Attributes {
             call_id,
             idempotency_key,
             attempts,
+            via,
             arguments,
             result,
         } = &span.about
@@ -284,6 +305,14 @@ impl Attributes {
             self.put(n::LF_TOOL_USAGE, usage);
             self.put(n::MCP_METHOD, "tools/call");
             self.put(n::MCP_SERVER, server.clone());
+        }
+        if let Some(via) = via {
+            self.put(n::MCP_VERSION, via.protocol_version.clone());
+            self.put(n::TRANSPORT, via.transport.clone());
+            self.put(n::RPC_REQUEST, via.request_id.clone());
+            if let Some(session) = &via.session_id {
+                self.put(n::MCP_SESSION, session.clone());
+            }
         }
         if let Some(call) = call_id {
             self.put(n::TOOL_CALL, call.clone());

@@ -8,6 +8,10 @@ pub const THREAD_RUN: &str = "thread.run";
 pub const CHECKPOINT: &str = "perihelion.checkpoint.id";
 pub const ERROR_TYPE: &str = "error.type";
 
+// What people sort traces by, on every span.
+pub const USER: &str = "user.id";
+pub const ENVIRONMENT: &str = "deployment.environment.name";
+
 // What people filter by.
 pub const AGENT_NAME: &str = "agent_name";
 pub const REFLECTION_STATUS: &str = "reflection_status";
@@ -58,10 +62,19 @@ pub const EVALUATION_LABEL: &str = "gen_ai.evaluation.score.label";
 pub const EVALUATION_WHY: &str = "gen_ai.evaluation.explanation";
 pub const MCP_METHOD: &str = "mcp.method.name";
 pub const MCP_SERVER: &str = "mcp.server.name";
+pub const MCP_VERSION: &str = "mcp.protocol.version";
+pub const MCP_SESSION: &str = "mcp.session.id";
+pub const RPC_REQUEST: &str = "jsonrpc.request.id";
+pub const TRANSPORT: &str = "network.transport";
 
 // langfuse.*
 pub const LF_SESSION: &str = "langfuse.session.id";
 pub const LF_TRACE: &str = "langfuse.trace.name";
+pub const LF_USER: &str = "langfuse.user.id";
+pub const LF_TAGS: &str = "langfuse.trace.tags";
+pub const LF_ENVIRONMENT: &str = "langfuse.environment";
+pub const LF_TRACE_INPUT: &str = "langfuse.trace.input";
+pub const LF_TRACE_OUTPUT: &str = "langfuse.trace.output";
 pub const LF_TYPE: &str = "langfuse.observation.type";
 pub const LF_LEVEL: &str = "langfuse.observation.level";
 pub const LF_MESSAGE: &str = "langfuse.observation.status_message";
@@ -78,6 +91,7 @@ pub const LF_STEP: &str = "langfuse.observation.metadata.langgraph_step";
 // openinference.*
 pub const OI_PROJECT: &str = "openinference.project.name";
 pub const OI_KIND: &str = "openinference.span.kind";
+pub const OI_TAGS: &str = "tag.tags";
 pub const OI_MODEL: &str = "llm.model_name";
 pub const OI_PROMPT: &str = "llm.token_count.prompt";
 pub const OI_COMPLETION: &str = "llm.token_count.completion";

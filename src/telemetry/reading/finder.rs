@@ -7,12 +7,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use opentelemetry::KeyValue;
 use tokio::sync::Mutex;
 
 use super::kept::Kept;
 use crate::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
 use crate::ids::ThreadId;
-use crate::telemetry::{About, Error, Scope, Span, TraceId, View, Which, dialect, project, read};
+use crate::telemetry::{
+    About, Error, Labels, Scope, Span, TraceId, View, Which, dialect, project, read,
+};
 
 /// Threads that a search goes through.
 const SEARCHED_THREADS: u32 = 2_000;
@@ -64,6 +67,7 @@ pub struct Operation {
 pub struct Finder {
     store: Arc<dyn Store>,
     view: View,
+    labels: Labels,
     kept: Mutex<Kept>,
 }
 
@@ -74,9 +78,10 @@ impl std::fmt::Debug for Finder {
 }
 
 impl Finder {
-    /// Makes a finder; `view` says what the spans carry and what a trace id stands for.
-    pub fn new(store: Arc<dyn Store>, view: View) -> Self {
-        Self { store, view, kept: Mutex::default() }
+    /// Makes a finder; `view` says what the spans carry and what a trace id stands for, `labels` go with
+    /// every trace.
+    pub fn new(store: Arc<dyn Store>, view: View, labels: Labels) -> Self {
+        Self { store, view, labels, kept: Mutex::default() }
     }
 
     /// Searches: at most 2,000 threads, newest update first, and 1,000 traces.
@@ -225,7 +230,10 @@ impl Finder {
             Err(error) => Err(error),
         };
         let spans = match spans {
-            Ok(spans) => Arc::new(spans),
+            Ok(mut spans) => {
+                self.labels.apply(&mut spans);
+                Arc::new(spans)
+            }
             Err(
                 Error::Truncated { .. }
                 | Error::NeverRan(_)
@@ -255,23 +263,28 @@ fn span_kind(about: &About) -> &'static str {
 
 /// Returns whether one span of a trace meets all of a query.
 fn meets(spans: &[Span], query: &Query, content: bool) -> bool {
+    let labels = match spans.first().map(|root| &root.about) {
+        Some(About::Workflow { labels, .. }) => dialect::labels(labels),
+        _ => Vec::new(),
+    };
     spans.iter().any(|span| {
         query.operation.as_ref().is_none_or(|name| *name == span.name)
             && query.after.is_none_or(|after| span.start >= after)
             && query.before.is_none_or(|before| span.start <= before)
             && query.shortest.is_none_or(|shortest| span.duration() >= shortest)
             && query.longest.is_none_or(|longest| span.duration() <= longest)
-            && (query.tags.is_empty() || tagged(span, &query.tags, content))
+            && (query.tags.is_empty() || tagged(span, &labels, &query.tags, content))
     })
 }
 
-fn tagged(span: &Span, tags: &[(String, String)], content: bool) -> bool {
+fn tagged(span: &Span, labels: &[KeyValue], tags: &[(String, String)], content: bool) -> bool {
     let attributes = dialect::attributes(span, content);
     tags.iter().all(|(name, value)| match name.as_str() {
         "error" => *value == span.failed().to_string(),
         "span.kind" => value == span_kind(&span.about),
         _ => attributes
             .iter()
+            .chain(labels)
             .any(|one| one.key.as_str() == name && one.value.as_str() == value.as_str()),
     })
 }

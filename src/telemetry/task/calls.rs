@@ -6,6 +6,7 @@ use super::{Course, Work};
 use crate::checkpoint::{EffectRow, EffectStatus};
 use crate::llm::{ChatRequest, ChatResponse, Role};
 use crate::telemetry::canvas::Canvas;
+use crate::telemetry::ids::TOOL;
 use crate::telemetry::{About, Span, SpanId, Status};
 
 impl Work<'_> {
@@ -73,10 +74,11 @@ impl Work<'_> {
             call_id,
             idempotency_key: Some(row.key.iter().map(|byte| format!("{byte:02x}")).collect()),
             attempts: row.attempt,
+            via: serde_json::from_value(outcome["via"].clone()).ok(),
             arguments: canvas.view.content.then(|| arguments.to_string()),
             result: result.filter(|_| canvas.view.content),
         };
-        let mut span = self.child(canvas, top, "tool", row, about);
+        let mut span = self.child(canvas, top, TOOL, row, about);
         span.status = match row.status {
             EffectStatus::Started => Status::Unset,
             EffectStatus::Failed => Status::Error { message: "the call could not be made".into() },
@@ -98,6 +100,7 @@ impl Work<'_> {
                 call_id: Some(call.id),
                 idempotency_key: None,
                 attempts: 0,
+                via: None,
                 arguments: canvas.view.content.then(|| call.arguments.to_string()),
                 result: None,
             };

@@ -10,6 +10,7 @@ mod pruning;
 mod questions;
 mod refusals;
 mod runs;
+mod secrets;
 mod trace_commands;
 mod traces;
 mod travels;

@@ -160,11 +160,11 @@ async fn an_old_thread_is_sent_whole_under_the_ids_it_always_had() {
 async fn a_collector_that_refuses_is_a_failure() {
     let world = World::new(reading()).await;
     world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
-    let (_refuses, url) = Collector::start(Manner { status: Some(403), rejects: 0 }).await;
+    let (_refuses, url) = Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let refused = world.run(&["trace", "export", "t", "--endpoint", &url]).await.code(1);
     assert_eq!(refused.stdout, "0 traces with 0 spans arrived\n");
     assert!(refused.stderr.contains("error:"), "{refused:?}");
-    let (_leaves_out, url) = Collector::start(Manner { status: None, rejects: 2 }).await;
+    let (_leaves_out, url) = Collector::start(Manner { rejects: 2, ..Manner::default() }).await;
     let partly = world.run(&["trace", "export", "t", "--endpoint", &url]).await.code(1);
     partly.says("refused 2 spans");
 }

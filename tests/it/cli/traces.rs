@@ -91,7 +91,8 @@ async fn the_trace_is_sent_before_the_program_ends() {
 
 #[tokio::test]
 async fn a_collector_that_is_down_costs_a_warning_and_nothing_else() {
-    let (_collector, url) = Collector::start(Manner { status: Some(403), rejects: 0 }).await;
+    let (_collector, url) =
+        Collector::start(Manner { status: Some(403), ..Manner::default() }).await;
     let mut world = World::new(reading()).await;
     world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
     let done = world.run(&["run", "What is it?", "--quiet"]).await.code(0);

@@ -14,6 +14,7 @@ mod forks;
 mod histories;
 mod leases;
 mod opening;
+mod outbox;
 mod pending;
 mod removals;
 mod runs;

@@ -148,8 +148,11 @@ async fn a_trace_is_read_by_its_id_with_its_tree_its_tags_and_its_errors() {
 async fn traces_are_found_by_operation_tags_duration_and_time() {
     let demo = Demo::open(settings(&[])).await;
     demo.ask(demo.runtime.run_options()).await;
-    let viewer = Viewer::on(&demo, &demo.settings);
+    let mut settings = demo.settings.clone();
+    settings.traces.user = Some("ada".to_owned());
+    let viewer = Viewer::on(&demo, &settings);
     let one = (1, 1);
+    assert_eq!(viewer.found(r#"{"user.id":"ada"}"#, "reflect").await, one, "labels are on all");
     assert_eq!(
         viewer.found(r#"{"agent_name":"mcp_agent_sql","reflection_status":"APPROVED"}"#, "").await,
         one

@@ -1,6 +1,10 @@
 //! Traces of real runs: the demo's star on its bundled servers, projected, sent and drawn.
 
+mod calls;
+mod collectors;
 mod jaeger;
+mod kept;
+mod langfuse;
 mod nested;
 mod reading;
 pub mod receiver;

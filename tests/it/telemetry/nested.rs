@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use perihelion::checkpoint::Store;
-use perihelion::graph::{Context, Graph, GraphBuilder, Node, node_fn};
+use perihelion::graph::{Context, EffectClass, Graph, GraphBuilder, Node, Outcome, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{RunOptions, Runner, Subgraph};
-use perihelion::telemetry::{About, Span, TraceId, View, Which, project, read};
+use perihelion::swarm::TraceContext;
+use perihelion::telemetry::{About, Parents, Scope, Span, TraceId, View, Which, project, read};
 use serde_json::json;
 
 use super::assert_whole;
@@ -17,6 +19,7 @@ on_every_store!(
     a_subgraphs_spans_stand_below_the_node_that_ran_it,
     each_trace_holds_what_the_subgraph_did_in_it,
     a_crash_inside_a_subgraph_leaves_one_whole_trace,
+    a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole,
 );
 
 fn within(
@@ -216,4 +219,41 @@ async fn a_crash_inside_a_subgraph_leaves_one_whole_trace(on: &Fixture) {
     }
     let About::Workflow { runs, .. } = &whole[2].about else { panic!() };
     assert_eq!(runs.len(), 2, "the subgraph's runs too");
+}
+
+async fn a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole(on: &Fixture) {
+    let (world, gate) = (World::default(), Gate::closed());
+    let parents = Arc::new(Parents::new(Arc::clone(&on.store), Scope::Run));
+    let calls = {
+        let (gate, parents, world) = (gate.clone(), Arc::clone(&parents), world.clone());
+        node_fn(move |ctx: Context<Story>| {
+            let (gate, parents, world) = (gate.clone(), Arc::clone(&parents), world.clone());
+            async move {
+                gate.pass().await;
+                let parents = &parents;
+                let place = ctx.place();
+                let perform = Box::new(move |key: String| {
+                    async move { Ok(json!(parents.traceparent(place, &key).await)) }.boxed()
+                });
+                let action = EffectClass::Action { repeatable: true };
+                let told = ctx.effect(request(action, "s.echo", "a"), perform).await?;
+                let Outcome::Value(told) = told else { panic!("{told:?}") };
+                world.note(told.as_str().unwrap());
+                Ok(say("called"))
+            }
+        })
+    };
+    let team = within("team", world.speaker("x"), calls);
+    let outer = graph(|graph| graph.node("team", as_node(on, &team)).entry("team"));
+    let runner = runner(&outer, &on.store);
+    let thread = world.thread(&runner).await;
+    // Both threads have two runs in one trace.
+    crash_at(&gate, runner.start(thread, input(), RunOptions::default())).await;
+    gate.open();
+    assert!(is_done(&resume(&runner, thread).await));
+    let all = spans(on.store.as_ref(), thread, 2).await;
+    let call = all.iter().find(|span| matches!(span.about, About::Tool { .. })).unwrap();
+    assert_eq!(call.trace_id, TraceId::of_run(thread, 1));
+    let expected = format!("00-{}-{}-01", call.trace_id, call.span_id);
+    assert_eq!(world.count(&expected), 1, "{expected} in {:?}", world.seen());
 }

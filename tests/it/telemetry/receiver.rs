@@ -1,16 +1,21 @@
-//! A collector in this process.
+//! A collector in this process, over HTTP and gRPC.
 
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
+use tonic::codec::CompressionEncoding;
 
 /// What a collector does with what it gets.
 #[derive(Clone, Copy, Default)]
@@ -19,29 +24,31 @@ pub struct Manner {
     pub status: Option<u16>,
     /// Takes requests and says that it left out so many spans.
     pub rejects: i64,
+    /// Is not available for so many requests at first.
+    pub late: usize,
+    /// Cannot read a request with a span of this name in it.
+    pub dislikes: Option<&'static str>,
 }
 
 /// What a collector has received.
 #[derive(Clone, Default)]
 pub struct Collector {
-    requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
+    manner: Arc<Mutex<Manner>>,
+    /// Headers, bytes as they came uncompressed, and whether the request was taken.
+    requests: Arc<Mutex<Vec<(HeaderMap, Bytes, bool)>>>,
 }
 
 impl Collector {
-    /// Starts one on a free port; returns its base address.
+    /// Starts one over HTTP on a free port; returns its base address.
     pub async fn start(manner: Manner) -> (Self, String) {
-        let collector = Self::default();
+        let collector = Self { manner: Arc::new(Mutex::new(manner)), ..Self::default() };
         let kept = collector.clone();
         let take = move |headers: HeaderMap, body: Bytes| {
-            kept.requests.lock().unwrap().push((headers, body));
-            let partial = ExportTracePartialSuccess {
-                rejected_spans: manner.rejects,
-                error_message: String::new(),
+            let body = match headers.get("content-encoding") {
+                Some(encoding) if encoding == "gzip" => gunzipped(&body),
+                _ => body,
             };
-            let answer = ExportTraceServiceResponse {
-                partial_success: (manner.rejects > 0).then_some(partial),
-            };
-            let status = StatusCode::from_u16(manner.status.unwrap_or(200)).unwrap();
+            let (status, answer) = kept.take(headers, body);
             async move { (status, answer.encode_to_vec()) }
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -51,24 +58,90 @@ impl Collector {
         (collector, url)
     }
 
+    /// Starts one over gRPC on a free port; returns its address.
+    pub async fn start_grpc(manner: Manner) -> (Self, String) {
+        let collector = Self { manner: Arc::new(Mutex::new(manner)), ..Self::default() };
+        let service =
+            TraceServiceServer::new(collector.clone()).accept_compressed(CompressionEncoding::Gzip);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = tonic::service::Routes::new(service).into_axum_router();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (collector, url)
+    }
+
+    /// Changes its manner from now on.
+    pub fn behave(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+
+    fn take(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, ExportTraceServiceResponse) {
+        let mut manner = self.manner.lock().unwrap();
+        let request = ExportTraceServiceRequest::decode(&body[..]).unwrap();
+        let disliked = spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
+        let status = match (&mut *manner, disliked) {
+            (Manner { status: Some(status), .. }, _) => StatusCode::from_u16(*status).unwrap(),
+            (Manner { late: late @ 1.., .. }, _) => {
+                *late -= 1;
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            (_, true) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::OK,
+        };
+        self.requests.lock().unwrap().push((headers, body, status == StatusCode::OK));
+        let partial = ExportTracePartialSuccess {
+            rejected_spans: manner.rejects,
+            error_message: String::new(),
+        };
+        let partial_success = (manner.rejects > 0).then_some(partial);
+        (status, ExportTraceServiceResponse { partial_success })
+    }
+
     pub fn headers(&self) -> Vec<HeaderMap> {
-        self.requests.lock().unwrap().iter().map(|(headers, _)| headers.clone()).collect()
+        self.requests.lock().unwrap().iter().map(|(headers, ..)| headers.clone()).collect()
     }
 
     /// Returns the bytes of all requests in one.
     pub fn bytes(&self) -> Vec<u8> {
-        self.requests.lock().unwrap().iter().flat_map(|(_, body)| body.to_vec()).collect()
+        self.requests.lock().unwrap().iter().flat_map(|(_, body, _)| body.to_vec()).collect()
     }
 
+    /// Returns the spans of the requests that it took.
     pub fn spans(&self) -> Vec<Span> {
         let requests = self.requests.lock().unwrap();
-        let decoded =
-            requests.iter().map(|(_, body)| ExportTraceServiceRequest::decode(&body[..]).unwrap());
-        decoded
-            .flat_map(|request| request.resource_spans)
-            .flat_map(|resource| resource.scope_spans)
-            .flat_map(|scope| scope.spans)
+        let taken = requests.iter().filter(|(.., taken)| *taken);
+        taken
+            .map(|(_, body, _)| ExportTraceServiceRequest::decode(&body[..]).unwrap())
+            .flat_map(spans_of)
             .collect()
+    }
+}
+
+fn spans_of(request: ExportTraceServiceRequest) -> impl Iterator<Item = Span> {
+    let resources = request.resource_spans.into_iter();
+    resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans)
+}
+
+fn gunzipped(body: &[u8]) -> Bytes {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(body).read_to_end(&mut plain).unwrap();
+    plain.into()
+}
+
+#[tonic::async_trait]
+impl TraceService for Collector {
+    async fn export(
+        &self,
+        request: tonic::Request<ExportTraceServiceRequest>,
+    ) -> Result<tonic::Response<ExportTraceServiceResponse>, tonic::Status> {
+        let (metadata, _, request) = request.into_parts();
+        let (status, answer) = self.take(metadata.into_headers(), request.encode_to_vec().into());
+        match status.as_u16() {
+            200 => Ok(tonic::Response::new(answer)),
+            400 => Err(tonic::Status::invalid_argument("a span that it cannot read")),
+            503 => Err(tonic::Status::unavailable("not yet")),
+            _ => Err(tonic::Status::unauthenticated("who are you?")),
+        }
     }
 }
 

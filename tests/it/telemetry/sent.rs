@@ -105,7 +105,7 @@ async fn the_printed_otlp_is_what_a_collector_gets() {
 
 #[tokio::test]
 async fn a_collector_that_refuses_everything_is_counted_and_the_run_does_not_mind() {
-    let (_collector, settings) = collected(Manner { status: Some(401), rejects: 0 }).await;
+    let (_collector, settings) = collected(Manner { status: Some(401), ..Manner::default() }).await;
     let demo = Demo::open(settings).await;
     let report = demo.ask(demo.runtime.run_options()).await;
     assert_eq!(report.status, RunStatusView::Done);
@@ -116,7 +116,7 @@ async fn a_collector_that_refuses_everything_is_counted_and_the_run_does_not_min
 
 #[tokio::test]
 async fn spans_that_a_collector_takes_in_name_only_are_counted() {
-    let (_collector, settings) = collected(Manner { status: None, rejects: 3 }).await;
+    let (_collector, settings) = collected(Manner { rejects: 3, ..Manner::default() }).await;
     let demo = Demo::open(settings).await;
     demo.ask(demo.runtime.run_options()).await;
     let counts = demo.runtime.flush_exports().await.unwrap();

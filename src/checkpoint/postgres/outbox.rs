@@ -1,0 +1,71 @@
+//! Whose traces have not arrived yet.
+
+use async_trait::async_trait;
+use sqlx::{Row as _, postgres::PgRow};
+
+use super::{
+    super::{Error, Outbox, TraceDebt},
+    PostgresStore,
+    connections::idempotent,
+};
+use crate::ids::ThreadId;
+
+const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run)
+     SELECT id, runs + 1, runs + 1 FROM thread WHERE id = $1
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
+
+const PAID: &str = "WITH settled AS (
+        DELETE FROM trace_debt WHERE thread_id = $1 AND to_run <= $2
+     )
+     UPDATE trace_debt SET from_run = $2 + 1
+     WHERE thread_id = $1 AND to_run > $2 AND from_run <= $2";
+
+#[async_trait]
+impl Outbox for PostgresStore {
+    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
+        let noted =
+            idempotent!(self.connections, |c| sqlx::query(OWE).bind(thread.0).execute(&mut *c))?;
+        match noted.rows_affected() {
+            0 => Err(Error::UnknownThread(thread)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
+        let rows = idempotent!(self.connections, |c| sqlx::query(
+            "SELECT thread_id, from_run, to_run, since FROM trace_debt
+             ORDER BY since, thread_id LIMIT $1"
+        )
+        .bind(i64::from(limit))
+        .fetch_all(&mut *c))?;
+        rows.iter().map(debt).collect()
+    }
+
+    async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
+        let rows = idempotent!(self.connections, |c| sqlx::query(
+            "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = $1"
+        )
+        .bind(thread.0)
+        .fetch_all(&mut *c))?;
+        rows.first().map(debt).transpose()
+    }
+
+    async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
+        let run = i32::try_from(run).unwrap_or(i32::MAX - 1);
+        idempotent!(self.connections, |c| sqlx::query(PAID)
+            .bind(thread.0)
+            .bind(run)
+            .execute(&mut *c))?;
+        Ok(())
+    }
+}
+
+fn debt(row: &PgRow) -> Result<TraceDebt, Error> {
+    let number = |name| Ok::<_, Error>(row.try_get::<i32, _>(name)? as u32);
+    Ok(TraceDebt {
+        thread: ThreadId(row.try_get("thread_id")?),
+        from_run: number("from_run")?,
+        to_run: number("to_run")?,
+        since: row.try_get("since")?,
+    })
+}

@@ -1,0 +1,76 @@
+//! Whose traces have not arrived yet.
+
+use async_trait::async_trait;
+use chrono::DateTime;
+use sqlx::{Row as _, sqlite::SqliteRow};
+
+use super::{
+    super::{Error, Outbox, TraceDebt},
+    SqliteStore,
+    leases::now,
+};
+use crate::ids::ThreadId;
+
+const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+     SELECT id, runs + 1, runs + 1, ?2 FROM thread WHERE id = ?1
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
+
+/// Two statements of which either alone does no harm.
+const PAID: [&str; 2] = [
+    "DELETE FROM trace_debt WHERE thread_id = ?1 AND to_run <= ?2",
+    "UPDATE trace_debt SET from_run = ?2 + 1 WHERE thread_id = ?1 AND from_run <= ?2",
+];
+
+#[async_trait]
+impl Outbox for SqliteStore {
+    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
+        let mut writer = self.file.writer().await?;
+        let noted = sqlx::query(OWE).bind(thread.0).bind(now()).execute(writer.connection()?).await;
+        match noted.map_err(|error| self.file.refine(error))?.rows_affected() {
+            0 => Err(Error::UnknownThread(thread)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
+        let mut reader = self.file.reader().await?;
+        let rows = sqlx::query(
+            "SELECT thread_id, from_run, to_run, since FROM trace_debt
+             ORDER BY since, thread_id LIMIT ?1",
+        )
+        .bind(limit)
+        .fetch_all(&mut *reader)
+        .await;
+        reader.settle(rows)?.iter().map(debt).collect()
+    }
+
+    async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
+        let mut reader = self.file.reader().await?;
+        let rows = sqlx::query(
+            "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = ?1",
+        )
+        .bind(thread.0)
+        .fetch_all(&mut *reader)
+        .await;
+        reader.settle(rows)?.first().map(debt).transpose()
+    }
+
+    async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
+        let mut writer = self.file.writer().await?;
+        for statement in PAID {
+            let query = sqlx::query(statement).bind(thread.0).bind(run);
+            let done = query.execute(writer.connection()?).await;
+            done.map_err(|error| self.file.refine(error))?;
+        }
+        Ok(())
+    }
+}
+
+fn debt(row: &SqliteRow) -> Result<TraceDebt, Error> {
+    Ok(TraceDebt {
+        thread: ThreadId(row.try_get("thread_id")?),
+        from_run: row.try_get("from_run")?,
+        to_run: row.try_get("to_run")?,
+        since: DateTime::from_timestamp_micros(row.try_get("since")?).unwrap_or_default(),
+    })
+}

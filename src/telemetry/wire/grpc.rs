@@ -1,0 +1,80 @@
+//! OTLP over gRPC.
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
+use secrecy::ExposeSecret as _;
+use tonic::codec::CompressionEncoding;
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Status};
+
+use super::{Refusal, Taken};
+use crate::telemetry::otlp::Collector;
+
+#[derive(Debug)]
+pub(in crate::telemetry) struct Grpc {
+    traces: TraceServiceClient<Channel>,
+    headers: MetadataMap,
+}
+
+impl Grpc {
+    pub(super) fn new(collector: &Collector) -> Result<Self, String> {
+        let endpoint = Endpoint::from_shared(collector.endpoint.clone());
+        let mut endpoint = endpoint.map_err(|error| error.to_string())?;
+        if collector.endpoint.starts_with("https:") {
+            let tls = ClientTlsConfig::new().with_webpki_roots();
+            endpoint = endpoint.tls_config(tls).map_err(|error| error.to_string())?;
+        }
+        let limit = collector.request_timeout;
+        let mut traces =
+            TraceServiceClient::new(endpoint.connect_timeout(limit).timeout(limit).connect_lazy());
+        if collector.gzip {
+            traces = traces.send_compressed(CompressionEncoding::Gzip);
+        }
+        let mut headers = MetadataMap::new();
+        for (name, value) in &collector.headers {
+            let wrong = || format!("the header {name} cannot be sent over gRPC");
+            let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+            let mut value =
+                AsciiMetadataValue::try_from(value.expose_secret()).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            headers.insert(key, value);
+        }
+        Ok(Self { traces: traces.accept_compressed(CompressionEncoding::Gzip), headers })
+    }
+
+    pub(super) async fn traces(
+        &self,
+        request: ExportTraceServiceRequest,
+    ) -> Result<Taken, Refusal> {
+        let mut request = tonic::Request::new(request);
+        *request.metadata_mut() = self.headers.clone();
+        let answer = self.traces.clone().export(request).await.map_err(refusal)?.into_inner();
+        let rejected = answer.partial_success.map_or(0, |partial| partial.rejected_spans);
+        Ok(Taken { rejected: u64::try_from(rejected).unwrap_or_default() })
+    }
+}
+
+/// Sorts a status as the protocol asks; a message that is too large comes as one of two codes.
+fn refusal(status: Status) -> Refusal {
+    let words = status.message().lines().next().unwrap_or_default();
+    let words: String = words.chars().filter(|c| !c.is_control()).take(200).collect();
+    let reason = format!("the collector answered {:?}: {words}", status.code());
+    let too_large = words.contains("too large") || words.contains("larger than");
+    match status.code() {
+        Code::InvalidArgument => Refusal::Unreadable(reason),
+        Code::OutOfRange | Code::ResourceExhausted if too_large => Refusal::Unreadable(reason),
+        Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Unavailable
+        | Code::DataLoss => Refusal::Passing { reason, after: None },
+        // How tonic reports a connection that could not be made or broke.
+        Code::Unknown if words.contains("transport error") => {
+            Refusal::Passing { reason, after: None }
+        }
+        _ => Refusal::Denied(reason),
+    }
+}

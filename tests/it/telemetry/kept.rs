@@ -1,0 +1,119 @@
+//! Traces that could not be delivered at first, and arrive later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use perihelion::checkpoint::{MemoryStore, Store};
+use perihelion::config::Settings;
+use perihelion::graph::RunEvent;
+use perihelion::ids::ThreadId;
+use perihelion::runner::RunOptions;
+use perihelion::runtime::{Runtime, demo};
+use perihelion::swarm::Request;
+use perihelion::telemetry::ExportCounts;
+use tokio::sync::mpsc;
+
+use super::receiver::{Collector, Manner};
+use super::{open, settings};
+
+async fn collected(manner: Manner) -> (Collector, Settings) {
+    let (collector, url) = Collector::start(manner).await;
+    let mut settings = settings(&[]);
+    settings.traces.otlp_endpoint = Some(url);
+    (collector, settings)
+}
+
+async fn ask(runtime: &Runtime, thread: ThreadId) {
+    let request = Request { question: demo::QUESTION.into(), ..Request::default() };
+    runtime.ask(thread, None, request, runtime.run_options()).await.unwrap();
+}
+
+async fn drawn(
+    store: &Arc<dyn Store>,
+    settings: &Settings,
+    thread: ThreadId,
+    run: u32,
+) -> Vec<Vec<u8>> {
+    let trace = perihelion::runtime::trace(store.as_ref(), settings, thread, Some(run)).await;
+    trace.unwrap().spans.iter().map(|span| span.span_id.to_bytes().to_vec()).collect()
+}
+
+fn sent(collector: &Collector) -> Vec<Vec<u8>> {
+    collector.spans().into_iter().map(|span| span.span_id).collect()
+}
+
+async fn owes(store: &Arc<dyn Store>) -> usize {
+    store.outbox().unwrap().owed(100).await.unwrap().len()
+}
+
+/// X7
+#[tokio::test]
+async fn what_a_collector_did_not_take_is_delivered_by_the_next_process_once() {
+    let home = tempfile::tempdir().unwrap();
+    let away = Manner { status: Some(401), ..Manner::default() };
+    let (collector, settings) = collected(away).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let thread = ThreadId::new();
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    ask(&runtime, thread).await;
+    ask(&runtime, thread).await;
+    assert!(runtime.flush_exports().await.unwrap().failed >= 2);
+    runtime.close().await;
+    assert!(sent(&collector).is_empty());
+    assert_eq!(owes(&store).await, 1);
+
+    collector.behave(Manner::default());
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    let counts = runtime.flush_exports().await.unwrap();
+    assert_eq!(counts, ExportCounts { delivered: 2, failed: 0, rejected_spans: 0 });
+    runtime.close().await;
+    let mut expected = drawn(&store, &settings, thread, 1).await;
+    expected.extend(drawn(&store, &settings, thread, 2).await);
+    assert_eq!(sent(&collector), expected);
+    assert_eq!(owes(&store).await, 0);
+
+    let runtime = open(settings, home.path(), Arc::clone(&store)).await;
+    assert_eq!(runtime.flush_exports().await.unwrap(), ExportCounts::default());
+    runtime.close().await;
+}
+
+/// X7, X2
+#[tokio::test]
+async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
+    let home = tempfile::tempdir().unwrap();
+    let (collector, settings) = collected(Manner::default()).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let thread = ThreadId::new();
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    let (events, mut listener) = mpsc::channel(1024);
+    let options = RunOptions { events: Some(events), ..runtime.run_options() };
+    let request = Request { question: demo::QUESTION.into(), ..Request::default() };
+    let called = async {
+        while let Some(event) = listener.recv().await {
+            if matches!(&event, RunEvent::Published { payload, .. } if payload["type"] == "tool_result")
+            {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        _ = runtime.ask(thread, None, request, options) => panic!("the run ended too early"),
+        () = called => {}
+    }
+    // The lease of a dead process runs out.
+    store.claim(thread, "nobody", Duration::ZERO, true).await.unwrap();
+    runtime.close().await;
+    assert!(sent(&collector).is_empty());
+
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    assert_eq!(runtime.flush_exports().await.unwrap().delivered, 1);
+    let half = sent(&collector);
+    let final_ids = drawn(&store, &settings, thread, 1).await;
+    assert!(!half.is_empty() && !half.contains(&final_ids[0]), "its root is not final yet");
+    assert_eq!(owes(&store).await, 0);
+    runtime.resume(thread, runtime.run_options()).await.unwrap();
+    runtime.close().await;
+    let whole = drawn(&store, &settings, thread, 2).await;
+    assert_eq!(sent(&collector)[half.len()..], whole);
+    assert_eq!(owes(&store).await, 0);
+}
