@@ -175,20 +175,21 @@ impl Storm {
                 open.push(next);
                 next += 1;
             }
+            if self.is_calm() && open.is_empty() {
+                open = self.taken_again(next).await;
+            }
+            // Who reads that no job is open ends, and nobody comes after him.
             self.write_open(&open);
             if told.elapsed() > Duration::from_secs(5) {
                 told = clock::monotonic();
                 self.tell(open.len());
             }
+            if self.is_calm() && open.is_empty() {
+                break;
+            }
             if calm_since.is_none() && self.is_enough() {
                 self.is_calm.store(true, Relaxed);
                 calm_since = Some(clock::monotonic());
-            }
-            if self.is_calm() && open.is_empty() {
-                open = self.taken_again(next).await;
-                if open.is_empty() {
-                    break;
-                }
             }
             if calm_since.is_some_and(|since: Instant| since.elapsed() > Duration::from_secs(90)) {
                 return Err(format!("these jobs did not end within 90 s of calm: {open:?}"));

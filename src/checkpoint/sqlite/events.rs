@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use sqlx::Connection as _;
-
 use super::{
     super::{
         Error, EventMark, EventRow, decode,
@@ -16,11 +14,11 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-const MOVE: &str = "UPDATE thread SET events = ?3 + ?4 - 1, events_step = ?5
+/// One statement: a process that is stopped in the middle of a longer transaction keeps every writer waiting.
+/// A trigger moves the thread's count of events.
+const APPEND: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)
+     SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM thread
      WHERE id = ?1 AND fence = ?2 AND events = ?3 - 1";
-
-const KEEP: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 /// Whether a batch is there already: ids are given once, so it is this writer's own.
 const IS_THERE: &str = "SELECT t.events, EXISTS (SELECT 1 FROM event e
@@ -35,34 +33,10 @@ pub(super) async fn append(
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
     let refine = |e| file.refine(e);
-    let mut transaction =
-        writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
-    let moved = sqlx::query(MOVE)
+    let connection = writer.connection()?;
+    let appended = sqlx::query(APPEND)
         .bind(thread.0)
         .bind(big(fence))
-        .bind(big(batch.first))
-        .bind(batch.count as i32)
-        .bind(big(batch.step))
-        .execute(&mut *transaction)
-        .await
-        .map_err(refine)?;
-    if moved.rows_affected() == 0 {
-        check(&mut transaction, thread, fence).await?;
-        let (last, is_there): (i64, bool) = sqlx::query_as(IS_THERE)
-            .bind(thread.0)
-            .bind(big(batch.first))
-            .bind(batch.count as i32)
-            .bind(batch.run.0)
-            .fetch_one(&mut *transaction)
-            .await
-            .map_err(refine)?;
-        return match is_there {
-            true => Ok(()),
-            false => Err(Error::EventGap { thread, first: batch.first, last: last as u64 }),
-        };
-    }
-    sqlx::query(KEEP)
-        .bind(thread.0)
         .bind(big(batch.first))
         .bind(batch.count as i32)
         .bind(big(batch.step))
@@ -70,10 +44,25 @@ pub(super) async fn append(
         .bind(batch.body.codec as i16)
         .bind(&batch.body.bytes[..])
         .bind(now())
-        .execute(&mut *transaction)
+        .execute(&mut *connection)
         .await
         .map_err(refine)?;
-    transaction.commit().await.map_err(refine)
+    if appended.rows_affected() > 0 {
+        return Ok(());
+    }
+    check(connection, thread, fence).await?;
+    let (last, is_there): (i64, bool) = sqlx::query_as(IS_THERE)
+        .bind(thread.0)
+        .bind(big(batch.first))
+        .bind(batch.count as i32)
+        .bind(batch.run.0)
+        .fetch_one(connection)
+        .await
+        .map_err(refine)?;
+    match is_there {
+        true => Ok(()),
+        false => Err(Error::EventGap { thread, first: batch.first, last: last as u64 }),
+    }
 }
 
 pub(super) async fn mark(file: &File, thread: ThreadId) -> Result<EventMark, Error> {
