@@ -185,13 +185,13 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("config", &["clock", "ids"]);
     only("graph", &["ids"]);
     only("checkpoint", &["graph", "failpoint", "ids", "clock"]);
-    only("journal", &["checkpoint", "graph", "ids", "clock"]);
-    only("runner", &["journal", "checkpoint", "graph", "ids", "clock"]);
+    only("journal", &["checkpoint", "graph", "failpoint", "ids", "clock"]);
+    only("runner", &["journal", "checkpoint", "graph", "failpoint", "ids", "clock"]);
     only("llm", &["config", "clock", "ids"]);
     only("mcp", &["config", "clock", "ids"]);
     only("servers", &["config", "clock"]);
     only("swarm", &["graph", "llm", "mcp", "config", "ids"]);
-    only("dispatch", &["runner", "checkpoint", "clock", "ids"]);
+    only("dispatch", &["runner", "checkpoint", "failpoint", "clock", "ids"]);
     only("worker", &["runtime", "clock", "ids"]);
     only("api", &["runtime"]);
     only("cli", &["worker", "api", "runtime", "servers", "config", "clock", "ids"]);
