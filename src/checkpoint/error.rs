@@ -100,3 +100,27 @@ pub enum Error {
     #[error("cannot import the thread: {0}")]
     Import(String),
 }
+
+impl Error {
+    /// Returns whether the database could not be used for now: gone, restarting, busy or full.
+    ///
+    /// Whatever was to be written may be tried again as it is, once that has passed.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Full { .. } => true,
+            Self::Database(error) => match error.as_database_error() {
+                // Postgres: connection, resources, shutdown, deadlock. SQLite: busy, and its extended forms.
+                Some(answer) => answer.code().is_some_and(|code| {
+                    ["08", "53", "57P", "40"].iter().any(|class| code.starts_with(class))
+                        && code.len() == 5
+                        || ["5", "261", "517"].contains(&&*code)
+                }),
+                None => matches!(
+                    error,
+                    sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed
+                ),
+            },
+            _ => false,
+        }
+    }
+}

@@ -35,8 +35,8 @@ impl Dispatcher for Embedded {
         clock::sleep(self.look.until_due()).await;
     }
 
-    fn set_aside(&self, wake: &Wake) {
-        self.look.set_aside(wake);
+    fn set_aside(&self, wake: &Wake, pause: Duration) {
+        self.look.set_aside(wake, pause);
     }
 
     async fn close(&self) {}

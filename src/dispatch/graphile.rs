@@ -136,8 +136,8 @@ impl Dispatcher for Graphile {
         }
     }
 
-    fn set_aside(&self, wake: &Wake) {
-        self.look.set_aside(wake);
+    fn set_aside(&self, wake: &Wake, pause: Duration) {
+        self.look.set_aside(wake, pause);
     }
 
     async fn close(&self) {

@@ -13,9 +13,6 @@ use crate::runner::{holder_is_dead, machine};
 /// Threads of one look; more are found by the next one.
 const FOUND: u32 = 256;
 
-/// How long a thread is left alone that this worker could not go on with.
-const ASIDE: Duration = Duration::from_secs(60);
-
 /// A thread that may go on. While this value lives, the same worker is not told of the thread again.
 #[derive(Debug)]
 pub struct Wake {
@@ -42,6 +39,7 @@ pub struct Look {
 struct Seen {
     found: VecDeque<ThreadId>,
     under_way: HashSet<ThreadId>,
+    /// Until when.
     aside: HashMap<ThreadId, Instant>,
     last: Option<Instant>,
 }
@@ -99,16 +97,16 @@ impl Look {
     pub fn wake(&self, thread: ThreadId) -> Option<Wake> {
         let mut seen = lock(&self.seen);
         let now = clock::monotonic();
-        seen.aside.retain(|_, since| now.duration_since(*since) < ASIDE);
+        seen.aside.retain(|_, until| now < *until);
         if seen.aside.contains_key(&thread) || !seen.under_way.insert(thread) {
             return None;
         }
         Some(Wake { thread, seen: Arc::clone(&self.seen) })
     }
 
-    /// Leaves a thread alone for a while.
-    pub fn set_aside(&self, wake: &Wake) {
-        lock(&self.seen).aside.insert(wake.thread, clock::monotonic());
+    /// Leaves a thread alone for so long.
+    pub fn set_aside(&self, wake: &Wake, pause: Duration) {
+        lock(&self.seen).aside.insert(wake.thread, clock::monotonic() + pause);
     }
 
     /// Returns how long it is until the next look.

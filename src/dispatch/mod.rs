@@ -11,6 +11,7 @@ mod graphile;
 mod look;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -43,8 +44,8 @@ pub trait Dispatcher: Send + Sync {
     /// Returns when [`Dispatcher::next`] may know more: after a call, or when it is time to look.
     async fn called(&self);
 
-    /// Leaves a thread alone for a while: this worker cannot go on with it.
-    fn set_aside(&self, wake: &Wake);
+    /// Leaves a thread alone for so long: this worker cannot go on with it now.
+    fn set_aside(&self, wake: &Wake, pause: Duration);
 
     /// Closes connections of its own.
     async fn close(&self);

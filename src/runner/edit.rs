@@ -85,7 +85,7 @@ impl<S: State> Runner<S> {
             clears_pending: true,
         };
         if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
-            return Err(self.give_back(&held, error.into()).await);
+            return Err(self.give_back(&held, error.into(), false).await);
         }
         let next = names(&frontier);
         let (status, error) = match next.is_empty() {

@@ -199,7 +199,7 @@ impl<S: State> Runner<S> {
                 }
                 (outcome.result.clone(), outcome)
             }
-            Err(error) => return Err(self.give_back(&held, error).await),
+            Err(error) => return Err(self.give_back(&held, error, hands_over).await),
         };
         let (run_status, thread_status, error) = statuses(&result);
         self.release(&held, run_status, thread_status, error.as_deref()).await?;

@@ -34,7 +34,7 @@ impl<S: State> Runner<S> {
         let taken = self.take_input(&mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;
         if let Err(error) = taken {
-            return Err(self.give_back(&held, error).await);
+            return Err(self.give_back(&held, error, false).await);
         }
         self.release(&held, RunStatus::Queued, ThreadStatus::Queued, None).await?;
         Ok(held.run)

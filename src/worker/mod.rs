@@ -16,8 +16,11 @@ use crate::runner::RunOptions;
 use crate::runtime::{Error, RunReport, Runtime};
 use crate::swarm::GraphState;
 
-/// How long a worker waits after the database failed it.
+/// How long a worker waits after the database failed it, or leaves a thread alone on which it did.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a worker leaves a thread alone that cannot be gone on with for a reason of its own.
+const ASIDE: Duration = Duration::from_secs(60);
 
 /// What a worker tells of itself.
 #[derive(Debug)]
@@ -101,10 +104,8 @@ impl Worker {
                         let ended = drive(&runtime, wake.thread, options, &listener).await;
                         if let Err(error) = &ended {
                             listener(Told::Failed(wake.thread, error));
-                            // After the database failed, or another took the thread, it is nobody's fault.
-                            if error.is_lasting() {
-                                dispatcher.set_aside(&wake);
-                            }
+                            let pause = if error.is_lasting() { ASIDE } else { PATIENCE };
+                            dispatcher.set_aside(&wake, pause);
                         }
                         ended.unwrap_or(0)
                     });

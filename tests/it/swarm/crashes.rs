@@ -161,3 +161,28 @@ async fn a_resume_that_crashes_as_well_loses_nothing() {
     assert_eq!(room.requests(Role::Reflector).len(), 3);
     assert_eq!((room.requests(Role::Agent).len(), room.requests(Role::Supervisor).len()), (1, 2));
 }
+
+/// The same in a later turn of the thread, whose history holds earlier calls and answers.
+#[tokio::test]
+async fn a_crash_amid_a_tool_call_of_a_second_turn_asks_a_person() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
+        ("supervisor", _, 0) => Some(decide(&["write"], &[A], json!([]))),
+        ("agent", 0, _) => Some(Reply::call("append_and_hang", json!({ "line": "one" }))),
+        ("agent", ..) => Some(Reply::text("Written.")),
+        _ => None,
+    }))
+    .await;
+    let go = format!("{}.go", room.log_path("alpha").display());
+    std::fs::write(&go, "").unwrap();
+    assert_done(&room.ask("Go").await);
+    std::fs::remove_file(&go).unwrap();
+    let mut run = room.ask_in_background("Go").await;
+    room.until(&mut run, room.until_log("alpha", 2)).await;
+    room.crash(run).await;
+    let report = room.resume().await;
+    assert_eq!(report.status, RunStatusView::Interrupted, "{report:#?}");
+    assert_eq!(report.interrupts[0].kind, "outcome_unknown");
+    let result = json!("line 2, as the log says");
+    assert_done(&room.answer(Answer::OutcomeDone { result }).await);
+    assert_eq!(room.log("alpha").len(), 2);
+}
