@@ -14,6 +14,8 @@ pub enum Mode {
     Floor,
     /// Compares many threads' steps with as many connections that only insert.
     Crowd,
+    /// Measures how long threads of a lost machine wait for another one.
+    Takeover,
     /// Stands a stored thread up in fresh processes (after `star --stop-after R --keep`).
     Resume,
     /// Runs all cases, each in a process of its own, and writes their lines to a file.
@@ -68,7 +70,7 @@ impl When {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "star")]
 pub struct Options {
-    /// What to measure: star, floor, crowd, resume, matrix or table (cargo adds an empty one of its own).
+    /// What to measure: star, floor, crowd, takeover, resume, matrix or table (cargo adds an empty one of its own).
     #[arg(long, num_args = 0..=1, default_missing_value = "")]
     bench: Vec<String>,
     #[arg(long, value_enum, default_value = "memory")]

@@ -251,6 +251,9 @@ impl<S: State> Runner<S> {
             let (fence, run, head) = (standing.info.fence, held.run, position.head);
             Publisher::begin::<S>(bus, Telling { thread, fence, run, head, goes_on })
         });
+        if let Some(most) = options.max_crashes {
+            self.refuse_crash_loop(held, most).await?;
+        }
         let ear = publisher.as_ref().map(Publisher::ear);
         let ears = Ears::new(options.events, options.wants, ear);
         let mut engine =
