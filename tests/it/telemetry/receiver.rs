@@ -80,7 +80,8 @@ impl Collector {
         let request = ExportTraceServiceRequest::decode(&body[..]).unwrap();
         // As MLflow answers.
         let is_empty = request.resource_spans.is_empty();
-        let disliked = is_empty || spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
+        let disliked =
+            is_empty || spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
         let status = match (&mut *manner, disliked) {
             (Manner { status: Some(status), .. }, _) => StatusCode::from_u16(*status).unwrap(),
             (Manner { late: late @ 1.., .. }, _) => {
