@@ -14,6 +14,7 @@ export Q
 -include benches/bench.mk
 -include tests/torture/torture.mk
 -include tests/backends/backends.mk
+-include observability/observability.mk
 -include benches/simulation/simulation.mk
 
 help: ## List the targets

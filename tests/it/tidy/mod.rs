@@ -10,6 +10,7 @@ mod features;
 mod files;
 mod imports;
 mod map;
+mod observability;
 mod use_tree;
 
 /// Rooms that every other may use: they know nothing of what the program does.
