@@ -90,9 +90,10 @@ impl Server {
         called
     }
 
-    /// Returns whether the connection stands; none while that is being changed, or was not tried yet.
+    /// Returns whether the connection stands; none while that is being changed, before it was tried, and after
+    /// it was closed on purpose.
     pub fn stands(&self) -> Option<bool> {
-        if self.attempts.load(Ordering::Acquire) == 0 {
+        if self.attempts.load(Ordering::Acquire) == 0 || self.closed.is_cancelled() {
             return None;
         }
         let state = self.state.try_lock().ok()?;

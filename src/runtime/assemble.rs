@@ -15,6 +15,7 @@ use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
 use crate::telemetry::metrics::Deliveries;
@@ -330,6 +331,10 @@ impl Runtime {
 
     /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
+        // As they stood while they were needed: the last delivery comes after their end.
+        for (server, up) in self.tools.standing() {
+            metrics::server_stands(server, up);
+        }
         self.tools.close().await;
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
