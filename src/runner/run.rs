@@ -219,7 +219,7 @@ impl<S: State> Runner<S> {
             metrics::lease_lost();
         }
         counted.ended(match &driven {
-            Ok(outcome) => statuses(&outcome.result).0.as_str(),
+            Ok(outcome) => outcome.result.statuses().0.as_str(),
             Err(_) => RunStatus::Failed.as_str(),
         });
         driven
@@ -249,7 +249,7 @@ impl<S: State> Runner<S> {
                 return Err(self.give_back(&held, error, (run, thread)).await);
             }
         };
-        let (run_status, thread_status, error) = statuses(&result);
+        let (run_status, thread_status, error) = result.statuses();
         if let Some(publisher) = publisher {
             publisher.end(Some(outcome.head), run_status.as_str(), error.clone()).await;
         }
@@ -385,24 +385,5 @@ fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
     match hands_over && is_passing {
         true => (RunStatus::Queued, ThreadStatus::Queued),
         false => FAILED,
-    }
-}
-
-fn statuses(result: &RunResult) -> (RunStatus, ThreadStatus, Option<String>) {
-    match result {
-        RunResult::Done => (RunStatus::Done, ThreadStatus::Idle, None),
-        RunResult::Interrupted(_) => (RunStatus::Interrupted, ThreadStatus::Interrupted, None),
-        RunResult::Queued => (RunStatus::Queued, ThreadStatus::Queued, None),
-        RunResult::Cancelled => (
-            RunStatus::Cancelled,
-            ThreadStatus::Failed,
-            Some("the run was stopped; resume it to go on".into()),
-        ),
-        RunResult::Failed(error @ EngineError::Missing { .. }) => {
-            (RunStatus::Failed, ThreadStatus::Parked, Some(error.to_string()))
-        }
-        RunResult::Failed(error) => {
-            (RunStatus::Failed, ThreadStatus::Failed, Some(error.to_string()))
-        }
     }
 }
