@@ -72,19 +72,19 @@ impl Deliveries {
                 }
                 tokio::select! {
                     () = stopped.cancelled() => return,
-                    () = own.deliver() => {}
+                    () = own.deliver(true) => {}
                 }
             }
         });
         Ok(Self { shared, task, stop })
     }
 
-    /// Delivers once more, for at most five seconds, and ends.
+    /// Delivers once more, with one attempt of at most five seconds, and ends.
     pub async fn close(self) {
         self.stop.cancel();
         let _ = self.task.await;
         if !self.shared.absent.load(Ordering::Relaxed)
-            && tokio::time::timeout(GRACE, self.shared.deliver()).await.is_err()
+            && tokio::time::timeout(GRACE, self.shared.deliver(false)).await.is_err()
         {
             self.shared.failed("the collector did not answer before the process ended");
         }
@@ -96,14 +96,18 @@ impl Deliveries {
 }
 
 impl Shared {
-    /// Sends what stands now; what may pass by itself is tried again for about ten seconds.
-    async fn deliver(&self) {
+    /// Sends what stands now; with patience, what may pass by itself is tried again for about ten seconds.
+    async fn deliver(&self, patiently: bool) {
         self.gauges.refresh().await;
         let request = match self.collected.read() {
             Ok(read) => ExportMetricsServiceRequest::from(&read),
             Err(error) => return self.failed(&error.to_string()),
         };
-        match self.wire.send_with_patience(&request).await {
+        let sent = match patiently {
+            true => self.wire.send_with_patience(&request).await,
+            false => self.wire.send(&request).await,
+        };
+        match sent {
             Ok(taken) => {
                 metrics::delivered("metrics", true);
                 if taken.rejected > 0 {
