@@ -14,7 +14,7 @@ mod observability;
 mod use_tree;
 
 /// Rooms that every other may use: they know nothing of what the program does.
-const GROUND: [&str; 4] = ["ids", "clock", "failpoint", "config"];
+const GROUND: [&str; 5] = ["ids", "clock", "failpoint", "config", "metrics"];
 
 /// A source file of the repository.
 struct Source {

@@ -152,3 +152,48 @@ fn the_guide_shows_pictures_that_are_there_and_small() {
         assert!(size <= MOST_BYTES, "{picture}: {size} bytes");
     }
 }
+
+/// S1.12: nothing is drawn or told of a metric that there is not, and every metric is drawn.
+#[test]
+fn alerts_and_dashboard_ask_for_metrics_and_labels_that_are_documented() {
+    let documented = read("docs/telemetry.md");
+    let metrics = found(r"`((?:gen_ai|perihelion)_[a-z_]+)`", &documented);
+    assert!(metrics.len() >= 20, "docs/telemetry.md lists the metrics: {metrics:?}");
+    let labels = found(r"`([a-z_]+(?:\.[a-z_]+)+)`", &documented);
+    let labels: BTreeSet<String> =
+        labels.into_iter().map(|label| label.replace('.', "_")).collect();
+    let alerts = yaml("alerts.yml");
+    let board: Value =
+        serde_json::from_str(&read("observability/grafana/dashboards/perihelion.json")).unwrap();
+    let mut asked = Vec::new();
+    expressions(&alerts, &mut asked);
+    expressions(&board, &mut asked);
+    assert!(asked.len() >= 40, "{asked:?}");
+    let words = found(r"\b((?:gen_ai|perihelion|mcp)_[a-z_]+)", &asked.join("\n"));
+    let part = |word: &String| {
+        ["_bucket", "_count", "_sum"]
+            .iter()
+            .find_map(|end| word.strip_suffix(end).map(str::to_owned))
+    };
+    let metric = |word: &String| match part(word) {
+        Some(whole) if metrics.contains(&whole) => whole,
+        _ => word.clone(),
+    };
+    let used: BTreeSet<String> = words.iter().map(metric).collect();
+    let unknown = used.iter().filter(|word| !metrics.contains(*word) && !labels.contains(*word));
+    let mut problems: Vec<String> = unknown.map(|word| format!("unknown: {word}")).collect();
+    problems.extend(metrics.difference(&used).map(|metric| format!("never shown: {metric}")));
+    report(&problems, "docs/telemetry.md lists the metrics; observability/ shows them.");
+}
+
+/// Collects what is asked of Prometheus.
+fn expressions(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            out.extend(map.get("expr").and_then(Value::as_str).map(str::to_owned));
+            map.values().for_each(|one| expressions(one, out));
+        }
+        Value::Array(list) => list.iter().for_each(|one| expressions(one, out)),
+        _ => {}
+    }
+}

@@ -70,6 +70,7 @@ pub async fn jaeger(world: &World) -> Vec<Place> {
         "/api/traces?service=perihelion".to_owned(),
         format!("/api/traces/{id}"),
         "/api/traces/00000000000000000000000000000001".to_owned(),
+        "/metrics".to_owned(),
     ] {
         let answer = reqwest::get(format!("{url}{path}")).await.unwrap();
         places.push(Place::new(path, answer.bytes().await.unwrap().to_vec()));
