@@ -26,6 +26,9 @@ pub trait Outbox: Send + Sync {
     /// Returns what is owed, longest first, at most `limit`.
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error>;
 
+    /// Returns how many threads owe something.
+    async fn count(&self) -> Result<u64, Error>;
+
     /// Returns what a thread owes.
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error>;
 

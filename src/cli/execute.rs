@@ -72,6 +72,8 @@ pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;
 pub struct Show {
     /// Print the report as one JSON object in place of the answer.
     pub json: bool,
+    /// Add the events to that object.
+    pub events: bool,
     /// Show no progress.
     pub quiet: bool,
     /// How the program was called, with its global options: the beginning of commands to be typed next.
@@ -176,7 +178,7 @@ pub async fn drive(
     if let Ok(progress) = shown.await {
         progress.end(ended.as_ref().ok());
     }
-    let report = match ended {
+    let mut report = match ended {
         Ok(report) => report,
         Err(error) => {
             let error = Error::from(error);
@@ -188,6 +190,9 @@ pub async fn drive(
             return Err(error);
         }
     };
+    if show.events && !is_submission {
+        report.events = Some(runtime.events(thread).await?);
+    }
     present(&report, thread, is_submission, show, signals)
 }
 

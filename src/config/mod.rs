@@ -6,6 +6,7 @@
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
 mod encryption;
+mod metrics;
 mod models;
 mod prices;
 mod resolve;
@@ -17,6 +18,7 @@ pub mod tls;
 mod traces;
 
 pub use encryption::{Encryption, EncryptionKey};
+pub use metrics::{Metrics, MetricsCollector, Temporality};
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};

@@ -1,5 +1,6 @@
 //! The small sections: store, servers, limits, prompts, log.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -23,6 +24,8 @@ section! {
     Worker, WorkerFile, "worker" {
         /// Threads that one worker drives at the same time.
         concurrency: usize = 4, "PERIHELION_WORKER_CONCURRENCY", positive;
+        /// Address at which a worker serves its metrics; none: it serves none.
+        metrics: Option<SocketAddr> = None, "PERIHELION_WORKER_METRICS", any;
         /// Runs in a row that may die with their process and commit nothing before workers leave the thread alone.
         max_crashes: u32 = 10, "PERIHELION_WORKER_MAX_CRASHES", positive;
     }

@@ -74,6 +74,12 @@ impl Pool {
         self.servers().iter().any(|known| known.config.name == server && known.config.required)
     }
 
+    /// Returns of each server whether its connection stands, where that was tried.
+    pub fn standing(&self) -> Vec<(String, bool)> {
+        let servers = self.servers().into_iter();
+        servers.filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
+    }
+
     fn prepare(&self, file: ServersFile, running: &[Arc<Server>]) -> Vec<Arc<Server>> {
         let enabled = file.servers.into_iter().filter(|config| config.enabled);
         enabled

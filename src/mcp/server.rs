@@ -25,6 +25,7 @@ use super::{
     servers_file::ServerConfig,
     session::Session,
 };
+use crate::metrics::{self, Timer};
 
 /// Longer reasons are somebody's dump.
 const REASON_CHARS: usize = 2000;
@@ -70,8 +71,36 @@ impl Server {
         self.open(true).await.map(|(_, listing)| listing.info.clone())
     }
 
-    /// Calls a tool once.
+    /// Calls a tool once, and counts how that ended.
     pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<ToolOutcome, Error> {
+        let timer = Timer::start();
+        let called = self.call_uncounted(tool, arguments, context).await;
+        let class = match &called {
+            Ok(outcome) => outcome.is_error.then_some("tool_error"),
+            Err(error) => Some(error.class()),
+        };
+        // A name that the server does not have may be anything.
+        let tool = if matches!(called, Err(Error::UnknownTool { .. })) { "_OTHER" } else { tool };
+        metrics::tool_called(timer, &self.config.name, tool, class);
+        called
+    }
+
+    /// Returns whether the connection stands; none while that is being changed, before it was tried, and after
+    /// it was closed on purpose.
+    pub fn stands(&self) -> Option<bool> {
+        if self.attempts.load(Ordering::Acquire) == 0 || self.closed.is_cancelled() {
+            return None;
+        }
+        let state = self.state.try_lock().ok()?;
+        Some(state.session.as_ref().is_some_and(|session| session.is_open()))
+    }
+
+    async fn call_uncounted(
         &self,
         tool: &str,
         arguments: Map<String, Value>,

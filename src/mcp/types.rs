@@ -144,3 +144,17 @@ pub enum Error {
     #[error("the MCP server {server} refused the call of {tool}: {reason}")]
     Refused { server: String, tool: String, reason: String },
 }
+
+impl Error {
+    /// Returns the class of the error in one word, to count by.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::UnknownServer(_) => "unknown_server",
+            Self::UnknownTool { .. } => "unknown_tool",
+            Self::Start { .. } => "start_failed",
+            Self::NotSent { .. } => "not_sent",
+            Self::Unknown { .. } => "outcome_unknown",
+            Self::Refused { .. } => "refused",
+        }
+    }
+}

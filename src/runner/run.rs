@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use super::drive::Drive;
 use super::ears::Ears;
@@ -12,11 +13,12 @@ use super::hold::Held;
 use super::lease;
 use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
+use super::spans::Spans;
 use super::task::Surroundings;
 use super::writer::{Step, Writer};
 use crate::bus::{Publisher, Telling};
 use crate::checkpoint::{
-    NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
+    Error as StoreError, NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
 };
 use crate::failpoint::{Point, around};
 use crate::graph::{
@@ -24,6 +26,7 @@ use crate::graph::{
 };
 use crate::ids::ThreadId;
 use crate::journal::by_step;
+use crate::metrics;
 
 /// The node name under which inputs are stored.
 pub(super) const INPUT: &str = "__input__";
@@ -37,6 +40,7 @@ pub struct Runner<S: State> {
     tenant: Arc<str>,
     lease: Duration,
     owes_traces: bool,
+    spans: Option<Arc<dyn Spans>>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -49,7 +53,8 @@ impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
         let (process, tenant) = (lease::owner_name().into(), "default".into());
-        Self { graph, store, process, tenant, lease: lease::LEASE, owes_traces: false }
+        let lease = lease::LEASE;
+        Self { graph, store, process, tenant, lease, owes_traces: false, spans: None }
     }
 
     /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
@@ -59,6 +64,13 @@ impl<S: State> Runner<S> {
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
+        self
+    }
+
+    /// Has runs and tasks worked on within live spans, so that logs can say where they were written.
+    #[must_use]
+    pub fn with_spans(mut self, spans: Arc<dyn Spans>) -> Self {
+        self.spans = Some(spans);
         self
     }
 
@@ -199,7 +211,34 @@ impl<S: State> Runner<S> {
         Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
     }
 
+    /// Drives a thread that was taken, and counts how that ends; a subgraph's run is a part of its parent's.
     pub(super) async fn drive(
+        &self,
+        held: Held<S>,
+        input: Option<S::Update>,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let is_top = held.standing.info.namespace.is_empty();
+        let counted = is_top.then(|| metrics::run_started(self.graph.name()));
+        let span = match &self.spans {
+            Some(spans) if is_top => spans.run(held.standing.info.id, held.run).await,
+            _ => Span::none(),
+        };
+        // The keeper of the lease began before the run had a number.
+        let _ = held.span.set(span.clone());
+        let driven = self.drive_to_end(held, input, options).instrument(span).await;
+        let Some(counted) = counted else { return driven };
+        if let Err(Error::Store(StoreError::Fenced { .. })) = &driven {
+            metrics::lease_lost();
+        }
+        counted.ended(match &driven {
+            Ok(outcome) => outcome.result.statuses().0.as_str(),
+            Err(_) => RunStatus::Failed.as_str(),
+        });
+        driven
+    }
+
+    async fn drive_to_end(
         &self,
         held: Held<S>,
         input: Option<S::Update>,
@@ -223,7 +262,7 @@ impl<S: State> Runner<S> {
                 return Err(self.give_back(&held, error, (run, thread)).await);
             }
         };
-        let (run_status, thread_status, error) = statuses(&result);
+        let (run_status, thread_status, error) = result.statuses();
         if let Some(publisher) = publisher {
             publisher.end(Some(outcome.head), run_status.as_str(), error.clone()).await;
         }
@@ -278,6 +317,7 @@ impl<S: State> Runner<S> {
             namespace: standing.info.namespace.clone().into(),
             stop: held.stop.clone(),
             ears,
+            spans: self.spans.clone(),
         };
         let mut drive = Drive {
             around,
@@ -358,24 +398,5 @@ fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
     match hands_over && is_passing {
         true => (RunStatus::Queued, ThreadStatus::Queued),
         false => FAILED,
-    }
-}
-
-fn statuses(result: &RunResult) -> (RunStatus, ThreadStatus, Option<String>) {
-    match result {
-        RunResult::Done => (RunStatus::Done, ThreadStatus::Idle, None),
-        RunResult::Interrupted(_) => (RunStatus::Interrupted, ThreadStatus::Interrupted, None),
-        RunResult::Queued => (RunStatus::Queued, ThreadStatus::Queued, None),
-        RunResult::Cancelled => (
-            RunStatus::Cancelled,
-            ThreadStatus::Failed,
-            Some("the run was stopped; resume it to go on".into()),
-        ),
-        RunResult::Failed(error @ EngineError::Missing { .. }) => {
-            (RunStatus::Failed, ThreadStatus::Parked, Some(error.to_string()))
-        }
-        RunResult::Failed(error) => {
-            (RunStatus::Failed, ThreadStatus::Failed, Some(error.to_string()))
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::report::RunReport;
-use super::survey::Survey;
+use super::survey::{Survey, scan_pool};
 use crate::bus::{self, Bus};
 use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
 use crate::config::{self, Settings};
@@ -14,10 +14,12 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::mcp::{Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
-use crate::telemetry::{ExportCounts, Exporter, Parents};
+use crate::telemetry::metrics::Deliveries;
+use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
 
 /// A server that could not be scanned, or tools of it that were left out.
 #[derive(Clone, Debug)]
@@ -47,6 +49,8 @@ pub struct Runtime {
     companion: Option<ScriptedServer>,
     /// Sends traces where the settings name a collector.
     exporter: Option<Exporter>,
+    /// Sends metrics where the settings want that.
+    deliveries: Option<Deliveries>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
@@ -145,15 +149,20 @@ impl Runtime {
         let exporter = super::trace::exporter(&settings)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
+        // Before anything happens that is counted.
+        let deliveries = super::metrics::deliveries(&settings, &store, &tools)?;
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
-        let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
+        let parents = Arc::new(parents);
+        let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
+        let star = Star::new(model, host, prompts, prices, limits, Some(parents))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
         let runner = Runner::new(Arc::clone(&star.graph), store)
             .with_lease(lease)
+            .with_spans(live)
             .owing_traces(exporter.is_some());
         let (agents, problems) = match scan(&tools).await {
             Ok(scanned) => scanned,
@@ -176,6 +185,7 @@ impl Runtime {
             problems,
             companion: None,
             exporter,
+            deliveries,
             _star: star,
         })
     }
@@ -198,6 +208,11 @@ impl Runtime {
     /// Returns what tells of runs, those of other processes too.
     pub fn bus(&self) -> &Arc<dyn Bus> {
         &self.bus
+    }
+
+    /// Returns the sessions with the servers.
+    pub(super) fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.tools)
     }
 
     /// Returns the agents that could be made.
@@ -310,9 +325,17 @@ impl Runtime {
 
     /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
+        // As they stood while they were needed: the last delivery comes after their end.
+        for (server, up) in self.tools.standing() {
+            metrics::server_stands(server, up);
+        }
         self.tools.close().await;
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
+        }
+        // Last, so that they tell of the traces too.
+        if let Some(deliveries) = self.deliveries {
+            deliveries.close().await;
         }
         self.bus.close().await;
         self.runner.store().close().await;
@@ -357,25 +380,4 @@ async fn scan(tools: &Pool) -> Result<(Vec<AgentInfo>, Vec<ServerProblem>), Erro
         Some(required) => Err(Error::RequiredServer(required.problem.clone())),
         None => Ok((agents, failed.into_iter().chain(rejected).collect())),
     }
-}
-
-/// Scans the servers of a pool and sorts what comes back.
-pub(super) async fn scan_pool(tools: &Pool) -> Survey {
-    let mut survey = Survey::default();
-    for status in tools.scan().await {
-        let server = match status.outcome {
-            Ok(server) => server,
-            Err(error) => {
-                let problem = error.to_string();
-                survey.failed.push(ServerProblem { server: status.name, problem });
-                continue;
-            }
-        };
-        for (tool, reason) in &server.rejected_tools {
-            let problem = format!("the tool {tool} was left out: {reason}");
-            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
-        }
-        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
-    }
-    survey
 }

@@ -11,6 +11,7 @@ pub mod demo;
 mod error;
 mod follow;
 mod live;
+mod metrics;
 mod replay;
 mod report;
 mod retention;
@@ -22,6 +23,7 @@ mod work;
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};
 pub use error::Error;
+pub use metrics::Metrics;
 pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
@@ -30,6 +32,8 @@ pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
 };
 pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
+
+pub use crate::telemetry::{layer as log_layer, place as log_place};
 
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,

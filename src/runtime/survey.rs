@@ -1,9 +1,9 @@
 //! A look at the configured servers, without a store and without a model.
 
 use super::Error;
-use super::assemble::{AgentInfo, ServerProblem, scan_pool, servers_file};
+use super::assemble::{AgentInfo, ServerProblem, servers_file};
 use crate::config::Settings;
-use crate::mcp::{Pool, PoolOptions, ToolHost as _};
+use crate::mcp::{self, Pool, PoolOptions, ToolHost as _};
 
 /// What scanning the servers file gave.
 #[derive(Clone, Debug, Default)]
@@ -30,4 +30,25 @@ pub async fn survey(
     let survey = scan_pool(&pool).await;
     pool.close().await;
     Ok(survey)
+}
+
+/// Scans the servers of a pool and sorts what comes back.
+pub(super) async fn scan_pool(tools: &Pool) -> Survey {
+    let mut survey = Survey::default();
+    for status in tools.scan().await {
+        let server = match status.outcome {
+            Ok(server) => server,
+            Err(error) => {
+                let problem = error.to_string();
+                survey.failed.push(ServerProblem { server: status.name, problem });
+                continue;
+            }
+        };
+        for (tool, reason) in &server.rejected_tools {
+            let problem = format!("the tool {tool} was left out: {reason}");
+            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
+        }
+        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
+    }
+    survey
 }

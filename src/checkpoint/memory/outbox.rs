@@ -17,6 +17,10 @@ impl Outbox for MemoryStore {
         Ok(debts)
     }
 
+    async fn count(&self) -> Result<u64, Error> {
+        Ok(self.owed(u32::MAX).await?.len() as u64)
+    }
+
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
         let state = self.state();
         Ok(state.debts.get(&thread).filter(|_| state.threads.contains_key(&thread)).cloned())

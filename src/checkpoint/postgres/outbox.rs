@@ -32,6 +32,14 @@ impl Outbox for PostgresStore {
         rows.iter().map(debt).collect()
     }
 
+    async fn count(&self) -> Result<u64, Error> {
+        let count = idempotent!(self.connections, |c| sqlx::query_scalar::<_, i64>(
+            "SELECT count(*) FROM trace_debt"
+        )
+        .fetch_one(&mut *c))?;
+        Ok(count.unsigned_abs())
+    }
+
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
         let rows = idempotent!(self.connections, |c| sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = $1"

@@ -43,6 +43,13 @@ impl Outbox for SqliteStore {
         reader.settle(rows)?.iter().map(debt).collect()
     }
 
+    async fn count(&self) -> Result<u64, Error> {
+        let mut reader = self.file.reader().await?;
+        let query = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM trace_debt");
+        let count = query.fetch_one(&mut *reader).await;
+        Ok(reader.settle(count)?.unsigned_abs())
+    }
+
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
         let mut reader = self.file.reader().await?;
         let rows = sqlx::query(
