@@ -157,12 +157,16 @@ pub(super) fn of_signal(signal: &str, name: &str, sources: &Sources<'_>) -> Opti
         .or_else(|| sources.env(name))
 }
 
-/// Returns whether the environment wants nothing of a signal, or of any, to be sent.
+/// Returns whether the environment wants nothing of a signal, or of any, to be sent as OTLP.
+///
+/// An exporter that nobody knows is ignored, as the specification asks.
 pub(super) fn is_switched_off(exporter: &str, sources: &Sources<'_>) -> bool {
-    let is = |variable: &str, word: &str| {
-        sources.env(variable).is_some_and(|value| value.trim().eq_ignore_ascii_case(word))
-    };
-    is(exporter, "none") || is("OTEL_SDK_DISABLED", "true")
+    let others = ["none", "prometheus", "zipkin", "console", "logging"];
+    let is_other = |name: &str| others.contains(&name.trim().to_ascii_lowercase().as_str());
+    sources.env(exporter).is_some_and(|value| value.split(',').all(is_other))
+        || sources
+            .env("OTEL_SDK_DISABLED")
+            .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 /// Reads headers as `NAME=VALUE,NAME=VALUE`; `encoded` values are percent-encoded, as the standard
