@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, environment};
+use super::{Error, Exit, Globals, Signals, environment, plugins};
 use crate::config::{Overrides, Settings};
 use crate::runtime::{RunReport, RunStatusView, Runtime};
 use crate::worker::{Listener, Told, Worker};
@@ -46,7 +46,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         opened = Runtime::open(settings, &environment) => opened,
     };
     let runtime = Arc::new(opened?);
-    for problem in runtime.problems() {
+    for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !args.quiet {
@@ -56,6 +56,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             runtime.settings().worker.concurrency
         ));
     }
+    let plugins = plugins::keep(&runtime, "worker", args.quiet);
     let worker = Worker::new(Arc::clone(&runtime), args.drain, listener(args.quiet));
     let worked = tokio::select! {
         biased;
@@ -63,6 +64,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         worked = worker.run(signals.stop_token()) => worked,
     };
     drop(worker);
+    drop(plugins);
     if let Some(runtime) = Arc::into_inner(runtime) {
         tokio::select! {
             biased;

@@ -11,6 +11,7 @@ pub mod demo;
 mod error;
 mod follow;
 mod live;
+mod plugins;
 mod replay;
 mod report;
 mod retention;
@@ -22,6 +23,10 @@ mod work;
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};
 pub use error::Error;
+pub use plugins::{
+    Environment, Process, ReloadAnswer, ReloadListener, ReloadTold, Watching, processes,
+    request_reload,
+};
 pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
@@ -33,5 +38,9 @@ pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way,
 
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
+};
+pub use crate::mcp::{
+    Format as ImportFormat, Imported, Phase, Reloaded, ServerState, Warning,
+    import as import_servers, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

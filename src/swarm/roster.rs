@@ -66,13 +66,21 @@ impl Roster {
         self.read().keys().cloned().collect()
     }
 
-    /// Returns name and menu line of each agent that is not disabled.
-    pub fn menu(&self, disabled: &[String]) -> Vec<(String, String)> {
+    /// Returns name and menu line of each agent that is not disabled; `trouble` says why one cannot be used now.
+    pub fn menu(
+        &self,
+        disabled: &[String],
+        trouble: impl Fn(&str) -> Option<String>,
+    ) -> Vec<(String, String)> {
         let shown = |name: &String| !disabled.contains(name);
+        let line = |card: &Card| match trouble(&card.server.name) {
+            Some(why) => format!("{} (cannot be used now: {why})", card.line),
+            None => card.line.clone(),
+        };
         self.read()
             .iter()
             .filter(|(name, _)| shown(name))
-            .map(|(name, card)| (name.clone(), card.line.clone()))
+            .map(|(name, card)| (name.clone(), line(card)))
             .collect()
     }
 

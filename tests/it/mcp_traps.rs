@@ -1,19 +1,13 @@
 //! Every trap that an MCP server over stdio can lay, laid by the hostile fixture.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use perihelion::mcp::{
     CallContext, Error, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost, ToolOutcome,
 };
 use serde_json::{Map, Value, json};
 
-/// Finds the fixture, which cargo builds as an example beside the tests.
-fn hostile() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let path = test.ancestors().nth(2).unwrap().join("examples/hostile_mcp_server");
-    assert!(path.exists(), "build it with `cargo build --examples`: {}", path.display());
-    path
-}
+use crate::support::hostile::{assert_marked, assert_none_left, marked, new_mark, program, table};
 
 fn pool_of(file: &str) -> Pool {
     let env = |name: &str| match name {
@@ -24,12 +18,6 @@ fn pool_of(file: &str) -> Pool {
     let file = ServersFile::parse("mcp-servers.toml".as_ref(), file, &env).unwrap();
     let patience = Duration::from_millis(300);
     Pool::new(file, PoolOptions { patience, ..PoolOptions::default() })
-}
-
-/// Writes a table that starts the fixture in a mode; `more` are further lines of it.
-fn table(name: &str, mode: &str, more: &str) -> String {
-    let program = hostile();
-    format!("[mcp_servers.{name}]\ncommand = {program:?}\nargs = [{mode:?}]\n{more}\n")
 }
 
 fn pool(mode: &str, more: &str) -> Pool {
@@ -44,44 +32,6 @@ async fn scan(pool: &Pool) -> Result<ServerInfo, Error> {
 
 async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
     pool.call("x", tool, Map::new(), CallContext::default()).await
-}
-
-/// Lists the living processes that carry a mark in their environment.
-fn marked(mark: &str) -> BTreeSet<u32> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == format!("MARK={mark}").as_bytes())
-    })
-    .collect()
-}
-
-fn new_mark() -> (String, String) {
-    let mark = uuid::Uuid::new_v4().to_string();
-    let line = format!("env = {{ MARK = {mark:?} }}");
-    (mark, line)
-}
-
-/// Waits until so many processes show their mark; one amid its `exec` shows none for a moment.
-async fn assert_marked(mark: &str, count: usize) {
-    let started = perihelion::clock::monotonic();
-    while marked(mark).len() != count {
-        let found = marked(mark);
-        assert!(started.elapsed() < Duration::from_secs(10), "{count} expected: {found:?}");
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Waits until the kernel has taken away every process that was killed.
-pub async fn assert_none_left(mark: &str) {
-    let started = perihelion::clock::monotonic();
-    while !marked(mark).is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(10), "left behind: {:?}", marked(mark));
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]
@@ -369,7 +319,7 @@ async fn a_server_that_asks_back_is_an_error_and_one_that_starts_a_task_is_unkno
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
     let (mark, line) = new_mark();
-    let program = hostile();
+    let program = program();
     let script = format!("trap '' TERM; exec {} ignores-the-end", program.display());
     let pool = pool_of(&format!(
         "[mcp_servers.x]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n{line}\n"
@@ -450,7 +400,7 @@ async fn servers_are_started_side_by_side() {
 async fn the_command_perihelion_means_this_program_wherever_it_is() {
     let text = "[mcp_servers.x]\ncommand = \"perihelion\"\nargs = [\"plain\"]\nrequired = true";
     let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
-    let options = PoolOptions { executable: Some(hostile()), ..PoolOptions::default() };
+    let options = PoolOptions { executable: Some(program()), ..PoolOptions::default() };
     let pool = Pool::new(file, options);
     assert_eq!(scan(&pool).await.unwrap().server_version, "hostile 1.2.3");
     assert!(pool.is_required("x") && !pool.is_required("y"));
@@ -471,23 +421,4 @@ async fn a_pool_can_be_closed_while_a_server_starts() {
     let error = scanned.unwrap_err().to_string();
     assert!(error.ends_with("the connections were closed"), "{error}");
     assert_none_left(&mark).await;
-}
-
-/// X6: unchanged servers keep running over a reload.
-#[tokio::test]
-async fn a_reload_keeps_unchanged_servers_and_ends_those_that_are_gone() {
-    let (mark, line) = new_mark();
-    let kept = table("x", "plain", "");
-    let pool = pool_of(&(kept.clone() + &table("gone", "plain", &line)));
-    pool.scan().await;
-    let before = call(&pool, "pid").await.unwrap();
-    assert_marked(&mark, 1).await;
-    let new = ServersFile::parse("f".as_ref(), &(kept + &table("new", "plain", "")), &|name| {
-        std::env::var(name).ok()
-    });
-    pool.reload(new.unwrap()).await;
-    assert_none_left(&mark).await;
-    assert_eq!(pool.names(), ["x", "new"]);
-    assert_eq!(call(&pool, "pid").await.unwrap().text, before.text, "the same process");
-    pool.close().await;
 }

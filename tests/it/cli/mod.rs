@@ -6,6 +6,7 @@ mod encryption;
 mod help;
 mod history;
 mod inspection;
+mod plugins;
 mod pruning;
 mod questions;
 mod refusals;
