@@ -3,7 +3,10 @@
 //! One file per server, named by a digest of what decides which server is reached. Losing a file costs a start,
 //! never more, so whatever cannot be read or written is passed over.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +17,9 @@ use super::{
 
 /// The form of the files; others are passed over.
 const FORMAT: u32 = 1;
+
+/// Files that nobody wrote for so long are of servers that are not used any longer, or have changed.
+const KEPT: Duration = Duration::from_secs(30 * 86_400);
 
 /// The definitions of all servers of a user.
 #[derive(Clone, Debug)]
@@ -59,13 +65,26 @@ impl Cache {
             let name = format!("{}.new", uuid::Uuid::new_v4());
             let fresh = self.directory.join(name);
             tokio::fs::write(&fresh, bytes).await?;
-            tokio::fs::rename(&fresh, &path).await
+            tokio::fs::rename(&fresh, &path).await?;
+            self.clear().await
         };
         let written: std::io::Result<()> = written.await;
         if let Err(error) = written {
             let path = path.display();
             tracing::debug!(server = %config.name, %path, %error, "definitions were not kept");
         }
+    }
+
+    /// Removes what was not written for long.
+    async fn clear(&self) -> std::io::Result<()> {
+        let mut files = tokio::fs::read_dir(&self.directory).await?;
+        while let Some(file) = files.next_entry().await? {
+            let written = file.metadata().await?.modified()?;
+            if written.elapsed().is_ok_and(|age| age > KEPT) {
+                tokio::fs::remove_file(file.path()).await?;
+            }
+        }
+        Ok(())
     }
 
     fn path(&self, config: &ServerConfig, executable: Option<&Path>) -> PathBuf {

@@ -15,11 +15,13 @@ use super::{connect::Era, listing, server::Server, session::Session};
 use crate::clock;
 
 /// How often it is looked whether the process still lives, at least.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(1);
 /// A server's own word does not make its list be asked for more often than this.
 const MOST_OFTEN: Duration = Duration::from_secs(30);
 /// How long a server may take to accept a subscription.
 const SUBSCRIBE: Duration = Duration::from_secs(5);
+/// How long a server that did not list its tools is not asked again.
+const UNHEARD: Duration = Duration::from_secs(10);
 /// Shortest wait, so that a moment that has passed is no busy loop.
 const SHORTEST: Duration = Duration::from_millis(5);
 
@@ -68,7 +70,7 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
         let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
         pause = match server.tend(&session, has_changed).await {
             Tended::Well => Duration::ZERO,
-            Tended::Unheard => LOOK,
+            Tended::Unheard => UNHEARD,
             Tended::Ended => return,
         };
     }

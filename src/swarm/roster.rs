@@ -102,3 +102,28 @@ impl Resolver<GraphState> for AgentResolver {
         Some(Arc::new(NodeEntry::new(Arc::new(specialist)).then(node::SUPERVISOR)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
+        let server = |name: &str| ServerInfo {
+            name: name.to_owned(),
+            description: "Reads.".into(),
+            server_version: String::new(),
+            protocol_version: String::new(),
+            tools: Vec::new(),
+            rejected_tools: Vec::new(),
+        };
+        let roster = Roster::default();
+        roster.set(["a", "b", "c"].map(server));
+        let trouble = |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
+        let menu = roster.menu(&["mcp_agent_c".to_owned()], trouble);
+        let lines: Vec<_> = menu.iter().map(|(_, line)| line.as_str()).collect();
+        let usual = "Reads; tools: none";
+        let told = format!("{usual} (cannot be used now: its circuit breaker is open)");
+        assert_eq!(lines, [usual, &told]);
+    }
+}

@@ -102,6 +102,22 @@ async fn what_is_stale_damaged_or_of_another_program_is_asked_for_anew() {
     assert_eq!((scan(&lasting).await, scan(&lasting).await), (5, 5));
 }
 
+#[tokio::test]
+async fn what_is_kept_of_a_server_holds_none_of_its_secrets() {
+    let cache = tempfile::tempdir().unwrap();
+    let text = table("x", "plain", "env = { API_TOKEN = \"${SERVER_TOKEN}\" }");
+    let env = |name: &str| (name == "SERVER_TOKEN").then(|| "token-of-the-server".to_owned());
+    let file = ServersFile::parse("f".as_ref(), &text, &env).unwrap();
+    let directory = Some(cache.path().to_owned());
+    let pool = Pool::new(file, PoolOptions { cache: directory, ..PoolOptions::default() });
+    assert!(pool.scan().await.remove(0).outcome.is_ok());
+    pool.close().await;
+    let kept = std::fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap();
+    let kept = std::fs::read_to_string(kept.path()).unwrap();
+    assert!(kept.contains("Promises a number. [redacted]"), "{kept}");
+    assert!(!kept.contains("token-of-the-server"), "{kept}");
+}
+
 /// The era is known from the last time, so a server that ignores discovery starts once.
 #[tokio::test]
 async fn how_a_server_wants_to_be_greeted_is_remembered_over_processes() {

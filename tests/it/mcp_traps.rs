@@ -422,3 +422,19 @@ async fn a_pool_can_be_closed_while_a_server_starts() {
     assert!(error.ends_with("the connections were closed"), "{error}");
     assert_none_left(&mark).await;
 }
+
+#[tokio::test]
+async fn servers_are_closed_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    // Each goes when all three know that it is over; one by one, none would go by itself.
+    let line = format!("env = {{ END_LOG = {log:?} }}");
+    let file = ["a", "b", "c"].map(|name| table(name, "ends-in-company", &line)).concat();
+    let file = ServersFile::parse("f".as_ref(), &file, &|_| None).unwrap();
+    let patience = Duration::from_secs(30);
+    let pool = Pool::new(file, PoolOptions { patience, ..PoolOptions::default() });
+    pool.scan().await;
+    pool.close().await;
+    let well = std::fs::read_to_string(directory.path().join("log.well")).unwrap();
+    assert_eq!(well.lines().count(), 3);
+}

@@ -75,6 +75,23 @@ async fn a_worker_takes_over_a_changed_servers_file_and_keeps_the_old_one_when_t
         phases(&process).iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         ["files", "notes"]
     );
+
+    // Another program's file counts as well, from the moment it is named.
+    let other = |names: &[&str]| {
+        let server = |name: &&str| {
+            (
+                name.to_string(),
+                json!({ "command": "perihelion", "args": ["mcp", "notes", "--file", name] }),
+            )
+        };
+        json!({ "mcpServers": names.iter().map(server).collect::<serde_json::Map<_, _>>() })
+            .to_string()
+    };
+    world.write(".mcp.json", &other(&["one"]));
+    save(&world, &format!("import = [\".mcp.json\"]\n{SERVERS}"));
+    until(&world, "with an import", |process| phases(process).len() == 3).await;
+    world.write(".mcp.json", &other(&["one", "two"]));
+    until(&world, "with a changed import", |process| phases(process).len() == 4).await;
     let said = end(&world, worker).await;
     for words in
         ["servers taken over; added: more", "the servers stay as they were", "removed: more"]

@@ -204,34 +204,3 @@ async fn a_thread_whose_agent_vanished_is_parked_until_it_is_back() {
     assert_eq!(report.results[0].output, "Found it.");
     room.assert_nothing_paid_twice("");
 }
-
-/// S1.09, X6
-#[tokio::test]
-async fn a_thread_whose_agent_left_by_a_reload_is_parked_until_another_reload_brings_it_back() {
-    let room = Room::in_memory(super::one_call("look_up", json!({ "key": "color" })))
-        .await
-        .with_alpha("default_tools_approval_mode = \"prompt\"");
-    let runtime = room.open().await;
-    let request = Request { question: "Go".into(), ..Request::default() };
-    let options = runtime.run_options();
-    let waiting = runtime.ask(room.thread, None, request, options).await.unwrap();
-    assert_eq!(waiting.interrupts[0].kind, "approval");
-    let read = |text: &str| {
-        let env = |name: &str| room.env.get(name).cloned();
-        perihelion::mcp::ServersFile::parse("f".as_ref(), text, &env).unwrap()
-    };
-    let reloaded = runtime.reload(read(&room.workshop("beta", ""))).await;
-    assert!(reloaded.removed.contains(&"alpha".to_owned()), "{reloaded:?}");
-    assert!(runtime.agents().iter().all(|agent| agent.name != A));
-    let approve = perihelion::runtime::Answer::Approve { reason: None };
-    runtime.answer(room.thread, None, approve).await.unwrap();
-    let parked = runtime.resume(room.thread, runtime.run_options()).await.unwrap();
-    let error = parked.error.unwrap();
-    assert!(error.contains("the next node no longer exists: mcp_agent_alpha"), "{error}");
-
-    runtime.reload(read(&room.servers)).await;
-    let report = runtime.resume(room.thread, runtime.run_options()).await.unwrap();
-    assert_done(&report);
-    assert_eq!(report.results[0].output, "Found it.");
-    runtime.close().await;
-}
