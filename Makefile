@@ -42,7 +42,7 @@ test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL
 
 lint: ## Check format, clippy and documentation; every warning is an error
 	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets --test torture -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps
 
 deny: ## Check licences, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)

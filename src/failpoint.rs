@@ -79,6 +79,14 @@ points! {
     AnswerCommit = "answer.commit",
     /// A wake-up call is taken out of the queue in the database.
     QueueTake = "queue.take",
+    /// What listeners elsewhere are to hear is kept.
+    EventCommit = "event.commit",
+    /// It is noted that a run's trace is to be delivered.
+    TraceOwe = "trace.owe",
+    /// A trace is sent.
+    TraceSend = "trace.send",
+    /// It is noted that a trace arrived.
+    TracePaid = "trace.paid",
     /// A listener is told of a committed step.
     Ack = "ack",
     /// A write is refused because its fencing token is stale; there is only an after.

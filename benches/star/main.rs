@@ -17,6 +17,7 @@ mod options;
 mod resume;
 mod star;
 mod table;
+mod takeover;
 mod texts;
 
 use clap::Parser;
@@ -30,6 +31,7 @@ fn main() -> anyhow::Result<()> {
         Mode::Star => runtime.block_on(runtime.spawn(star::measure(options)))?,
         Mode::Floor => runtime.block_on(runtime.spawn(floor::measure(options)))?,
         Mode::Crowd => runtime.block_on(runtime.spawn(crowd::measure(options)))?,
+        Mode::Takeover => runtime.block_on(runtime.spawn(takeover::measure(options)))?,
         Mode::Resume if options.child => runtime.block_on(runtime.spawn(resume::child(options)))?,
         Mode::Resume => resume::measure(&options),
         Mode::Matrix => cases::run(&options),

@@ -1,9 +1,13 @@
 //! What the benchmark is asked to do.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
+use perihelion::bus::{self, Bus};
+use perihelion::checkpoint::Store;
 use perihelion::runner::Durability;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -14,6 +18,8 @@ pub enum Mode {
     Floor,
     /// Compares many threads' steps with as many connections that only insert.
     Crowd,
+    /// Measures how long threads of a lost machine wait for another one.
+    Takeover,
     /// Stands a stored thread up in fresh processes (after `star --stop-after R --keep`).
     Resume,
     /// Runs all cases, each in a process of its own, and writes their lines to a file.
@@ -68,7 +74,7 @@ impl When {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "star")]
 pub struct Options {
-    /// What to measure: star, floor, crowd, resume, matrix or table (cargo adds an empty one of its own).
+    /// What to measure: star, floor, crowd, takeover, resume, matrix or table (cargo adds an empty one of its own).
     #[arg(long, num_args = 0..=1, default_missing_value = "")]
     bench: Vec<String>,
     #[arg(long, value_enum, default_value = "memory")]
@@ -120,6 +126,11 @@ pub struct Options {
     /// A Python with LangGraph, to run the peer's cases beside ours.
     #[arg(long)]
     pub peer: Option<PathBuf>,
+    /// Lets runs tell their events on the bus, as those of the program do.
+    #[arg(long)]
+    pub publish: bool,
+    #[arg(skip)]
+    pub bus: Option<Arc<dyn Bus>>,
     #[arg(long, hide = true)]
     pub child: bool,
 }
@@ -132,6 +143,13 @@ impl Options {
             bail!("two modes are given: {mode} and {second}");
         }
         Mode::from_str(mode, true).map_err(anyhow::Error::msg)
+    }
+
+    /// The same options with the bus that `--publish` asks for.
+    pub fn publishing(&self, address: &str, store: &Arc<dyn Store>) -> Self {
+        let kept = Duration::from_secs(86_400);
+        let bus = self.publish.then(|| bus::open(address, Arc::clone(store), kept));
+        Self { bus, ..self.clone() }
     }
 
     pub fn file(&self) -> anyhow::Result<&Path> {

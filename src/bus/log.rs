@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use super::{Subscription, Told};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
 
 /// Batches of one read.
@@ -54,7 +55,7 @@ impl Log {
         fence: u64,
         batch: &EventRow,
     ) -> Result<(), Error> {
-        self.store.append_events(thread, fence, batch).await?;
+        around(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
         // Nobody listening is no failure.
         let _ = self.calls.send(thread);
         Ok(())

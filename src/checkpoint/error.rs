@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::postgres::is_broken;
 use crate::ids::{InterruptId, ThreadId};
 
 /// Why a store refused or failed; the text tells the reader what to do next.
@@ -113,18 +114,15 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Full { .. } => true,
-            Self::Database(error) => match error.as_database_error() {
-                // Postgres: connection, resources, shutdown, deadlock. SQLite: busy, and its extended forms.
-                Some(answer) => answer.code().is_some_and(|code| {
-                    ["08", "53", "57P", "40"].iter().any(|class| code.starts_with(class))
-                        && code.len() == 5
-                        || ["5", "261", "517"].contains(&&*code)
-                }),
-                None => matches!(
-                    error,
-                    sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed
-                ),
-            },
+            Self::Database(error) => {
+                let code = error.as_database_error().and_then(|answer| answer.code());
+                is_broken(error)
+                    || code.is_some_and(|code| {
+                        // Postgres: resources, deadlock. SQLite: busy, and its extended forms.
+                        let is_class = |class| code.len() == 5 && code.starts_with(class);
+                        is_class("53") || is_class("40") || ["5", "261", "517"].contains(&&*code)
+                    })
+            }
             _ => false,
         }
     }

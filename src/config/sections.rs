@@ -23,6 +23,8 @@ section! {
     Worker, WorkerFile, "worker" {
         /// Threads that one worker drives at the same time.
         concurrency: usize = 4, "PERIHELION_WORKER_CONCURRENCY", positive;
+        /// Runs in a row that may die with their process and commit nothing before workers leave the thread alone.
+        max_crashes: u32 = 10, "PERIHELION_WORKER_MAX_CRASHES", positive;
     }
 }
 

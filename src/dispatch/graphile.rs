@@ -41,6 +41,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A call that was not heard within this time counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
 
+/// The advisory lock of whoever sets the queue up; `wake_thread` in the database has the same number.
+const SETUP: i64 = -5_682_727_480_907_227_257;
+
 /// Dispatch for a database that any number of machines share.
 pub struct Graphile {
     look: Look,
@@ -68,7 +71,7 @@ impl Graphile {
         let pool = pool.map_err(unreachable)?;
         let database = Database::from(pool.clone());
         let schema = Schema::default();
-        WorkerUtils::new(database.clone(), schema.clone()).migrate().await.map_err(Error::queue)?;
+        set_up(&pool, &database, &schema).await?;
         let tasks = get_tasks_details(&database, &schema, vec![TASK.to_owned()]).await;
         let task = tasks.map_err(Error::queue)?;
         let name = format!("perihelion_{}", uuid::Uuid::new_v4().simple());
@@ -90,6 +93,24 @@ impl Graphile {
         transaction.commit().await.map_err(Error::queue)?;
         Ok(job)
     }
+}
+
+/// Sets the queue up, or brings it up to date; until then nobody is called through it.
+///
+/// Its migrations are transactions of their own, and who called a function between two of them might find
+/// it without its tables.
+async fn set_up(pool: &PgPool, database: &Database, schema: &Schema) -> Result<(), Error> {
+    let failed = |error: sqlx::Error| Error::queue(error);
+    let mut guard = pool.acquire().await.map_err(failed)?;
+    sqlx::query("SELECT pg_advisory_lock($1)")
+        .bind(SETUP)
+        .execute(&mut *guard)
+        .await
+        .map_err(failed)?;
+    let done = WorkerUtils::new(database.clone(), schema.clone()).migrate().await;
+    // The lock ends with the connection, which nobody else is to have with it.
+    guard.close().await.map_err(failed)?;
+    done.map_err(Error::queue)
 }
 
 #[async_trait]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::outcome::{Durability, Error, RunOptions};
-use super::run::{INPUT, Runner, entry_frontier};
+use super::run::{FAILED, INPUT, Runner, entry_frontier};
 use super::writer::Step;
 use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunStatus, Standing, StepKind,
@@ -85,7 +85,7 @@ impl<S: State> Runner<S> {
             clears_pending: true,
         };
         if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
-            return Err(self.give_back(&held, error.into(), false).await);
+            return Err(self.give_back(&held, error.into(), FAILED).await);
         }
         let next = names(&frontier);
         let (status, error) = match next.is_empty() {

@@ -112,18 +112,16 @@ impl<S: State> Runner<S> {
     }
 
     /// Gives a thread back whose run broke on the store, as far as the store still answers.
-    ///
-    /// One that `hands_over` leaves the thread to the workers when only the database was in the way.
-    pub(super) async fn give_back(&self, held: &Held<S>, error: Error, hands_over: bool) -> Error {
+    pub(super) async fn give_back(
+        &self,
+        held: &Held<S>,
+        error: Error,
+        (run, thread): (RunStatus, ThreadStatus),
+    ) -> Error {
         if matches!(error, Error::Store(StoreError::Fenced { .. })) {
             return error;
         }
         let text = error.to_string();
-        let is_passing = matches!(&error, Error::Store(store) if store.is_passing());
-        let (run, thread) = match hands_over && is_passing {
-            true => (RunStatus::Queued, ThreadStatus::Queued),
-            false => (RunStatus::Failed, ThreadStatus::Failed),
-        };
         if let Err(second) = self.release(held, run, thread, Some(&text)).await {
             tracing::debug!(%second, "the thread could not be given back; its lease will run out");
         }

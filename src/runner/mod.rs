@@ -6,6 +6,7 @@
 //! awaits beside them. Deliberately absent: decisions about what runs next, which are the engine's.
 
 mod compact;
+mod crashes;
 mod divergence;
 mod drive;
 mod ears;

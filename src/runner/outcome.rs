@@ -42,6 +42,8 @@ pub struct RunOptions<S: State> {
     pub cancel: CancellationToken,
     /// Leaves a run that is stopped to the workers, in place of whoever resumes it.
     pub hands_over: bool,
+    /// Fails a thread taken over from a dead process when so many runs before died as well and committed nothing.
+    pub max_crashes: Option<u32>,
 }
 
 impl<S: State> Default for RunOptions<S> {
@@ -55,6 +57,7 @@ impl<S: State> Default for RunOptions<S> {
             publish: None,
             cancel: CancellationToken::new(),
             hands_over: false,
+            max_crashes: None,
         }
     }
 }
@@ -103,6 +106,12 @@ pub enum Error {
         "the thread {thread} is finished, there is nothing to resume; ask on with: perihelion run --thread {thread} QUESTION"
     )]
     Finished { thread: ThreadId },
+    /// Every process that goes on with the thread dies.
+    #[error(
+        "the last {crashes} runs of the thread {thread} ended with their process and committed nothing, so workers leave \
+         it alone; see what its next node does (perihelion trace {thread}), and when the cause is mended: perihelion resume {thread}"
+    )]
+    CrashLoop { thread: ThreadId, crashes: u32 },
     /// The thread belongs to another graph.
     #[error("the thread {thread} belongs to the graph {found}, not to {wanted}")]
     WrongGraph { thread: ThreadId, found: String, wanted: String },

@@ -204,11 +204,11 @@ impl<S: State> Runner<S> {
                 (outcome.result.clone(), outcome)
             }
             Err(error) => {
+                let (run, thread) = broken(&error, hands_over);
                 if let Some(publisher) = publisher {
-                    let failed = RunStatus::Failed.as_str();
-                    publisher.end(None, failed, Some(error.to_string())).await;
+                    publisher.end(None, run.as_str(), Some(error.to_string())).await;
                 }
-                return Err(self.give_back(&held, error, hands_over).await);
+                return Err(self.give_back(&held, error, (run, thread)).await);
             }
         };
         let (run_status, thread_status, error) = statuses(&result);
@@ -251,6 +251,9 @@ impl<S: State> Runner<S> {
             let (fence, run, head) = (standing.info.fence, held.run, position.head);
             Publisher::begin::<S>(bus, Telling { thread, fence, run, head, goes_on })
         });
+        if let Some(most) = options.max_crashes {
+            self.refuse_crash_loop(held, most).await?;
+        }
         let ear = publisher.as_ref().map(Publisher::ear);
         let ears = Ears::new(options.events, options.wants, ear);
         let mut engine =
@@ -331,6 +334,19 @@ pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Ve
         reason: error.to_string(),
     })?;
     Ok((frontier, encoded))
+}
+
+/// How a run and its thread stand after a failure.
+pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadStatus::Failed);
+
+/// Says how a run that broke on the store leaves its thread: failed, but one that `hands_over` leaves it to the
+/// workers when only the database was in the way.
+fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
+    let is_passing = matches!(error, Error::Store(error) if error.is_passing());
+    match hands_over && is_passing {
+        true => (RunStatus::Queued, ThreadStatus::Queued),
+        false => FAILED,
+    }
 }
 
 fn statuses(result: &RunResult) -> (RunStatus, ThreadStatus, Option<String>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Durability, Error, RunOptions, RunOutcome};
-use super::run::Runner;
+use super::run::{FAILED, Runner};
 use super::snapshots::Snapshots;
 use crate::checkpoint::{Error as StoreError, RunStatus, ThreadInfo, ThreadStatus};
 use crate::graph::{Position, State};
@@ -34,7 +34,7 @@ impl<S: State> Runner<S> {
         let taken = self.take_input(&mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;
         if let Err(error) = taken {
-            return Err(self.give_back(&held, error, false).await);
+            return Err(self.give_back(&held, error, FAILED).await);
         }
         self.release(&held, RunStatus::Queued, ThreadStatus::Queued, None).await?;
         Ok(held.run)

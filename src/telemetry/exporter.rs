@@ -8,10 +8,12 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::group::may_continue;
 use super::otlp::{self, Collector, Sink};
 use super::{About, Error, Labels, Span, View, Which, project, read};
-use crate::checkpoint::{Store, ThreadStatus, TraceDebt};
+use crate::checkpoint::{RunRow, Store, ThreadStatus, TraceDebt};
 use crate::clock;
+use crate::failpoint::{Point, around};
 use crate::ids::{RunId, ThreadId};
 
 /// Traces that may wait for a slow collector; more are left for later, so that memory stays bounded.
@@ -95,7 +97,7 @@ impl Exporter {
     /// One small write per run. A store that cannot take it costs a trace, not the run.
     pub async fn run_begins(&self, store: &dyn Store, thread: ThreadId) {
         let Some(outbox) = store.outbox() else { return };
-        if let Err(error) = outbox.owe(thread).await {
+        if let Err(error) = around(Point::TraceOwe, outbox.owe(thread)).await {
             tracing::debug!(%error, "a trace that is due could not be noted");
         }
     }
@@ -224,16 +226,16 @@ impl Shared {
             Err(error) => return self.failed(&error.to_string()),
         };
         let first = spans.first().map_or(number, |root| root.run);
+        let mut from = first - u32::from(is_left_open(&rows.runs, first));
         if let Some(outbox) = store.outbox() {
             match outbox.owed_by(thread).await {
-                Ok(Some(debt)) if debt.from_run < first => {
-                    if !self.runs(&sink, store, thread, debt.from_run, first - 1).await {
-                        return false;
-                    }
-                }
-                Ok(_) => {}
+                Ok(Some(debt)) => from = from.min(debt.from_run),
+                Ok(None) => {}
                 Err(error) => tracing::debug!(%error, "older traces were not looked for"),
             }
+        }
+        if from < first && !self.runs(&sink, store, thread, from, first - 1).await {
+            return false;
         }
         let last = last_run(&spans).unwrap_or(number);
         self.deliver(&sink, store, thread, last, spans).await
@@ -266,7 +268,8 @@ impl Shared {
                 _ => false,
             };
             let upto = if under_way { newest - 1 } else { newest };
-            if !self.runs(&sink, store, thread, from_run, upto).await {
+            let from = from_run - u32::from(is_left_open(&runs, from_run));
+            if !self.runs(&sink, store, thread, from, upto).await {
                 return false;
             }
         }
@@ -321,7 +324,7 @@ impl Shared {
         mut spans: Vec<Span>,
     ) -> bool {
         self.labels.apply(&mut spans);
-        match sink.deliver(&spans, self.view.content).await {
+        match around(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
             Ok(refused) => {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
                 self.rejected.fetch_add(refused, Ordering::Relaxed);
@@ -337,7 +340,7 @@ impl Shared {
 
     async fn paid(&self, store: &dyn Store, thread: ThreadId, run: u32) {
         let Some(outbox) = store.outbox() else { return };
-        if let Err(error) = outbox.paid(thread, run).await {
+        if let Err(error) = around(Point::TracePaid, outbox.paid(thread, run)).await {
             tracing::debug!(%error, "a delivered trace could not be noted; it will be sent again");
         }
     }
@@ -357,6 +360,13 @@ impl Shared {
             tracing::warn!(why, "a trace was not exported; further failures are only counted");
         }
     }
+}
+
+/// Returns whether the run before this one ended so that it might have been gone on with.
+///
+/// What was sent of it had ids of its own then; now that it is known to be closed, it is sent under its final ones.
+fn is_left_open(runs: &[RunRow], number: u32) -> bool {
+    runs.iter().any(|run| run.number + 1 == number && may_continue(run.status))
 }
 
 /// Returns the number of the last run in a trace.

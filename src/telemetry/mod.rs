@@ -43,7 +43,9 @@ pub enum Error {
     NeverRan(ThreadId),
     #[error("the thread {thread} has no run with this number (it has 1 to {newest}): {run}")]
     UnknownRun { thread: ThreadId, run: u32, newest: u32 },
-    /// The steps of the run were removed by a truncation.
-    #[error("the steps of this run of the thread {thread} are no longer kept: {run}")]
+    /// The run committed nothing, or its steps were removed by a truncation.
+    #[error(
+        "this run of the thread {thread} has no steps: it did nothing, or they were pruned: {run}"
+    )]
     Truncated { thread: ThreadId, run: u32 },
 }

@@ -97,6 +97,7 @@ impl Worker {
                     let options = RunOptions {
                         cancel: stop.child_token(),
                         hands_over: true,
+                        max_crashes: Some(runtime.settings().worker.max_crashes),
                         ..(self.options)(wake.thread, runtime.run_options())
                     };
                     let dispatcher = Arc::clone(&dispatcher);

@@ -33,6 +33,8 @@ pub struct Setup {
     pub seed: u64,
     pub database: String,
     pub model: String,
+    /// Where traces are sent.
+    pub collector: String,
     pub lease_sec: f64,
     /// Hands at a time; a job is begun by the hands of one place alone.
     pub hands: u64,
@@ -123,7 +125,8 @@ async fn work(
     Ok(())
 }
 
-async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
+/// Assembles the program as a process does that is started in the directory.
+pub async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
     let servers = directory.join(SERVERS).display().to_string();
     let lease = setup.lease_sec.to_string();
     let env = |name: &str| {
@@ -132,6 +135,7 @@ async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
             "OPENAI_MODEL" | "OPENAI_API_KEY" => "scripted",
             "PERIHELION_SERVERS" => &servers,
             "DATABASE_URL" => &setup.database,
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => &setup.collector,
             "PERIHELION_STORE_LEASE_SEC" => &lease,
             _ => return None,
         };

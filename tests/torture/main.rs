@@ -7,7 +7,8 @@
 //! lie outside the database, with the database.
 //!
 //! `torture [OPTIONS]` is one run, `torture short` the one that `tests/all.sh` makes, `torture merge FILE…`
-//! adds runs up. A target of its own, because the processes are this very executable.
+//! adds runs up. After a run on SQLite the oracle is shown copies of it that were tampered with ([`sabotage`]), and
+//! must object to each. A target of its own, because the processes are this very executable.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,6 +20,7 @@
 
 mod calls;
 mod cluster;
+mod collector;
 mod disk;
 mod hand;
 mod jobs;
@@ -32,15 +34,18 @@ mod points;
 mod proxy;
 mod random;
 mod receiver;
+mod sabotage;
 mod storm;
 mod summary;
+mod traces;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use options::Options;
+use options::{Kind, Options};
+use oracle::Evidence;
 use storm::Storm;
 use summary::Summary;
 
@@ -127,7 +132,15 @@ async fn storm_and_judge(
         Err(problem) => Err(problem),
         Ok(jobs) => {
             eprintln!("judging {jobs} threads");
-            let findings = oracle::judge(&storm.store, &storm.directory, seed, jobs).await;
+            let store = storm.store.as_ref();
+            traces::deliver_the_rest(store, &storm.directory, &storm.setup()).await;
+            let received = storm.collector.received();
+            let directory = &storm.directory;
+            let evidence = Evidence { store, directory, received: &received, seed, jobs };
+            let findings = oracle::judge(evidence).await;
+            if findings.violations.is_empty() && storm.options.database == Kind::Sqlite {
+                sabotage::see_through_all(evidence, &storm.setup()).await;
+            }
             Ok(Summary::of(&storm, findings))
         }
     };

@@ -1,8 +1,7 @@
 //! The judge: compares what the logs beside the database say with what the database holds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use perihelion::checkpoint::{EffectKind, EffectRow, EffectStatus, StepKind, StepRow, Store};
 use perihelion::checkpoint::{ThreadStatus, chain_hash};
@@ -13,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::{self, Deeds};
+use super::collector::Id;
 use super::jobs::{Job, parse_task};
 use super::logs::{ACKS, ASKS, Ack, digest, lines};
+use super::traces;
 
 /// What was found; everything but the violations is a figure.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Findings {
     pub asked_duplicates: u64,
     /// Threads that were given their job more than once, because the first giver died in between.
     pub asked_twice: u64,
+    /// Spans of finished traces, each of which arrived.
+    #[serde(default)]
+    pub spans: u64,
     /// Broken promises, by kind, with examples.
     pub violations: BTreeMap<String, Vec<String>>,
 }
@@ -44,8 +48,21 @@ impl Findings {
     }
 }
 
+/// What a run leaves behind.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    pub store: &'a dyn Store,
+    /// Where the logs are.
+    pub directory: &'a Path,
+    /// Spans that reached the collector.
+    pub received: &'a HashSet<Id>,
+    pub seed: u64,
+    pub jobs: u64,
+}
+
 /// Judges every job of a run that has come to rest.
-pub async fn judge(store: &Arc<dyn Store>, directory: &Path, seed: u64, jobs: u64) -> Findings {
+pub async fn judge(evidence: Evidence<'_>) -> Findings {
+    let Evidence { store, directory, received, seed, jobs } = evidence;
     let mut findings = Findings::default();
     let mut acks: HashMap<ThreadId, Vec<Ack>> = HashMap::new();
     for ack in lines::<Ack>(directory, ACKS) {
@@ -62,17 +79,23 @@ pub async fn judge(store: &Arc<dyn Store>, directory: &Path, seed: u64, jobs: u6
         let acks = acks.remove(&Job::thread(seed, job)).unwrap_or_default();
         if let Err(problem) = case.judge(&acks, &mut deeds, &mut findings).await {
             findings.violate("unreadable", format!("job {job}: {problem}"));
+            continue;
+        }
+        let thread = Job::thread(seed, job);
+        if let Err(problem) = traces::judge(store, thread, received, &mut findings).await {
+            findings.violate("trace", format!("job {job}: {problem}"));
         }
     }
     for (thread, _) in acks {
         findings.violate("lost", format!("thread {thread} was acknowledged, and is nobody's"));
     }
     deeds.finish(&mut findings);
+    traces::settled(store, &mut findings).await;
     findings
 }
 
 struct Case<'a> {
-    store: &'a Arc<dyn Store>,
+    store: &'a dyn Store,
     seed: u64,
     job: u64,
     asks: u64,
@@ -86,15 +109,16 @@ impl Case<'_> {
         findings: &mut Findings,
     ) -> Result<(), perihelion::checkpoint::Error> {
         let thread = Job::thread(self.seed, self.job);
-        let view = read_state(self.store.as_ref(), thread, None).await?;
         let mut steps = self.store.history(thread, None, u32::MAX).await?;
         steps.reverse();
+        let head = self.store.info(thread).await?.head;
+        self.chain(&steps, head, findings)?;
+        let view = read_state(self.store, thread, None).await?;
         findings.threads += 1;
         findings.steps += steps.len() as u64;
         if view.info.status != ThreadStatus::Idle || view.info.owner.is_some() {
             findings.violate("unfinished", format!("job {}: {:?}", self.job, view.info));
         }
-        self.chain(&steps, view.info.head, findings)?;
         self.acknowledged(&steps, acks, findings)?;
         let inputs = steps.iter().filter(|step| step.kind == StepKind::Input).count() as u64;
         findings.asked_twice += u64::from(inputs > 1);

@@ -68,7 +68,7 @@ async fn answer(State(receiver): State<Arc<Receiver>>, body: Bytes) -> Response 
 }
 
 /// An answer that breaks off: what it would have said is lost.
-fn broken() -> Response {
+pub fn broken() -> Response {
     let error = std::io::Error::other("the receiver breaks the connection");
     let parts = futures::stream::iter([Ok(Bytes::from_static(b"{")), Err(error)]);
     let body = Body::from_stream(parts);

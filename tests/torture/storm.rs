@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
 use super::cluster::Cluster;
+use super::collector::Collector;
 use super::disk::Disk;
 use super::hand::{OPEN, SERVERS, SETUP, Setup};
 use super::jobs::{self, BOOK, Job, LOOK, RING};
@@ -51,6 +52,7 @@ pub struct Storm {
     pub directory: PathBuf,
     pub counts: Counts,
     pub store: Arc<dyn Store>,
+    pub collector: Collector,
     pub started: Instant,
     /// From now on nothing is done to processes, so that every thread can end.
     pub is_calm: AtomicBool,
@@ -92,6 +94,7 @@ impl Storm {
             directory,
             counts,
             store,
+            collector: Collector::start(seed).await,
             started: clock::monotonic(),
             is_calm: AtomicBool::new(false),
             stopped: TaskTracker::new(),
@@ -130,6 +133,12 @@ impl Storm {
         .await
     }
 
+    /// Reads what the processes are told.
+    pub fn setup(&self) -> Setup {
+        let text = std::fs::read(self.directory.join(SETUP)).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
     async fn write_files(&self, database: String) {
         let address = receiver::start(&self.directory, self.seed).await;
         let table = |server: &str| {
@@ -145,6 +154,7 @@ impl Storm {
             seed: self.seed,
             database,
             model: self._model.url().to_owned(),
+            collector: self.collector.url.clone(),
             lease_sec: self.options.lease_ms as f64 / 1000.0,
             hands: self.options.hands(),
             zombies: self.options.zombies_per_mille(),

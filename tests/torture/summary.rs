@@ -77,6 +77,7 @@ impl Summary {
         mine.questions += its.questions;
         mine.asked_duplicates += its.asked_duplicates;
         mine.asked_twice += its.asked_twice;
+        mine.spans += its.spans;
         for (kind, examples) in its.violations {
             mine.violations.entry(kind).or_default().extend(examples);
         }
@@ -114,7 +115,7 @@ impl Summary {
         let effects = |tool: &str| findings.effects.get(tool).copied().unwrap_or_default();
         let mut rows: Vec<(String, u64)> =
             self.faults.iter().map(|(name, count)| (name.clone(), *count)).collect();
-        let more: [(&str, u64); 19] = [
+        let more: [(&str, u64); 21] = [
             ("threads, each run to its end", findings.threads),
             ("steps", findings.steps),
             ("steps acknowledged to a listener", findings.acks),
@@ -144,6 +145,8 @@ impl Summary {
                 violations("duplicate not asked about"),
             ),
             ("**threads that did not end**", violations("unfinished")),
+            ("spans of their traces", findings.spans),
+            ("**spans that did not reach the collector**", violations("trace")),
             (
                 "duplicate effects of repeatable calls, receiver checks nothing",
                 findings.unchecked_duplicates,
@@ -182,7 +185,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

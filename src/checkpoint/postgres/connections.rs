@@ -197,7 +197,7 @@ pub(super) fn code(error: &sqlx::Error) -> Option<&str> {
 }
 
 /// Returns whether the connection is gone, so that it is unknown what became of the statement.
-pub(super) fn is_broken(error: &sqlx::Error) -> bool {
+pub(in super::super) fn is_broken(error: &sqlx::Error) -> bool {
     match code(error) {
         // Connection exceptions; shutdown, crash, start-up of the server.
         Some(code) => code.starts_with("08") || code.starts_with("57P0"),

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Number of the newest migration this binary knows.
-const KNOWN: i64 = 4;
+const KNOWN: i64 = 5;
 
 fn migrator() -> Migrator {
     let migration = |number, name, sql: &'static str| {
@@ -29,6 +29,11 @@ fn migrator() -> Migrator {
             include_str!("../../../migrations/postgres/0003_trace_debts.sql"),
         ),
         migration(4, "events", include_str!("../../../migrations/postgres/0004_events.sql")),
+        migration(
+            5,
+            "queue_setup",
+            include_str!("../../../migrations/postgres/0005_queue_setup.sql"),
+        ),
     ])
 }
 

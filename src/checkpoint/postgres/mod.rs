@@ -25,6 +25,7 @@ use async_trait::async_trait;
 use sqlx::PgConnection;
 
 use self::connections::Connections;
+pub(super) use self::connections::is_broken;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,

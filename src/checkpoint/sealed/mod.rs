@@ -118,7 +118,8 @@ impl Store for SealedStore {
 
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         let step = values::seal_step(&self.keys, commit.thread, &commit.step)?;
-        self.inner.commit(&Commit { step, ..commit.clone() }).await
+        let Commit { thread, fence, status, clears_pending, .. } = *commit;
+        self.inner.commit(&Commit { thread, fence, step, status, clears_pending }).await
     }
 
     async fn save_pending(

@@ -9,6 +9,7 @@ use perihelion::graph::{Context, Graph, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{RunOptions, RunResult};
 use serde_json::json;
+use sqlx::Connection as _;
 
 use crate::runner::world::*;
 use crate::support::postgres::Postgres;
@@ -39,6 +40,19 @@ async fn park(store: &Arc<dyn Store>, count: usize) -> Vec<ThreadId> {
         .buffer_unordered(16)
         .collect()
         .await
+}
+
+/// Returns how many connections the server has, but for the one that asks.
+async fn connections(url: &str) -> i64 {
+    let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+    let count = sqlx::query_scalar(
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .unwrap();
+    connection.close().await.unwrap();
+    count
 }
 
 async fn answer_and_finish(url: &str, parked: usize, threads: &[ThreadId]) {
@@ -88,6 +102,7 @@ async fn ten_thousand_threads_on_postgres_survive_a_crash_of_the_server() {
     let threads = park(&store, THREADS).await;
     store.close().await;
     drop(store);
+    assert_eq!(connections(&url).await, 0, "a thread that waits holds no connection");
     server.restart();
     answer_and_finish(&url, THREADS, &threads[..500]).await;
 }

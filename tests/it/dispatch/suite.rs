@@ -78,6 +78,7 @@ on_every_dispatcher!(
     an_answer_queues_its_thread_also_while_it_is_busy,
     a_thread_at_rest_calls_nobody,
     a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead,
+    a_thread_whose_runs_all_die_is_left_to_people,
     a_run_that_is_stopped_can_be_handed_over,
     a_submission_that_is_refused_calls_nobody,
     the_demos_threads_are_left_alone,
@@ -278,6 +279,43 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
     dispatcher.close().await;
 }
 
+async fn a_thread_whose_runs_all_die_is_left_to_people(on: &Place) {
+    let (world, deadly) = (World::default(), Gate::closed());
+    let held = deadly.clone();
+    let graph = graph(|graph| {
+        let slow = node_fn(move |_| {
+            let gate = held.clone();
+            async move {
+                gate.pass().await;
+                Ok(say("slow"))
+            }
+        });
+        graph.node("a", world.speaker("a")).node("b", slow).entry("a").edge("a", "b")
+    });
+    let runner = runner(&graph, &on.store);
+    let dispatcher = on.dispatcher().await;
+    let thread = world.thread(&runner).await;
+    runner.submit(thread, input()).await.unwrap();
+    let options = || RunOptions { max_crashes: Some(3), ..RunOptions::default() };
+    // The first of them commits a step, so it does not count.
+    for _ in 0..4 {
+        assert_eq!(threads(&calls(&dispatcher).await), [thread]);
+        crash_at(&deadly, runner.wake(thread, options())).await;
+    }
+    assert_eq!(threads(&calls(&dispatcher).await), [thread]);
+    let refused = runner.wake(thread, options()).await;
+    assert!(matches!(refused, Err(Error::CrashLoop { crashes: 3, .. })), "{refused:?}");
+    let info = on.store.info(thread).await.unwrap();
+    assert_eq!(info.status, ThreadStatus::Failed);
+    assert!(info.error.unwrap().contains("perihelion resume"), "it says what to do");
+    assert!(calls(&dispatcher).await.is_empty());
+
+    deadly.open();
+    let resumed = runner.resume(thread, RunOptions::default()).await.unwrap();
+    assert_eq!((resumed.result, world.count("a")), (RunResult::Done, 1));
+    dispatcher.close().await;
+}
+
 async fn a_run_that_is_stopped_can_be_handed_over(on: &Place) {
     let (world, gate) = (World::default(), Gate::closed());
     let held = gate.clone();
@@ -344,6 +382,43 @@ async fn the_demos_threads_are_left_alone(on: &Place) {
 fn graph_named(name: &str, world: &World) -> Arc<perihelion::graph::Graph<Story>> {
     let builder = perihelion::graph::GraphBuilder::new(name);
     builder.node("a", world.speaker("a")).entry("a").build().unwrap()
+}
+
+/// Whoever queues a thread while the first workers set the queue up neither fails nor waits for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_can_be_queued_while_the_queue_is_set_up() {
+    let place = postgres().await;
+    let world = World::default();
+    let runner = runner(&speaking(&world), &place.store);
+    let submitting = async {
+        let mut threads = Vec::new();
+        for _ in 0..40 {
+            let thread = world.thread(&runner).await;
+            runner.submit(thread, input()).await.unwrap();
+            threads.push(thread);
+        }
+        threads
+    };
+    let openings = futures::future::join_all((0..4).map(|_| place.dispatcher()));
+    let (mut submitted, dispatchers) = futures::future::join(submitting, openings).await;
+    let mut called = Vec::new();
+    while called.len() < submitted.len() {
+        let Some(wake) = dispatchers[0].next().await.unwrap() else { continue };
+        wake_and_count(&runner, wake.thread, &mut called).await;
+    }
+    submitted.sort_unstable();
+    called.sort_unstable();
+    assert_eq!(called, submitted);
+    for dispatcher in dispatchers {
+        dispatcher.close().await;
+    }
+    place.store.close().await;
+}
+
+async fn wake_and_count(runner: &Runner<Story>, thread: ThreadId, called: &mut Vec<ThreadId>) {
+    if wake(runner, thread).await == Some(RunResult::Done) {
+        called.push(thread);
+    }
 }
 
 /// The index that workers look through must not cost a commit anything.

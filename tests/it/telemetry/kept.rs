@@ -77,6 +77,32 @@ async fn what_a_collector_did_not_take_is_delivered_by_the_next_process_once() {
     runtime.close().await;
 }
 
+/// X7
+#[tokio::test]
+async fn a_trace_that_a_new_question_closes_is_sent_again_under_its_final_ids() {
+    let home = tempfile::tempdir().unwrap();
+    let (collector, settings) = collected(Manner::default()).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let thread = ThreadId::new();
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    ask(&runtime, thread).await;
+    // A run that dies before its input is committed: the same question opens a trace of its own then.
+    store.outbox().unwrap().owe(thread).await.unwrap();
+    let info = store.claim(thread, "nobody", Duration::ZERO, true).await.unwrap();
+    store.begin_run(thread, info.fence, perihelion::ids::RunId::new()).await.unwrap();
+    runtime.close().await;
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    runtime.flush_exports().await.unwrap();
+    assert_eq!(owes(&store).await, 0);
+    let died = drawn(&store, &settings, thread, 2).await;
+    assert!(!sent(&collector).contains(&died[0]), "it may still be gone on with");
+
+    ask(&runtime, thread).await;
+    runtime.close().await;
+    assert!(sent(&collector).contains(&died[0]), "its successor links to it");
+    assert_eq!(drawn(&store, &settings, thread, 2).await, died);
+}
+
 /// X7, X2
 #[tokio::test]
 async fn a_run_whose_process_died_is_delivered_by_the_next_process() {

@@ -186,7 +186,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("graph", &["ids"]);
     only("checkpoint", &["graph", "failpoint", "ids", "clock"]);
     only("journal", &["checkpoint", "graph", "failpoint", "ids", "clock"]);
-    only("bus", &["checkpoint", "graph", "ids", "clock"]);
+    only("bus", &["checkpoint", "graph", "failpoint", "ids", "clock"]);
     only("runner", &["bus", "journal", "checkpoint", "graph", "failpoint", "ids", "clock"]);
     only("llm", &["config", "clock", "ids"]);
     only("mcp", &["config", "clock", "ids"]);

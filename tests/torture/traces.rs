@@ -1,0 +1,78 @@
+//! Judges traces: every run's spans reached the collector, whoever died between the run and its trace.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use perihelion::checkpoint::Store;
+use perihelion::clock;
+use perihelion::ids::ThreadId;
+use perihelion::telemetry::{Error, View, Which, project, read};
+
+use super::collector::Id;
+use super::hand::{self, Setup};
+use super::oracle::Findings;
+
+/// Processes that may try to deliver what the others left.
+const ATTEMPTS: u32 = 60;
+
+/// Lets undisturbed processes, one after another, deliver what is still owed; each is a start and an end.
+pub async fn deliver_the_rest(store: &dyn Store, directory: &Path, setup: &Setup) {
+    for _ in 0..ATTEMPTS {
+        if owed(store).await == 0 {
+            return;
+        }
+        hand::open(directory, setup).await.unwrap().close().await;
+        clock::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+/// Returns how many threads owe the trace of a run; one that was announced and never began is none.
+async fn owed(store: &dyn Store) -> usize {
+    let outbox = store.outbox().expect("every durable store has one");
+    let mut owed = 0;
+    for debt in outbox.owed(u32::MAX).await.unwrap() {
+        let runs = store.runs(debt.thread).await.unwrap();
+        owed += usize::from(runs.last().is_some_and(|run| run.number >= debt.from_run));
+    }
+    owed
+}
+
+/// Judges the traces of a thread.
+///
+/// # Errors
+/// When the thread cannot be read.
+pub async fn judge(
+    store: &dyn Store,
+    thread: ThreadId,
+    received: &HashSet<Id>,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let mut known = HashSet::new();
+    for run in store.runs(thread).await? {
+        let spans = match read(store, thread, Which::Number(run.number)).await {
+            Ok((rows, number)) => project(&rows, number, View::default())?,
+            // There was nothing to do.
+            Err(Error::Truncated { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        // What a crash left open has no final id.
+        for span in spans.iter().filter(|span| !span.open) {
+            let id = (span.trace_id.to_bytes(), span.span_id.to_bytes());
+            if known.insert(id) && !received.contains(&id) {
+                let (name, run) = (&span.name, run.number);
+                let what = format!("thread {thread} run {run}: the span {name:?} never arrived");
+                findings.violate("trace", what);
+            }
+        }
+    }
+    findings.spans += known.len() as u64;
+    Ok(())
+}
+
+/// Judges that nothing is owed any more.
+pub async fn settled(store: &dyn Store, findings: &mut Findings) {
+    match owed(store).await {
+        0 => {}
+        owed => findings.violate("trace", format!("{owed} threads still owe a trace")),
+    }
+}
