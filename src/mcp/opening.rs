@@ -78,6 +78,7 @@ impl Server {
             self.count_failure(error.reason());
             self.change(|view| {
                 view.is_running = false;
+                view.before = None;
                 view.failure = Some(reason);
             });
         }
@@ -164,6 +165,7 @@ impl Server {
             view.is_running = true;
             view.was_running = true;
             view.failure = None;
+            view.before = None;
             view.listing = Some(known);
         });
         listing

@@ -135,7 +135,14 @@ impl Pool {
         enabled
             .map(|config| match running.iter().find(|server| server.config == config) {
                 Some(same) => same.clone(),
-                None => Server::new(config, self.around.clone()),
+                None => {
+                    let old = running.iter().find(|old| old.config.name == config.name);
+                    let server = Server::new(config, self.around.clone());
+                    if let Some(old) = old {
+                        server.succeed(old);
+                    }
+                    server
+                }
             })
             .collect()
     }

@@ -51,6 +51,8 @@ pub(super) struct Server {
 pub(super) struct View {
     /// Its tools as they were last known.
     pub listing: Option<Arc<Listing>>,
+    /// Those of the server before it under this name, until it has told its own.
+    pub before: Option<Arc<Listing>>,
     pub is_running: bool,
     pub was_running: bool,
     /// Why it could not be started.
@@ -103,9 +105,27 @@ impl Server {
         self.scan().await
     }
 
+    /// Takes over what is known of the server that it replaces, so that no agent is missing meanwhile.
+    ///
+    /// Where the same server is reached, its tools are known; else they only stand in the menu until it is asked.
+    pub fn succeed(&self, old: &Self) {
+        let known = {
+            let view = old.view();
+            view.listing.clone().or_else(|| view.before.clone())
+        };
+        let Some(known) = known else { return };
+        let listing = Arc::new(Listing::of(known.definitions.clone(), &self.config));
+        let mut view = self.view();
+        match self.config.fingerprint == old.config.fingerprint {
+            true => view.listing = Some(listing),
+            false => view.before = Some(listing),
+        }
+    }
+
     /// Returns what is known of the server's tools, if anything is.
     pub fn known(&self) -> Option<ServerInfo> {
-        self.view().listing.as_ref().map(|listing| listing.info.clone())
+        let view = self.view();
+        view.listing.as_ref().or(view.before.as_ref()).map(|listing| listing.info.clone())
     }
 
     /// Says how the server stands.

@@ -66,6 +66,23 @@ async fn a_call_in_flight_finishes_on_the_old_server_while_the_new_one_takes_the
 }
 
 #[tokio::test]
+async fn an_agent_stays_in_the_menu_while_its_server_is_replaced() {
+    let pool = pool_of(&table("x", "plain", ""));
+    pool.scan().await;
+    pool.reload(file(&table("x", "plain", "disabled_tools = [\"echo\"]")));
+    let known = pool.known().remove(0);
+    assert!(known.tools.len() > 10 && known.tools.iter().all(|tool| tool.name != "echo"));
+    pool.reload(file(&table("x", "talks", "")));
+    assert_eq!(pool.known().len(), 1, "until the new one was asked");
+    assert!(pool.look().await.remove(0).outcome.is_ok());
+    pool.reload(file(&table("x", "dies-at-start", "")));
+    assert_eq!(pool.known().len(), 1);
+    assert!(pool.look().await.remove(0).outcome.is_err());
+    assert_eq!(pool.known(), []);
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn a_pool_that_is_closed_or_dropped_takes_what_still_drains_with_it() {
     for is_closed in [true, false] {
         let (mark, line) = new_mark();
