@@ -152,7 +152,7 @@ async fn a_thousand_reloads_under_load_leave_no_process_behind() {
             pool.reload(file(&text(number, number % 10 != 0)));
             // Every so often the load gets through to what was just replaced.
             let seen = calls.load(Ordering::Relaxed);
-            while number % 5 == 0 && calls.load(Ordering::Relaxed) < seen + 4 {
+            while number % 20 == 0 && calls.load(Ordering::Relaxed) < seen + 4 {
                 tokio::task::yield_now().await;
             }
         }
@@ -161,7 +161,7 @@ async fn a_thousand_reloads_under_load_leave_no_process_behind() {
     tokio::join!(load("steady"), load("moving"), load("moving"), load("fleeting"), reloads);
     assert_eq!(pid(&pool, "steady").await, steady, "the same process throughout");
     let starts = std::fs::read_to_string(log.path()).unwrap().lines().count();
-    assert!(starts > RELOADS / 20, "replaced while it ran: {starts}");
+    assert!(starts > RELOADS / 40, "replaced while it ran: {starts}");
     pid(&pool, "moving").await;
     pool.close().await;
     assert_none_left(&mark).await;
