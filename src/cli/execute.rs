@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::progress::Progress;
-use super::{Error, Exit, Signals, environment, output, questions};
+use super::{Error, Exit, Signals, environment, output, plugins, questions};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
@@ -100,7 +100,9 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     };
     // Nothing has run yet; dropping what was being opened ends the servers' processes.
     let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
+    let plugins = plugins::keep(&runtime, "run", show.quiet);
     let ended = drive(&runtime, job, show, &signals).await;
+    drop(plugins);
     finish(runtime, ended, &signals).await
 }
 
@@ -135,7 +137,7 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    for problem in runtime.problems() {
+    for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !show.quiet && !matches!(job, Job::Ask { .. } | Job::Submit { .. }) {

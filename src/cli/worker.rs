@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, environment};
+use super::{Error, Exit, Globals, Signals, environment, plugins};
 use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::runtime::{RunReport, RunStatusView, Runtime};
@@ -65,7 +65,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         opened = Runtime::open(settings, &environment) => opened,
     };
     let runtime = Arc::new(opened?);
-    for problem in runtime.problems() {
+    for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !args.quiet {
@@ -79,6 +79,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Some(bound) => Some(serve(bound, &runtime, args.quiet)?),
         None => None,
     };
+    let plugins = plugins::keep(&runtime, "worker", args.quiet);
     let worker = Worker::new(Arc::clone(&runtime), args.drain, listener(args.quiet));
     let worked = tokio::select! {
         biased;
@@ -86,6 +87,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         worked = worker.run(signals.stop_token()) => worked,
     };
     drop(worker);
+    drop(plugins);
     if let Some(runtime) = Arc::into_inner(runtime) {
         tokio::select! {
             biased;

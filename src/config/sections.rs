@@ -46,6 +46,11 @@ section! {
     Servers, ServersFile, "servers" {
         /// The servers file; a relative path in the settings file starts at that file's directory.
         file: PathBuf = PathBuf::from("mcp-servers.toml"), "PERIHELION_SERVERS", any;
+        /// Whether the servers' tool lists are kept in the user's cache directory, so that a server is started
+        /// when it is first called rather than when a run begins.
+        cache: bool = true, "PERIHELION_SERVERS_CACHE", any;
+        /// Whether changes of the servers file are taken over while the program runs.
+        watch: bool = true, "PERIHELION_SERVERS_WATCH", any;
     }
 }
 
@@ -187,4 +192,18 @@ pub fn data_directory() -> PathBuf {
     use etcetera::BaseStrategy as _;
     etcetera::choose_base_strategy()
         .map_or_else(|_| PathBuf::from(".perihelion"), |base| base.data_dir().join("perihelion"))
+}
+
+/// Returns where this program keeps what it can find out again: `perihelion` under the user's cache directory.
+pub fn cache_directory() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    etcetera::choose_base_strategy().ok().map(|base| base.cache_dir().join("perihelion"))
+}
+
+/// Returns where running processes of this program make themselves known to each other.
+pub fn processes_directory() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let base = etcetera::choose_base_strategy().ok()?;
+    let state = base.state_dir().unwrap_or_else(|| base.cache_dir());
+    Some(state.join("perihelion").join("processes"))
 }

@@ -118,6 +118,11 @@ pub trait ToolHost: Send + Sync {
         context: CallContext,
     ) -> Result<ToolOutcome, Error>;
 
+    /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
+    fn trouble(&self, _server: &str) -> Option<String> {
+        None
+    }
+
     /// Closes every session and ends every child process, in parallel.
     async fn close(&self);
 }
@@ -155,6 +160,17 @@ impl Error {
             Self::NotSent { .. } => "not_sent",
             Self::Unknown { .. } => "outcome_unknown",
             Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// Returns what is behind it, without the names of server and tool.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::UnknownServer(_) | Self::UnknownTool { .. } => "it is not there",
+            Self::Start { reason, .. }
+            | Self::NotSent { reason, .. }
+            | Self::Unknown { reason, .. }
+            | Self::Refused { reason, .. } => reason,
         }
     }
 }

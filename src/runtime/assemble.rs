@@ -1,12 +1,14 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard};
 use std::time::Duration;
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::Error;
+use super::plugins::{Plugins, Source};
 use super::report::RunReport;
-use super::survey::{Survey, scan_pool};
+use super::survey::Survey;
 use crate::bus::{self, Bus};
 use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
 use crate::config::{self, Settings};
@@ -14,7 +16,9 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::mcp::{
+    self, Pool, PoolOptions, Reloaded, ServerInfo, ServerStatus, ServersFile, ToolHost,
+};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
@@ -42,9 +46,9 @@ pub struct Runtime {
     /// Tells runs to other processes, and hears theirs.
     bus: Arc<dyn Bus>,
     roster: Arc<Roster>,
-    tools: Arc<Pool>,
-    agents: Vec<AgentInfo>,
-    problems: Vec<ServerProblem>,
+    plugins: Arc<Plugins>,
+    /// Keeps the agents as the servers change.
+    _follow: AbortOnDropHandle<()>,
     /// The scripted model of a demo, which ends with the runtime.
     companion: Option<ScriptedServer>,
     /// Sends traces where the settings name a collector.
@@ -56,7 +60,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens everything: the store is migrated, the servers are scanned in parallel.
+    /// Opens everything: the store is migrated, the servers are scanned in parallel, or known from an earlier time.
     ///
     /// A server that fails is reported by [`Runtime::problems`] and left out of the menu, unless required.
     ///
@@ -68,9 +72,10 @@ impl Runtime {
     ) -> Result<Self, Error> {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let file = servers_file(&settings.servers.file, env)?;
+        let source = Source::read(&settings.servers.file, env)?;
         let store = super::open_store(&settings).await?;
-        Self::with(settings, model, file, store).await
+        let (pool, source) = source.pool(&settings.servers);
+        Self::assemble(settings, model, pool, source, store).await
     }
 
     /// Checks that every role of a run has an endpoint.
@@ -100,8 +105,8 @@ impl Runtime {
         }
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let file = servers_file(&settings.servers.file, env)?;
-        Self::with(settings, model, file, store).await
+        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings.servers);
+        Self::assemble(settings, model, pool, source, store).await
     }
 
     /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
@@ -145,6 +150,16 @@ impl Runtime {
         pool: Pool,
         store: Arc<dyn Store>,
     ) -> Result<Self, Error> {
+        Self::assemble(settings, model, pool, ServersFile::default().into(), store).await
+    }
+
+    async fn assemble(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        source: Source,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
         let exporter = super::trace::exporter(&settings)?;
         let tools = Arc::new(pool);
@@ -164,8 +179,9 @@ impl Runtime {
             .with_lease(lease)
             .with_spans(live)
             .owing_traces(exporter.is_some());
-        let (agents, problems) = match scan(&tools).await {
-            Ok(scanned) => scanned,
+        let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster)).await;
+        let (plugins, follow) = match begun {
+            Ok(begun) => begun,
             Err(error) => {
                 tools.close().await;
                 return Err(error);
@@ -174,15 +190,13 @@ impl Runtime {
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
         }
-        roster.set(agents.iter().map(|agent| agent.server.clone()));
         Ok(Self {
             settings,
             runner,
             bus,
             roster,
-            tools,
-            agents,
-            problems,
+            plugins,
+            _follow: follow,
             companion: None,
             exporter,
             deliveries,
@@ -212,17 +226,27 @@ impl Runtime {
 
     /// Returns the sessions with the servers.
     pub(super) fn pool(&self) -> Arc<Pool> {
-        Arc::clone(&self.tools)
+        Arc::clone(&self.plugins.pool)
     }
 
-    /// Returns the agents that could be made.
-    pub fn agents(&self) -> &[AgentInfo] {
-        &self.agents
+    /// Returns the agents that there are now.
+    pub fn agents(&self) -> Vec<AgentInfo> {
+        self.plugins.agents()
     }
 
-    /// Returns what is wrong with servers.
-    pub fn problems(&self) -> &[ServerProblem] {
-        &self.problems
+    /// Returns what is wrong with servers, as it was found when they were last looked at.
+    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
+        self.plugins.problems()
+    }
+
+    /// Takes another servers file over: servers whose tables are the same keep running, those that are gone
+    /// finish their calls. Runs under way go on.
+    pub async fn reload(&self, file: ServersFile) -> Reloaded {
+        self.plugins.take_over(file, false).await
+    }
+
+    pub(super) fn plugins(&self) -> &Arc<Plugins> {
+        &self.plugins
     }
 
     /// Returns the run options that the settings ask for.
@@ -326,10 +350,10 @@ impl Runtime {
     /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
         // As they stood while they were needed: the last delivery comes after their end.
-        for (server, up) in self.tools.standing() {
+        for (server, up) in self.plugins.pool.standing() {
             metrics::server_stands(server, up);
         }
-        self.tools.close().await;
+        self.plugins.pool.close().await;
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
         }
@@ -343,20 +367,6 @@ impl Runtime {
             companion.stop().await;
         }
     }
-}
-
-/// Loads the servers file; the default one may be missing, one that was named may not.
-pub(super) fn servers_file(
-    path: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<ServersFile, Error> {
-    if !path.exists() {
-        return match path == Path::new("mcp-servers.toml") {
-            true => Ok(ServersFile::default()),
-            false => Err(Error::NoServersFile(path.to_owned())),
-        };
-    }
-    Ok(ServersFile::load(path, env)?)
 }
 
 pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
@@ -373,11 +383,23 @@ pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
     }
 }
 
-/// Scans the servers; only a required one that fails is an error.
-async fn scan(tools: &Pool) -> Result<(Vec<AgentInfo>, Vec<ServerProblem>), Error> {
-    let Survey { agents, failed, rejected } = scan_pool(tools).await;
-    match failed.iter().find(|one| tools.is_required(&one.server)) {
-        Some(required) => Err(Error::RequiredServer(required.problem.clone())),
-        None => Ok((agents, failed.into_iter().chain(rejected).collect())),
+/// Sorts what a scan gave.
+pub(super) fn sort_out(statuses: Vec<ServerStatus>) -> Survey {
+    let mut survey = Survey::default();
+    for status in statuses {
+        let server = match status.outcome {
+            Ok(server) => server,
+            Err(error) => {
+                let problem = error.to_string();
+                survey.failed.push(ServerProblem { server: status.name, problem });
+                continue;
+            }
+        };
+        for (tool, reason) in &server.rejected_tools {
+            let problem = format!("the tool {tool} was left out: {reason}");
+            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
+        }
+        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
     }
+    survey
 }

@@ -12,6 +12,7 @@ mod error;
 mod follow;
 mod live;
 mod metrics;
+mod plugins;
 mod replay;
 mod report;
 mod retention;
@@ -24,6 +25,10 @@ pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};
 pub use error::Error;
 pub use metrics::Metrics;
+pub use plugins::{
+    Environment, Process, ReloadAnswer, ReloadListener, ReloadTold, Watching, processes,
+    request_reload,
+};
 pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
@@ -37,5 +42,9 @@ pub use crate::telemetry::{layer as log_layer, place as log_place};
 
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
+};
+pub use crate::mcp::{
+    Format as ImportFormat, Imported, Phase, Reloaded, ServerState, Warning,
+    import as import_servers, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

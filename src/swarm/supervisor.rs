@@ -67,7 +67,8 @@ impl Supervisor {
         failed: &[String],
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let menu = self.parts.roster.menu(&state.preferences.disable);
+        let trouble = |server: &str| self.parts.tools.trouble(server);
+        let menu = self.parts.roster.menu(&state.preferences.disable, trouble);
         let menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();

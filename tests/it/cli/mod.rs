@@ -9,6 +9,7 @@ mod inspection;
 mod logs;
 mod metrics;
 mod otlp;
+mod plugins;
 mod pruning;
 mod questions;
 mod refusals;
