@@ -32,8 +32,6 @@ pub trait Outbox: Send + Sync {
     /// Returns what a thread owes.
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error>;
 
-    /// Notes that all runs up to this number were delivered, as far as they have ended.
-    ///
-    /// A last run that is still marked running stays owed, whatever its lease says: it may go on.
+    /// Notes that all runs up to this number were delivered as they will stay.
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error>;
 }

@@ -12,6 +12,7 @@ mod drive;
 mod ears;
 mod edit;
 mod hold;
+mod input;
 mod lease;
 mod outcome;
 mod replay;

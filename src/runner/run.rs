@@ -15,21 +15,15 @@ use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
 use super::spans::Spans;
 use super::task::Surroundings;
-use super::writer::{Step, Writer};
 use crate::bus::{Publisher, Telling};
 use crate::checkpoint::{
-    Error as StoreError, NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
+    Error as StoreError, NewThread, RunStatus, Store, ThreadInfo, ThreadStatus, stand_up,
 };
 use crate::failpoint::{Point, around};
-use crate::graph::{
-    Engine, EngineError, Finished, Frontier, Graph, Position, State, Written, merge,
-};
+use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
 use crate::journal::by_step;
 use crate::metrics;
-
-/// The node name under which inputs are stored.
-pub(super) const INPUT: &str = "__input__";
 
 /// Runs the threads of one graph on one store.
 #[derive(Clone)]
@@ -346,46 +340,6 @@ impl<S: State> Runner<S> {
         }
         Ok(RunOutcome { thread, run: held.run, result, state, head, steps })
     }
-
-    /// Commits the input as a step that leads to the entry nodes.
-    pub(super) async fn take_input(
-        &self,
-        position: &mut Position<S>,
-        input: S::Update,
-        writer: &mut Writer,
-        snapshots: &mut Snapshots,
-    ) -> Result<(), Error> {
-        let written = Written::<S> { node: INPUT.to_owned(), update: input, goto: None };
-        let finished = vec![Finished { written, entry: None }];
-        let merged = merge(&self.graph, &mut position.state, finished, BTreeMap::new())?;
-        let (frontier, encoded) = entry_frontier(&self.graph)?;
-        let (seq, size) = (position.head + 1, merged.delta.len());
-        let step = Step {
-            seq,
-            kind: StepKind::Input,
-            delta: merged.delta,
-            frontier: encoded,
-            clears_pending: false,
-        };
-        writer.write_now(step).await?;
-        if snapshots.is_due(size).await {
-            snapshots.write(&self.store, seq, &position.state);
-        }
-        position.head = seq;
-        position.frontier = frontier;
-        position.done.clear();
-        Ok(())
-    }
-}
-
-/// Makes the frontier that an input starts.
-pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>), Error> {
-    let frontier = Frontier::of(graph.entry().iter().map(String::as_str));
-    let encoded = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
-        node: INPUT.to_owned(),
-        reason: error.to_string(),
-    })?;
-    Ok((frontier, encoded))
 }
 
 /// How a run and its thread stand after a failure.

@@ -10,7 +10,7 @@ use super::plugins::{Plugins, Source};
 use super::report::RunReport;
 use super::survey::Survey;
 use crate::bus::{self, Bus};
-use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
+use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
 use crate::config::{self, Settings};
 use crate::graph::Limits;
 use crate::ids::ThreadId;
@@ -21,7 +21,7 @@ use crate::mcp::{
 };
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
+use crate::swarm::{GraphState, Roster, Star, StarLimits};
 use crate::telemetry::metrics::Deliveries;
 use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
 
@@ -45,7 +45,7 @@ pub struct Runtime {
     runner: Runner<GraphState>,
     /// Tells runs to other processes, and hears theirs.
     bus: Arc<dyn Bus>,
-    roster: Arc<Roster>,
+    pub(super) roster: Arc<Roster>,
     plugins: Arc<Plugins>,
     /// Keeps the agents as the servers change.
     _follow: AbortOnDropHandle<()>,
@@ -261,70 +261,6 @@ impl Runtime {
             publish: self.settings.events.publish.then(|| Arc::clone(&self.bus)),
             ..RunOptions::default()
         }
-    }
-
-    /// Asks a thread a question, making the thread when it is new, and runs to the end or the next interrupt.
-    ///
-    /// # Errors
-    /// [`Error::Request`] for a bad request, [`Error::Run`] when the thread has an unfinished run.
-    pub async fn ask(
-        &self,
-        thread: ThreadId,
-        title: Option<String>,
-        request: Request,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        let input = self.input(thread, title, request).await?;
-        let outcome = self.runner.start(thread, input, options).await?;
-        Ok(self.report(outcome))
-    }
-
-    /// Makes a request the input of a thread, which is made when it is new.
-    pub(super) async fn input(
-        &self,
-        thread: ThreadId,
-        title: Option<String>,
-        request: Request,
-    ) -> Result<GraphUpdate, Error> {
-        let input = request.into_input(&self.roster.names())?;
-        match self.store().info(thread).await {
-            Ok(_) => {}
-            Err(checkpoint::Error::UnknownThread(_)) => {
-                self.runner.create(thread, title).await?;
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(input)
-    }
-
-    /// Goes on with a thread after a crash, a failure, a stop or answers.
-    ///
-    /// # Errors
-    /// [`Error::Run`] when there is nothing to go on with.
-    pub async fn resume(
-        &self,
-        thread: ThreadId,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        let outcome = self.runner.resume(thread, options).await?;
-        Ok(self.report(outcome))
-    }
-
-    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.
-    ///
-    /// # Errors
-    /// [`Error::Answer`] when the thread waits for something else.
-    pub async fn message(
-        &self,
-        thread: ThreadId,
-        text: String,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        if self.store().info(thread).await?.status == ThreadStatus::Idle {
-            let request = Request { question: text, ..Request::default() };
-            return self.ask(thread, None, request, options).await;
-        }
-        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
     }
 
     pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {

@@ -5,6 +5,7 @@
 //! argument parsing, exit codes.
 
 mod answer;
+mod ask;
 mod assemble;
 pub mod checkup;
 pub mod demo;

@@ -12,7 +12,7 @@ use super::group::may_continue;
 use super::otlp::{self, Collector, Sink};
 use super::rows::first_run;
 use super::{About, Error, Labels, Span, View, Which, bill, project, read};
-use crate::checkpoint::{RunRow, Store, ThreadStatus, TraceDebt};
+use crate::checkpoint::{RunRow, RunStatus, Store, ThreadStatus, TraceDebt};
 use crate::clock;
 use crate::config::Prices;
 use crate::failpoint::{Point, around};
@@ -327,7 +327,7 @@ impl Shared {
                 if refused > 0 {
                     self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
                 }
-                self.paid(store, thread, run).await;
+                self.paid(store, thread, run - u32::from(goes_on(&spans))).await;
                 true
             }
             Err(error) => self.failed(&error.to_string()),
@@ -370,6 +370,18 @@ async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number:
         Some(before) if may_continue(before.status) => before.number,
         _ => number,
     }
+}
+
+/// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
+///
+/// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
+fn goes_on(spans: &[Span]) -> bool {
+    spans.first().is_some_and(|root| match &root.about {
+        About::Workflow { runs, .. } => {
+            root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)
+        }
+        _ => false,
+    })
 }
 
 /// Returns the number of the last run in a trace.

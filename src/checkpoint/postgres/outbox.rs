@@ -10,15 +10,11 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-/// The newest run is left out while it is marked running.
-const PAID: &str = "WITH ended AS (
-        SELECT $2 - count(*)::integer AS upto FROM run JOIN thread ON thread.id = run.thread_id
-        WHERE run.thread_id = $1 AND number = $2 AND number = thread.runs AND run.status = 'running'
-     ), settled AS (
-        DELETE FROM trace_debt USING ended WHERE thread_id = $1 AND to_run <= upto
+const PAID: &str = "WITH settled AS (
+        DELETE FROM trace_debt WHERE thread_id = $1 AND to_run <= $2
      )
-     UPDATE trace_debt SET from_run = upto + 1 FROM ended
-     WHERE thread_id = $1 AND to_run > upto AND from_run <= upto";
+     UPDATE trace_debt SET from_run = $2 + 1
+     WHERE thread_id = $1 AND to_run > $2 AND from_run <= $2";
 
 #[async_trait]
 impl Outbox for PostgresStore {
