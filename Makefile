@@ -14,6 +14,7 @@ export Q
 -include benches/bench.mk
 -include tests/torture/torture.mk
 -include benches/simulation/simulation.mk
+-include tests/conformance/conformance.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'

@@ -102,7 +102,7 @@ async fn attempt(
     executable: Option<&PathBuf>,
     limit: Duration,
 ) -> Result<Session, Failed> {
-    let listener = Listener { progress: Default::default() };
+    let listener = Listener::default();
     let max_message = config.max_result_bytes.saturating_mul(2).max(MAX_LINE_BYTES);
     match &config.transport {
         Transport::Stdio { command, args, env, cwd } => {

@@ -5,7 +5,10 @@
 //! of agents, graphs or prompts, but for the agent's name and its menu line.
 
 mod connect;
+mod elicitation;
+mod exchange;
 mod failure;
+mod form;
 mod http;
 mod http_session;
 mod listing;
@@ -22,8 +25,11 @@ mod server;
 mod servers_file;
 mod session;
 mod stderr;
+mod task;
 mod types;
 
+pub use exchange::{Answers, Asked, Leg, Question, Reply, TaskHandle, Wants, accepted, declined};
+pub use form::fill_form;
 pub use menu::{agent_name, menu_line};
 pub use pool::{Pool, PoolOptions};
 pub use schema::validate_arguments;

@@ -8,10 +8,9 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{StreamExt, future::join_all, stream};
-use serde_json::{Map, Value};
 
 use super::{
-    CallContext, Error, ServerStatus, ToolHost, ToolOutcome, server::Server,
+    CallContext, Error, Leg, Reply, ServerStatus, ToolHost, server::Server,
     servers_file::ServersFile,
 };
 
@@ -106,16 +105,16 @@ impl ToolHost for Pool {
         stream::iter(scans).buffered(self.options.scan_parallelism.max(1)).collect().await
     }
 
-    async fn call(
+    async fn exchange(
         &self,
         server: &str,
         tool: &str,
-        arguments: Map<String, Value>,
+        leg: Leg,
         context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
+    ) -> Result<Reply, Error> {
         let known = self.servers().into_iter().find(|known| known.config.name == server);
         let known = known.ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
-        known.call(tool, arguments, context).await
+        known.call(tool, leg, context).await
     }
 
     async fn close(&self) {

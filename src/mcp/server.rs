@@ -4,24 +4,26 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestMetaObject};
-use serde_json::{Map, Value};
+use rmcp::{
+    ServiceError,
+    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, RequestMetaObject},
+};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, Error, ServerInfo, ToolOutcome,
+    Answers, Asked, CallContext, Error, Leg, Reply, ServerInfo, ToolOutcome,
     connect::{self, Era},
+    elicitation::{self, Seat},
     failure::{self, Call},
     listing::{self, Listing},
-    menu,
-    outcome::{self, Reply},
-    request::{self, Answer, Bounds},
+    menu, outcome,
+    request::{self, Answer, Failure},
     servers_file::ServerConfig,
     session::Session,
 };
@@ -32,6 +34,9 @@ const REASON_CHARS: usize = 2000;
 /// How long calls in flight keep a server that left the file.
 const DRAIN: Duration = Duration::from_secs(30);
 
+/// The call needs an address to be visited first (protocol 2025-11-25).
+const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
+
 /// One server of the file.
 pub(super) struct Server {
     pub config: ServerConfig,
@@ -41,7 +46,9 @@ pub(super) struct Server {
     /// Counts finished attempts to connect, so that those who waited for one share its failure.
     attempts: AtomicU64,
     permits: Semaphore,
-    closed: CancellationToken,
+    /// It asks amid calls, so that only one may be in flight for its questions to be told apart.
+    one_by_one: AtomicBool,
+    pub(super) closed: CancellationToken,
 }
 
 #[derive(Default)]
@@ -61,6 +68,7 @@ impl Server {
             patience,
             state: Mutex::default(),
             attempts: AtomicU64::new(0),
+            one_by_one: AtomicBool::new(false),
             closed: CancellationToken::new(),
         }
     }
@@ -70,15 +78,20 @@ impl Server {
         self.open(true).await.map(|(_, listing)| listing.info.clone())
     }
 
-    /// Calls a tool once.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-        context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
+    /// Goes one leg of a call, once.
+    pub async fn call(&self, tool: &str, leg: Leg, context: CallContext) -> Result<Reply, Error> {
         let call = Call { config: &self.config, tool };
-        let waiting = tokio::time::timeout(self.config.tool_total_timeout, self.permits.acquire());
+        let (arguments, answers, state) = match leg {
+            Leg::Call { arguments, answers, state } => (arguments, answers, state),
+            Leg::Wait { task, told } => return self.wait(&call, &task, &told).await,
+            Leg::Tell { task, answers } => return self.tell(&call, &task, answers).await,
+        };
+        let room = match self.one_by_one.load(Ordering::Relaxed) {
+            true => u32::try_from(self.config.max_concurrency).unwrap_or(u32::MAX),
+            false => 1,
+        };
+        let waiting =
+            tokio::time::timeout(self.config.tool_total_timeout, self.permits.acquire_many(room));
         let Ok(Ok(_permit)) = waiting.await else {
             return Err(call.not_sent("the calls before it take too long (see max_concurrency)"));
         };
@@ -90,16 +103,22 @@ impl Server {
             let server = self.config.name.clone();
             return Err(Error::UnknownTool { server, tool: tool.to_owned() });
         }
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut at_hand = Answers::new();
+        if session.takes_answers() {
+            params.input_responses = (!answers.is_empty()).then_some(answers);
+            params.request_state = state;
+        } else {
+            at_hand = answers;
+        }
+        let seat = session.desk.sit(at_hand, &self.config.secrets);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let bounds =
-            Bounds { idle: self.config.tool_timeout, total: self.config.tool_total_timeout };
         let sent = tokio::select! {
             biased;
             () = self.closed.cancelled() => return Err(call.unknown("the connection was closed meanwhile")),
-            sent = request::send(&session, request, meta(context), bounds) => sent,
+            sent = request::send(&session, request, meta(context), self.bounds()) => sent,
         };
-        match sent {
+        let reply = match sent {
             Ok(Answer { id, result }) => {
                 let output = listing.outputs.get(tool).map(AsRef::as_ref);
                 let limit = self.config.max_result_bytes;
@@ -107,15 +126,25 @@ impl Server {
                     Reply::Done(outcome) => {
                         let protocol_version = listing.info.protocol_version.clone();
                         let via = session.via(protocol_version, id.to_string());
-                        Ok(ToolOutcome { via: Some(via), ..outcome })
+                        Ok(Reply::Done(ToolOutcome { via: Some(via), ..outcome }))
                     }
-                    Reply::Task => Err(call.unknown(
-                        "the server turned the call into a task, which is not supported yet",
-                    )),
+                    other => Ok(other),
                 }
             }
-            Err(reason) => failure::judge(&call, reason, &session).await,
+            Err(Failure::Service(ServiceError::McpError(error)))
+                if error.code == URL_ELICITATION_REQUIRED
+                    && let Some(asked) =
+                        elicitation::required_urls(error.data.as_ref(), &self.config.secrets) =>
+            {
+                let broken_off = Some(self.config.secrets.redact(&menu::one_line(&error.message)));
+                Ok(Reply::Asked { asked: Asked { broken_off, ..asked } })
+            }
+            Err(reason) => failure::judge(&call, reason, &session).await.map(Reply::Done),
+        };
+        if session.desk.goes_one_by_one() {
+            self.one_by_one.store(true, Ordering::Relaxed);
         }
+        broken_off(reply, &seat)
     }
 
     /// Closes once the calls in flight have ended, or after [`DRAIN`]; calls from now on are not sent.
@@ -135,7 +164,7 @@ impl Server {
     }
 
     /// Returns an open session and its tools, made anew where lost, or listed anew where asked.
-    async fn open(&self, relist: bool) -> Result<(Arc<Session>, Arc<Listing>), Error> {
+    pub(super) async fn open(&self, relist: bool) -> Result<(Arc<Session>, Arc<Listing>), Error> {
         let seen = self.attempts.load(Ordering::Acquire);
         let mut state = self.state.lock().await;
         if self.closed.is_cancelled() {
@@ -206,6 +235,20 @@ impl Server {
         let reason = menu::cut(&self.config.secrets.redact(reason), REASON_CHARS);
         Error::Start { server: self.config.name.clone(), reason }
     }
+}
+
+/// Puts what was asked amid a call in the place of its end, which is only what the tool made of `cancel`.
+fn broken_off(reply: Result<Reply, Error>, seat: &Seat) -> Result<Reply, Error> {
+    let questions = seat.asked();
+    if questions.is_empty() {
+        return reply;
+    }
+    let said = match reply {
+        Ok(Reply::Done(outcome)) => outcome.text,
+        Err(Error::Refused { reason, .. }) => reason,
+        other => return other,
+    };
+    Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(said), ..Asked::default() } })
 }
 
 /// What travels beside the arguments: stable key and trace, both for the server's own use.

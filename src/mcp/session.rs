@@ -4,27 +4,48 @@ use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ClientHandler, Peer, RoleClient,
-    model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam},
-    service::{NotificationContext, RunningService},
+    model::{
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+        ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
+        UrlElicitationCapability,
+    },
+    service::{NotificationContext, RequestContext, RunningService},
 };
 use tokio::sync::Mutex;
 
-use super::{Via, http_session::SessionId, process::Process, progress::ProgressBoard};
+use super::{
+    Via, elicitation::Desk, http_session::SessionId, process::Process, progress::ProgressBoard,
+};
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// How long the end of a process whose pipes closed is waited for, to be described.
 const DESCRIBE: Duration = Duration::from_millis(500);
 
-/// This program's side of the conversation: offers nothing, listens for progress.
+/// This program's side of the conversation: takes questions and tasks, listens for progress.
+#[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
+    pub desk: Arc<Desk>,
 }
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let version = env!("CARGO_PKG_VERSION");
-        ClientConfig::new(ClientCapabilities::default(), Implementation::new("perihelion", version))
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
+        let mut offers = ClientCapabilities::builder().enable_tasks().build();
+        offers.elicitation = Some(elicitation);
+        ClientConfig::new(offers, Implementation::new("perihelion", version))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.desk.answer(&params))
     }
 
     async fn on_progress(
@@ -40,6 +61,7 @@ impl ClientHandler for Listener {
 pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
+    pub desk: Arc<Desk>,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
     kind: Kind,
 }
@@ -55,6 +77,7 @@ impl Session {
         Self {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
+            desk: service.service().desk.clone(),
             service: Mutex::new(Some(service)),
             kind,
         }
@@ -74,6 +97,11 @@ impl Session {
             Kind::Http(session) => ("tcp", session.current()),
         };
         Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
+    }
+
+    /// Tells whether the server takes answers with a call made again, as from protocol 2026-07-28 on.
+    pub fn takes_answers(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
     }
 
     /// Tells whether a request could still be sent.

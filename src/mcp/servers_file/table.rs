@@ -59,6 +59,7 @@ pub(super) struct Table {
     pub repeatable: Vec<String>,
     pub default_tools_effect: Option<Effect>,
     pub tool_total_timeout_sec: Option<f64>,
+    pub task_timeout_sec: Option<f64>,
     pub max_result_bytes: Option<usize>,
     pub max_concurrency: Option<usize>,
 }
