@@ -18,7 +18,7 @@ Examples:
   perihelion resume weekly-report --deny --reason \"not on a Friday\"
   perihelion resume weekly-report --outcome done --result '{\"id\": 7}'
   perihelion resume weekly-report --outcome retry
-  perihelion resume weekly-report --answer '{\"city\": \"Bern\"}'   fill in the form that a server asks for
+  perihelion resume weekly-report --answer '{\"city\": \"Bern\"}'   fill a server's form in
 
 `perihelion threads show THREAD` lists the open questions; where there are several, --interrupt
 names one.")]

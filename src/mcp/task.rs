@@ -26,8 +26,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Bounds of the interval that a server may wish for.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(60);
-/// Questions in a row without an answer after which a task counts as lost.
-const FAILURES: u32 = 5;
+/// Questions in a row without an answer after which a task counts as lost: half a minute, pauses added up.
+const FAILURES: u32 = 7;
+/// First pause after a question without an answer; each further one is twice as long.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// How long the delivery of a cancellation is tried.
 const CANCEL: Duration = Duration::from_secs(2);
 
@@ -49,7 +51,8 @@ impl Server {
     /// Waits until a task ends, or asks something that is not in `told`.
     ///
     /// # Errors
-    /// [`Error::Unknown`] when it is lost or does not end in time; it is then told to stop.
+    /// [`Error::Unknown`] when it is lost, or does not end in time and is told to stop; [`Error::NotSent`]
+    /// when the server leaves the file meanwhile.
     pub(super) async fn wait(
         &self,
         call: &Call<'_>,
@@ -76,7 +79,11 @@ impl Server {
                     return Err(call.unknown(&format!("its task {} is lost: {reason}", task.id)));
                 }
             }
-            let pause = interval.map_or(INTERVAL, Duration::from_millis).clamp(SHORTEST, LONGEST);
+            let mut pause = interval.map_or(INTERVAL, Duration::from_millis);
+            if failures > 0 {
+                pause = pause.max(PATIENCE * 2_u32.pow(failures - 1));
+            }
+            let pause = pause.clamp(SHORTEST, LONGEST);
             if started.elapsed() + pause > limit {
                 self.stop(task).await;
                 let seconds = limit.as_secs_f64();
@@ -87,7 +94,7 @@ impl Server {
             }
             tokio::select! {
                 () = self.closed.cancelled() => {
-                    return Err(call.unknown("the connection was closed while its task went on"));
+                    return Err(call.not_sent("the connection was closed while its task went on"));
                 }
                 () = clock::sleep(pause) => {}
             }

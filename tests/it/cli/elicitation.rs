@@ -38,8 +38,8 @@ async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
         .says("shop.order asks: Where to?")
         .says("city (string, required)")
         .says("one of \"fast\", \"slow\"")
-        .says("resume o --answer '{\"city\":\"…\",\"speed\":\"slow\"}'")
-        .says("resume o --deny");
+        .says("--answer '{\"city\":\"…\",\"speed\":\"slow\"}'")
+        .says(" --deny\n");
     let refuse = ["resume", "o", "--answer", r#"{"city": "B"}"#];
     world.run(&refuse).await.code(2).says("does not fit the form").says("at /city");
     let answer = ["resume", "o", "--answer", r#"{"city": "Bern"}"#, "-q"];
