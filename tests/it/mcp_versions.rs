@@ -27,11 +27,3 @@ async fn every_version_from_2024_to_2026_is_agreed_on_and_its_tools_are_called()
         pool.close().await;
     }
 }
-
-#[tokio::test]
-async fn a_version_that_nobody_knows_is_refused_by_name() {
-    let pool = pool("2019-01-01", "");
-    let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();
-    assert!(error.contains("2019-01-01"), "{error}");
-    pool.close().await;
-}

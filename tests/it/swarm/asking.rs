@@ -45,7 +45,9 @@ fn only(report: &RunReport) -> &Value {
 
 /// What the agent's model was told last.
 fn told(room: &Room) -> String {
-    room.agent_requests(A).last().unwrap().last_text().to_owned()
+    let told = room.agent_requests(A).last().unwrap().last_text().to_owned();
+    // It stands in a tag, escaped.
+    told.replace("&quot;", "\"")
 }
 
 fn lines(room: &Room, beside: &str) -> usize {
