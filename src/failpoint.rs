@@ -81,8 +81,6 @@ points! {
     QueueTake = "queue.take",
     /// What listeners elsewhere are to hear is kept.
     EventCommit = "event.commit",
-    /// It is noted that a run's trace is to be delivered.
-    TraceOwe = "trace.owe",
     /// A trace is sent.
     TraceSend = "trace.send",
     /// It is noted that a trace arrived.
@@ -101,7 +99,8 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub fn reach(point: Point, side: Side) {
     if fail::has_failpoints() && ARMED.load(Ordering::Relaxed) {
-        fail::fail_point!(point.name(side), |_| ());
+        let _name = point.name(side);
+        fail::fail_point!(_name, |_| ());
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::encryption::{Encryption, EncryptionFile};
+use super::metrics::{Metrics, MetricsFile};
 use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
@@ -30,6 +31,7 @@ pub struct Settings {
     pub prompts: Prompts,
     pub log: Log,
     pub traces: Traces,
+    pub metrics: Metrics,
     pub retention: Retention,
     pub encryption: Encryption,
 }
@@ -49,6 +51,8 @@ pub struct Overrides {
     pub log: Option<String>,
     /// `--concurrency`
     pub concurrency: Option<usize>,
+    /// `--metrics`
+    pub metrics: Option<String>,
 }
 
 /// A key of the settings file and the environment variable that goes before it.
@@ -71,6 +75,7 @@ struct File {
     prompts: PromptsFile,
     log: LogFile,
     traces: TracesFile,
+    metrics: MetricsFile,
     retention: RetentionFile,
     encryption: EncryptionFile,
 }
@@ -105,7 +110,8 @@ impl Settings {
             servers: Servers::resolve(parsed.servers, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
-            traces: Traces::resolve(parsed.traces, &sources)?,
+            traces: Traces::resolve(parsed.traces.clone(), &sources)?,
+            metrics: Metrics::resolve(parsed.metrics, parsed.traces, &sources)?,
             retention: Retention::resolve(parsed.retention, &sources)?,
             encryption: Encryption::resolve(parsed.encryption, &sources)?,
         })
@@ -132,6 +138,7 @@ impl Settings {
             Prompts::KEYS,
             Log::KEYS,
             Traces::KEYS,
+            Metrics::KEYS,
             Retention::KEYS,
             Encryption::KEYS,
         ]
@@ -166,6 +173,7 @@ impl Overrides {
             ("models.model", "--model", self.model),
             ("log.filter", "--log", self.log),
             ("worker.concurrency", "--concurrency", self.concurrency.map(|n| n.to_string())),
+            ("worker.metrics", "--metrics", self.metrics),
         ]
         .into_iter()
         .filter_map(|(key, option, value)| Some((key, option, value?)))

@@ -1,6 +1,12 @@
 //! One open connection to a server, and what belongs to it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rmcp::{
     ClientHandler, Peer, RoleClient,
@@ -11,7 +17,7 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, RunningService},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::{
     Via, elicitation::Desk, http_session::SessionId, process::Process, progress::ProgressBoard,
@@ -22,11 +28,13 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// How long the end of a process whose pipes closed is waited for, to be described.
 const DESCRIBE: Duration = Duration::from_millis(500);
 
-/// This program's side of the conversation: takes questions and tasks, listens for progress.
+/// This program's side of the conversation: takes questions and tasks, listens for progress and for changed
+/// tools.
 #[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
     pub desk: Arc<Desk>,
+    pub tools_changed: Arc<Notify>,
 }
 
 impl ClientHandler for Listener {
@@ -55,6 +63,10 @@ impl ClientHandler for Listener {
     ) {
         self.progress.note(&params.progress_token);
     }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.tools_changed.notify_one();
+    }
 }
 
 /// An open connection.
@@ -62,6 +74,10 @@ pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
     pub desk: Arc<Desk>,
+    /// Told when the server says that its tools changed.
+    pub tools_changed: Arc<Notify>,
+    /// Whether the loss of this session was counted as a failure of its server.
+    counted: AtomicBool,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
     kind: Kind,
 }
@@ -78,6 +94,8 @@ impl Session {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
             desk: service.service().desk.clone(),
+            tools_changed: service.service().tools_changed.clone(),
+            counted: AtomicBool::new(false),
             service: Mutex::new(Some(service)),
             kind,
         }
@@ -109,6 +127,11 @@ impl Session {
     /// `RunningService::is_closed` would not notice a server that died.
     pub fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
+    }
+
+    /// Returns true once: of the calls that lost one connection together, one counts as a failure.
+    pub fn is_first_loss(&self) -> bool {
+        !self.counted.swap(true, Ordering::Relaxed)
     }
 
     /// Describes how a server that closed the connection ended, with its last words.

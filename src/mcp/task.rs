@@ -1,6 +1,6 @@
 //! Follows tasks: calls that a server carries out by itself, asked after until they end.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 use rmcp::{
     ServiceError,
@@ -59,6 +59,7 @@ impl Server {
         task: &TaskHandle,
         told: &BTreeSet<String>,
     ) -> Result<Reply, Error> {
+        let _in_use = InUse::new(self);
         let started = clock::monotonic();
         let kept = task.ttl_ms.map_or(Duration::MAX, Duration::from_millis);
         let limit = self.config.task_timeout.min(kept);
@@ -189,6 +190,24 @@ impl Server {
 
     pub(super) fn bounds(&self) -> Bounds {
         Bounds { idle: self.config.tool_timeout, total: self.config.tool_total_timeout }
+    }
+}
+
+/// Keeps a server from being stopped as unused while one of its tasks is waited for.
+struct InUse<'a>(&'a Server);
+
+impl<'a> InUse<'a> {
+    fn new(server: &'a Server) -> Self {
+        server.tasks.fetch_add(1, Ordering::Relaxed);
+        Self(server)
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        // First, so that no moment is seen in which it is unused and was so for long.
+        self.0.use_now();
+        self.0.tasks.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

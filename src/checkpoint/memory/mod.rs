@@ -82,8 +82,14 @@ impl Store for MemoryStore {
         self.state().renew(thread, fence, ttl)
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        self.state().begin_run(thread, fence, run)
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        self.state().begin_run(thread, fence, run, owes_trace)
     }
 
     async fn end_run(
@@ -199,6 +205,10 @@ impl Store for MemoryStore {
 
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
         Ok(self.state().list(filter))
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        Ok(self.state().count_threads())
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {

@@ -4,18 +4,10 @@ use async_trait::async_trait;
 
 use super::super::{Error, Outbox, TraceDebt};
 use super::MemoryStore;
-use crate::{clock, ids::ThreadId};
+use crate::ids::ThreadId;
 
 #[async_trait]
 impl Outbox for MemoryStore {
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
-        let mut state = self.state();
-        let next = u32::try_from(state.get(thread)?.runs.len()).unwrap_or(u32::MAX - 1) + 1;
-        let new = TraceDebt { thread, from_run: next, to_run: next, since: clock::now() };
-        state.debts.entry(thread).or_insert(new).to_run = next;
-        Ok(())
-    }
-
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
         let state = self.state();
         let known = |debt: &&TraceDebt| state.threads.contains_key(&debt.thread);
@@ -23,6 +15,10 @@ impl Outbox for MemoryStore {
         debts.sort_by_key(|debt| (debt.since, debt.thread.0));
         debts.truncate(limit as usize);
         Ok(debts)
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        Ok(self.owed(u32::MAX).await?.len() as u64)
     }
 
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {

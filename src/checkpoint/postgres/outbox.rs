@@ -10,10 +10,6 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run)
-     SELECT id, runs + 1, runs + 1 FROM thread WHERE id = $1
-     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
-
 const PAID: &str = "WITH settled AS (
         DELETE FROM trace_debt WHERE thread_id = $1 AND to_run <= $2
      )
@@ -22,15 +18,6 @@ const PAID: &str = "WITH settled AS (
 
 #[async_trait]
 impl Outbox for PostgresStore {
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
-        let noted =
-            idempotent!(self.connections, |c| sqlx::query(OWE).bind(thread.0).execute(&mut *c))?;
-        match noted.rows_affected() {
-            0 => Err(Error::UnknownThread(thread)),
-            _ => Ok(()),
-        }
-    }
-
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
         let rows = idempotent!(self.connections, |c| sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt
@@ -39,6 +26,14 @@ impl Outbox for PostgresStore {
         .bind(i64::from(limit))
         .fetch_all(&mut *c))?;
         rows.iter().map(debt).collect()
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        let count = idempotent!(self.connections, |c| sqlx::query_scalar::<_, i64>(
+            "SELECT count(*) FROM trace_debt"
+        )
+        .fetch_one(&mut *c))?;
+        Ok(count.unsigned_abs())
     }
 
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {

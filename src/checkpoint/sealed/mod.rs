@@ -99,8 +99,14 @@ impl Store for SealedStore {
         self.inner.renew(thread, fence, ttl).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        self.inner.begin_run(thread, fence, run).await
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        self.inner.begin_run(thread, fence, run, owes_trace).await
     }
 
     async fn end_run(
@@ -265,6 +271,10 @@ impl Store for SealedStore {
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
         let threads = self.inner.list(filter).await?;
         Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.inner.count_threads().await
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {

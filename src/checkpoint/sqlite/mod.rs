@@ -126,8 +126,14 @@ impl Store for SqliteStore {
         leases::renew(&self.file, thread, fence, ttl).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        leases::begin_run(&self.file, thread, fence, run).await
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        leases::begin_run(&self.file, thread, fence, run, owes_trace).await
     }
 
     async fn end_run(
@@ -243,6 +249,10 @@ impl Store for SqliteStore {
 
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
         threads::list(&self.file, filter).await
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        threads::count(&self.file).await
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {

@@ -7,13 +7,8 @@ use sqlx::{Row as _, sqlite::SqliteRow};
 use super::{
     super::{Error, Outbox, TraceDebt},
     SqliteStore,
-    leases::now,
 };
 use crate::ids::ThreadId;
-
-const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
-     SELECT id, runs + 1, runs + 1, ?2 FROM thread WHERE id = ?1
-     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
 
 /// Two statements of which either alone does no harm.
 const PAID: [&str; 2] = [
@@ -23,15 +18,6 @@ const PAID: [&str; 2] = [
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
-        let mut writer = self.file.writer().await?;
-        let noted = sqlx::query(OWE).bind(thread.0).bind(now()).execute(writer.connection()?).await;
-        match noted.map_err(|error| self.file.refine(error))?.rows_affected() {
-            0 => Err(Error::UnknownThread(thread)),
-            _ => Ok(()),
-        }
-    }
-
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
         let mut reader = self.file.reader().await?;
         let rows = sqlx::query(
@@ -42,6 +28,13 @@ impl Outbox for SqliteStore {
         .fetch_all(&mut *reader)
         .await;
         reader.settle(rows)?.iter().map(debt).collect()
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        let mut reader = self.file.reader().await?;
+        let query = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM trace_debt");
+        let count = query.fetch_one(&mut *reader).await;
+        Ok(reader.settle(count)?.unsigned_abs())
     }
 
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {

@@ -199,8 +199,14 @@ impl Store for Watched {
         self.write("renew", self.fenced("renew", thread, fence, work)).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        let work = async |fence| self.truth.begin_run(thread, fence, run).await;
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        let work = async |fence| self.truth.begin_run(thread, fence, run, owes_trace).await;
         self.write("begin_run", self.fenced("begin_run", thread, fence, work)).await
     }
 
@@ -364,6 +370,10 @@ impl Store for Watched {
     async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
         let at = if self.sim.has(Flaw::SpoilsForks) { at.saturating_sub(1) } else { at };
         self.truth.fork(source, at, new).await
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.truth.count_threads().await
     }
 
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
