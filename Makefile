@@ -16,6 +16,7 @@ export Q
 -include tests/backends/backends.mk
 -include observability/observability.mk
 -include benches/simulation/simulation.mk
+-include tests/conformance/conformance.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'

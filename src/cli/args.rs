@@ -79,8 +79,11 @@ pub enum Command {
     Worker(worker::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.
     Demo(demo::Args),
-    /// Serve a bundled MCP server on standard input and output.
+    /// Serve a bundled MCP server on standard input and output, or over HTTP.
     Mcp {
+        /// Serve over streamable HTTP at /mcp of this address instead; loopback only
+        #[arg(long, value_name = "HOST:PORT")]
+        http: Option<std::net::SocketAddr>,
         #[command(subcommand)]
         server: Bundled,
     },

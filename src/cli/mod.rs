@@ -79,11 +79,17 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         // It diagnoses what the others need.
         Command::Doctor => return doctor::run(&globals).await,
         // Its own --database goes before the global one, which is none of its business.
-        Command::Mcp { server } => {
+        Command::Mcp { http, server } => {
             let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
             let settings = Settings::load(overrides, None, &environment);
             logging::start(&settings.map_err(crate::runtime::Error::from)?.log)?;
-            server.run().await?;
+            match http {
+                None => server.run().await?,
+                Some(addr) => {
+                    let ready = |addr| output::note(&format!("MCP is served at http://{addr}/mcp"));
+                    server.run_http(addr, ready).await?;
+                }
+            }
             return Ok(Exit::Done);
         }
         _ => {}

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::args::quoted;
 use super::output::{one_line, plain};
 use crate::runtime::InterruptView;
 
@@ -22,7 +23,7 @@ pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) ->
             1 => String::new(),
             _ => format!(" --interrupt {}", one.id),
         };
-        for answer in answers(&one.kind) {
+        for answer in answers(one) {
             text.push_str(&format!("  {invocation} resume {thread}{which} {answer}\n"));
         }
     }
@@ -50,9 +51,74 @@ fn body(one: &InterruptView) -> String {
                 indented(arguments.or(get("request")))
             )
         }),
+        "elicitation" => word("message").map(|message| elicitation(&one.payload, &message)),
         _ => None,
     }
     .unwrap_or_else(|| indented(Some(&one.payload)))
+}
+
+/// Words a server's question; an address is shown whole, with its host apart, and never opened from here.
+fn elicitation(payload: &Value, message: &str) -> String {
+    let word = |key: &str| payload.get(key).and_then(Value::as_str).map(one_line);
+    let who = [word("server"), word("tool")].map(Option::unwrap_or_default).join(".");
+    let mut text = format!("{who} asks: {message}");
+    if let Some(url) = word("url") {
+        let host = url.split("://").nth(1).unwrap_or_default();
+        let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or_default();
+        text.push_str(&format!("\nopen this address yourself, if you trust {host}:\n{url}"));
+    }
+    for (name, field) in fields(payload) {
+        let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
+        let said = ["description", "title"].iter().find_map(|key| field.get(*key)?.as_str());
+        let said = said.map(|said| format!(": {}", one_line(said))).unwrap_or_default();
+        let needed = if is_required(payload, name) { ", required" } else { "" };
+        text.push_str(&format!("\n{} ({kind}{needed}){said}", one_line(name)));
+        if let Some(choices) = choices(field) {
+            text.push_str(&format!("\n  one of {}", one_line(&choices)));
+        }
+    }
+    match word("warning") {
+        Some(warning) => format!("{text}\n({warning})"),
+        None => text,
+    }
+}
+
+fn fields(payload: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let schema = payload.get("requested_schema");
+    schema.and_then(|schema| schema.get("properties")?.as_object()).into_iter().flatten()
+}
+
+fn is_required(payload: &Value, name: &str) -> bool {
+    let required = payload.pointer("/requested_schema/required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|one| one == name))
+}
+
+/// Lists what a field, or each of its items, can be, where that is a choice.
+fn choices(field: &Value) -> Option<String> {
+    if let Some(items) = field.get("items") {
+        return choices(items);
+    }
+    let all = match field.get("oneOf").or(field.get("anyOf")) {
+        Some(named) => named.as_array()?.iter().filter_map(|one| one.get("const")).collect(),
+        None => field.get("enum")?.as_array()?.iter().collect::<Vec<&Value>>(),
+    };
+    Some(all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+}
+
+/// Returns a form with a place for each field, to be typed over.
+fn form(payload: &Value) -> String {
+    let place = |(name, field): (&String, &Value)| {
+        let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
+        let value = match kind {
+            "boolean" => Value::Bool(true),
+            "integer" | "number" => Value::from(0),
+            "array" => Value::Array(Vec::new()),
+            _ => Value::from("…"),
+        };
+        (name.clone(), field.get("default").cloned().unwrap_or(value))
+    };
+    Value::Object(fields(payload).map(place).collect()).to_string()
 }
 
 fn indented(value: Option<&Value>) -> String {
@@ -60,15 +126,21 @@ fn indented(value: Option<&Value>) -> String {
 }
 
 /// Returns the options that answer a kind of question.
-fn answers(kind: &str) -> &'static [&'static str] {
-    match kind {
+fn answers(one: &InterruptView) -> Vec<String> {
+    let fixed: &[&str] = match one.kind.as_str() {
         "clarification" => &["--message 'TEXT'"],
         "approval" => &["--approve", "--deny --reason 'WHY'"],
         "outcome_unknown" => {
             &["--outcome done --result 'WHAT IT GAVE'", "--outcome retry", "--outcome skip"]
         }
+        "elicitation" if one.payload.get("url").is_some() => &["--approve", "--deny"],
+        "elicitation" => {
+            let form = quoted(&plain(&form(&one.payload)));
+            return vec![format!("--answer {form}"), "--deny".to_owned()];
+        }
         _ => &["--answer 'TEXT OR JSON'"],
-    }
+    };
+    fixed.iter().map(|one| (*one).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -102,6 +174,27 @@ mod tests {
                 json!({
                     "tool": "mail.send", "request": { "arguments": { "to": "a@example.org" } },
                     "reason": "the server went away",
+                }),
+            ),
+            asked(
+                "elicitation",
+                json!({
+                    "server": "shop", "tool": "order", "message": "Where to?", "mode": "form",
+                    "requested_schema": {
+                        "type": "object", "required": ["city"],
+                        "properties": {
+                            "city": { "type": "string", "description": "Where it goes" },
+                            "speed": { "type": "string", "enum": ["fast", "slow"], "default": "slow" },
+                        },
+                    },
+                    "warning": "the call is made anew",
+                }),
+            ),
+            asked(
+                "elicitation",
+                json!({
+                    "server": "bank", "tool": "pay", "message": "Log in", "mode": "url",
+                    "url": "https://bank.example@evil.example/login?next=1",
                 }),
             ),
             asked("vote", json!({ "choices": ["a", "b"] })),

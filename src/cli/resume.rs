@@ -18,6 +18,7 @@ Examples:
   perihelion resume weekly-report --deny --reason \"not on a Friday\"
   perihelion resume weekly-report --outcome done --result '{\"id\": 7}'
   perihelion resume weekly-report --outcome retry
+  perihelion resume weekly-report --answer '{\"city\": \"Bern\"}'   fill a server's form in
 
 `perihelion threads show THREAD` lists the open questions; where there are several, --interrupt
 names one.")]
@@ -35,10 +36,10 @@ pub struct Args {
     /// Answer any question in its own form: JSON, or plain text
     #[arg(long, value_name = "TEXT", group = "given")]
     answer: Option<String>,
-    /// Allow the call that waits for approval
+    /// Allow the call that waits for approval; or say that you were at the address a server asked you to visit
     #[arg(long, group = "given")]
     approve: bool,
-    /// Refuse the call that waits for approval
+    /// Refuse the call that waits for approval, or what a server asks for
     #[arg(long, group = "given")]
     deny: bool,
     /// Why it was allowed or refused; the agent is told

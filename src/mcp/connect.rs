@@ -11,7 +11,7 @@ use rmcp::{
 use tokio::time::timeout;
 
 use super::{
-    http,
+    http, menu,
     process::{Process, Program},
     servers_file::{ServerConfig, Transport},
     session::{Kind, Listener, Session, with_last_words},
@@ -23,6 +23,8 @@ use crate::clock;
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// How long a child that closed its pipes during the handshake is waited for, to say how it ended.
 const DESCRIBE: Duration = Duration::from_millis(500);
+/// A longer version is none.
+const VERSION_CHARS: usize = 40;
 
 /// How a server wants to be greeted; learnt once and kept, because a wrong guess costs a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,7 +157,10 @@ fn judge(
 ) -> Result<RunningService<RoleClient, Listener>, Failed> {
     let probing = era == Era::Unknown;
     let error = match greeted {
-        Ok(Ok(service)) => return Ok(service),
+        Ok(Ok(service)) => match unknown_version(&service) {
+            None => return Ok(service),
+            Some(reason) => return Err(Failed::for_good(config.secrets.redact(&reason))),
+        },
         Ok(Err(error)) => error,
         Err(_) => {
             let seconds = config.startup_timeout.as_secs_f64();
@@ -188,4 +193,20 @@ fn judge(
         reason.push_str("; give it a token with bearer_token_env_var");
     }
     Err(Failed { reason: config.secrets.redact(&reason), retry })
+}
+
+/// Says what is wrong with the version that a server chose, if anything is: the protocol has it refused.
+fn unknown_version(service: &RunningService<RoleClient, Listener>) -> Option<String> {
+    let info = service.peer().peer_info()?;
+    let chosen = &info.protocol_version;
+    if ProtocolVersion::KNOWN_VERSIONS.contains(chosen) {
+        return None;
+    }
+    let known: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(|one| one.as_str()).collect();
+    let chosen = menu::cut(&menu::one_line(chosen.as_str()), VERSION_CHARS);
+    Some(format!(
+        "it speaks version {chosen} of the protocol, which is not known here (known: {}); \
+         use a release of the server that speaks one of them",
+        known.join(", ")
+    ))
 }

@@ -4,15 +4,13 @@ use jsonschema::Validator;
 use rmcp::model::ServerResult;
 use serde_json::Value;
 
-use super::{ToolOutcome, menu, redact::Secrets, schema};
-
-/// What a server may answer to a call.
-pub(super) enum Reply {
-    /// The tool ran; how it ended is data.
-    Done(ToolOutcome),
-    /// The server turned the call into a task that goes on by itself.
-    Task,
-}
+use super::{
+    ToolOutcome, elicitation,
+    exchange::{Reply, TaskHandle},
+    menu,
+    redact::Secrets,
+    schema,
+};
 
 /// Reads an answer, bounded, validated, and free of the server's own secrets.
 pub(super) fn read(
@@ -28,25 +26,32 @@ pub(super) fn read(
     };
     let size = answer.to_string().len();
     if size > max_bytes {
-        return Reply::Done(failed(format!(
-            "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
-             ask for less, or raise max_result_bytes"
-        )));
+        return Reply::Done(too_large(tool, size, max_bytes));
     }
     match answer.get("resultType").and_then(Value::as_str) {
-        Some("input_required") => Reply::Done(input_required(tool)),
-        Some("task") => Reply::Task,
+        Some("input_required") => match elicitation::read(&answer, secrets) {
+            Ok(asked) => Reply::Asked { asked },
+            Err(reason) => Reply::Done(failed(format!("{tool} cannot go on: {reason}"))),
+        },
+        Some("task") => match task(&answer) {
+            Some(task) => Reply::Task { task },
+            None => Reply::Done(failed(format!("the task of {tool} has no id"))),
+        },
         _ => Reply::Done(complete(tool, answer, output, secrets)),
     }
 }
 
-/// The seam for elicitation: here the questions would become an interrupt, and the call would be made again
-/// with the answers. Until then the tool's caller is told.
-fn input_required(tool: &str) -> ToolOutcome {
-    failed(format!("the server asked for input to go on with {tool}, which is not supported yet"))
+fn task(answer: &Value) -> Option<TaskHandle> {
+    let number = |field: &str| answer.get(field).and_then(Value::as_u64);
+    Some(TaskHandle {
+        id: answer.get("taskId")?.as_str().filter(|id| !id.is_empty())?.to_owned(),
+        poll_ms: number("pollIntervalMs"),
+        ttl_ms: number("ttlMs"),
+    })
 }
 
-fn complete(
+/// Reads the result of a call that has ended.
+pub(super) fn complete(
     tool: &str,
     answer: Value,
     output: Option<&Validator>,
@@ -113,6 +118,14 @@ fn text_of(block: &Value) -> String {
     }
 }
 
+/// An outcome that says that the result was over the bound.
+pub(super) fn too_large(tool: &str, size: usize, max_bytes: usize) -> ToolOutcome {
+    failed(format!(
+        "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
+         ask for less, or raise max_result_bytes"
+    ))
+}
+
 /// An outcome that says why there is no result.
 pub(super) fn failed(text: String) -> ToolOutcome {
     ToolOutcome { is_error: true, text, structured: None, via: None }
@@ -129,7 +142,7 @@ mod tests {
         let result = ServerResult::CustomResult(CustomResult::new(answer));
         match read("look", result, 1000, None, &Secrets::default()) {
             Reply::Done(outcome) => outcome,
-            Reply::Task => failed("a task".into()),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -159,9 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn a_question_to_the_user_and_an_answer_to_something_else_are_errors_that_say_so() {
-        let asked = outcome(json!({"resultType": "input_required", "inputRequests": {}}));
-        assert!(asked.is_error && asked.text.contains("asked for input"), "{}", asked.text);
+    fn a_question_for_what_is_not_offered_and_an_answer_to_something_else_are_errors_that_say_so() {
+        let asked = outcome(json!({
+            "resultType": "input_required", "inputRequests": {"q": {"method": "roots/list"}}
+        }));
+        assert!(asked.is_error && asked.text.contains("roots/list"), "{}", asked.text);
         let other = outcome(json!({"resources": []}));
         assert!(other.is_error && other.text.contains("did not answer"), "{}", other.text);
     }

@@ -8,12 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{StreamExt, future::join_all, stream};
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CallContext, Error, ServerInfo, ServerState, ServerStatus, ToolHost, ToolOutcome, cache::Cache,
+    CallContext, Error, Leg, Reply, ServerInfo, ServerState, ServerStatus, ToolHost, cache::Cache,
     opening::Around, server::Server, servers_file::ServersFile,
 };
 
@@ -170,26 +169,25 @@ impl ToolHost for Pool {
         self.ask(self.around.cache.is_none()).await
     }
 
-    async fn call(
+    async fn exchange(
         &self,
         server: &str,
         tool: &str,
-        arguments: Map<String, Value>,
+        leg: Leg,
         context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
+    ) -> Result<Reply, Error> {
         let unknown = || Error::UnknownServer(server.to_owned());
         let mut known = self.find(server).ok_or_else(unknown)?;
         loop {
-            let outcome = known.call(tool, arguments.clone(), context.clone()).await;
-            let left =
-                matches!(&outcome, Err(Error::NotSent { .. })) && known.closed.is_cancelled();
+            let reply = known.call(tool, leg.clone(), context.clone()).await;
+            let left = matches!(&reply, Err(Error::NotSent { .. })) && known.closed.is_cancelled();
             if !left {
-                return outcome;
+                return reply;
             }
             // It left the file before the call was sent: its successor takes it, if there is one.
             let next = self.find(server).ok_or_else(unknown)?;
             if Arc::ptr_eq(&next, &known) {
-                return outcome;
+                return reply;
             }
             known = next;
         }

@@ -28,6 +28,15 @@ pub(super) fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::validator_for(schema).map_err(|error| shorten(&error.to_string()))
 }
 
+/// Compiles the schema of a form, whose formats (an email address, a date) are checked as well.
+pub(super) fn compile_form(schema: &Value) -> Result<Validator, String> {
+    if !schema.is_object() {
+        return Err("it is not an object".into());
+    }
+    let options = jsonschema::options().should_validate_formats(true);
+    options.build(schema).map_err(|error| shorten(&error.to_string()))
+}
+
 /// Checks a value, returning all complaints in one line.
 pub(super) fn check(validator: &Validator, value: &Value) -> Result<(), String> {
     let complaints: Vec<String> = validator

@@ -1,12 +1,13 @@
 //! One configured server: what is known of it, and its calls, each admitted, bounded and judged.
 
 use std::{
-    sync::{Arc, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    sync::{
+        Arc, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestMetaObject};
-use serde_json::{Map, Value};
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit},
     time::timeout,
@@ -14,16 +15,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, Error, Phase, ServerInfo, ServerState, ToolOutcome,
+    CallContext, Error, Leg, Phase, Reply, ServerInfo, ServerState,
     breaker::Breaker,
-    failure::{self, Call},
+    failure::Call,
+    leg::Sent,
     listing::Listing,
     opening::{Around, State},
-    outcome::{self, Reply},
     rate::Rate,
-    request::{self, Answer, Bounds},
     servers_file::{ServerConfig, Transport},
-    session::Session,
 };
 use crate::clock;
 use crate::metrics::{self, Timer};
@@ -44,6 +43,10 @@ pub(super) struct Server {
     breaker: std::sync::Mutex<Breaker>,
     rate: Option<Rate>,
     permits: Semaphore,
+    /// It asks amid calls, so that only one may be in flight for its questions to be told apart.
+    pub(super) one_by_one: AtomicBool,
+    /// Tasks that are waited for; the server is in use meanwhile.
+    pub(super) tasks: AtomicUsize,
     last_used: std::sync::Mutex<Instant>,
 }
 
@@ -72,6 +75,8 @@ impl Server {
             breaker: std::sync::Mutex::new(Breaker::new(config.breaker)),
             rate: config.rate_limit.and_then(Rate::new),
             permits: Semaphore::new(config.max_concurrent_calls),
+            one_by_one: AtomicBool::new(false),
+            tasks: AtomicUsize::new(0),
             last_used: std::sync::Mutex::new(clock::monotonic()),
             config,
         })
@@ -161,17 +166,20 @@ impl Server {
         self.breaker().refusal(clock::monotonic()).map(|open| open.to_string())
     }
 
-    /// Calls a tool once, and counts how that ended.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-        context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
+    /// Goes one leg of a call, once; how a call ended is counted, what is asked of its task is not.
+    pub async fn call(&self, tool: &str, leg: Leg, context: CallContext) -> Result<Reply, Error> {
+        let call = Call { config: &self.config, tool };
+        let leg = match leg {
+            Leg::Call { arguments, answers, state } => Sent { arguments, answers, state },
+            // Neither begins anything: refusing them would only lose what already runs.
+            Leg::Wait { task, told } => return self.wait(&call, &task, &told).await,
+            Leg::Tell { task, answers } => return self.tell(&call, &task, answers).await,
+        };
         let timer = Timer::start();
-        let called = self.call_uncounted(tool, arguments, context).await;
+        let called = self.call_uncounted(&call, leg, context).await;
         let class = match &called {
-            Ok(outcome) => outcome.is_error.then_some("tool_error"),
+            Ok(Reply::Done(outcome)) => outcome.is_error.then_some("tool_error"),
+            Ok(Reply::Asked { .. } | Reply::Task { .. }) => None,
             Err(error) => Some(error.class()),
         };
         // A name that the server does not have may be anything.
@@ -191,29 +199,32 @@ impl Server {
 
     async fn call_uncounted(
         &self,
-        tool: &str,
-        arguments: Map<String, Value>,
+        call: &Call<'_>,
+        leg: Sent,
         context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
-        let call = Call { config: &self.config, tool };
-        let _permit = self.turn(&call).await?;
+    ) -> Result<Reply, Error> {
+        let _permit = self.turn(call).await?;
         self.use_now();
         let admitted = self.breaker().admit(clock::monotonic());
         let trial = match admitted {
             Ok(decides) => Trial { server: self, decides },
             Err(open) => return Err(call.not_sent(&open.to_string())),
         };
-        let outcome = self.perform(&call, arguments, context).await;
+        let reply = self.send(call, leg, context).await;
         drop(trial);
         self.use_now();
-        outcome
+        reply
     }
 
     /// Waits until fewer than the most calls are in flight and the rate allows one more.
     async fn turn(&self, call: &Call<'_>) -> Result<SemaphorePermit<'_>, Error> {
         let patience = self.config.tool_total_timeout;
         let started = clock::monotonic();
-        let Ok(Ok(permit)) = timeout(patience, self.permits.acquire()).await else {
+        let room = match self.one_by_one.load(Ordering::Relaxed) {
+            true => u32::try_from(self.config.max_concurrent_calls).unwrap_or(u32::MAX),
+            false => 1,
+        };
+        let Ok(Ok(permit)) = timeout(patience, self.permits.acquire_many(room)).await else {
             return Err(
                 call.not_sent("the calls before it take too long (see max_concurrent_calls)")
             );
@@ -229,70 +240,6 @@ impl Server {
             }
         }
         Ok(permit)
-    }
-
-    async fn perform(
-        &self,
-        call: &Call<'_>,
-        arguments: Map<String, Value>,
-        context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
-        let tool = call.tool;
-        let (session, listing) = self.open(false).await.map_err(|error| match error {
-            Error::Start { reason, .. } => call.not_sent(&reason),
-            other => other,
-        })?;
-        if !listing.info.tools.iter().any(|known| known.name == tool) {
-            let server = self.config.name.clone();
-            return Err(Error::UnknownTool { server, tool: tool.to_owned() });
-        }
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let bounds =
-            Bounds { idle: self.config.tool_timeout, total: self.config.tool_total_timeout };
-        let sent = tokio::select! {
-            biased;
-            () = self.closed.cancelled() => return Err(call.unknown("the connection was closed meanwhile")),
-            sent = request::send(&session, request, meta(context), bounds) => sent,
-        };
-        match sent {
-            Ok(Answer { id, result }) => {
-                self.breaker().succeeded();
-                let output = listing.outputs.get(tool).map(AsRef::as_ref);
-                let limit = self.config.max_result_bytes;
-                match outcome::read(tool, result, limit, output, &self.config.secrets) {
-                    Reply::Done(outcome) => {
-                        let protocol_version = listing.info.protocol_version.clone();
-                        let via = session.via(protocol_version, id.to_string());
-                        Ok(ToolOutcome { via: Some(via), ..outcome })
-                    }
-                    Reply::Task => Err(call.unknown(
-                        "the server turned the call into a task, which is not supported yet",
-                    )),
-                }
-            }
-            Err(reason) => {
-                let health = failure::health(&reason);
-                let judged = failure::judge(call, reason, &session).await;
-                self.note_health(health, &session, &judged);
-                judged
-            }
-        }
-    }
-
-    /// Counts what a call without a proper answer says about the server.
-    fn note_health(
-        &self,
-        health: failure::Health,
-        session: &Session,
-        judged: &Result<ToolOutcome, Error>,
-    ) {
-        let reason = judged.as_ref().err().map(Error::reason).unwrap_or_default();
-        match health {
-            failure::Health::Well => self.breaker().succeeded(),
-            failure::Health::Lost if !session.is_first_loss() => {}
-            failure::Health::Ill | failure::Health::Lost => self.count_failure(reason),
-        }
     }
 
     /// Counts a failure of the server; enough of them in a row, and calls are refused for a while.
@@ -330,9 +277,10 @@ impl Server {
         }
     }
 
-    /// Returns for how long no call was in flight; none while one is.
+    /// Returns for how long no call was in flight and no task was waited for; none while one is.
     pub(super) fn idle_for(&self) -> Option<Duration> {
-        let is_idle = self.permits.available_permits() == self.config.max_concurrent_calls;
+        let is_idle = self.permits.available_permits() == self.config.max_concurrent_calls
+            && self.tasks.load(Ordering::Relaxed) == 0;
         let last = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
         is_idle.then(|| last.elapsed())
     }
@@ -351,7 +299,7 @@ impl Server {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+    pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -368,16 +316,4 @@ impl Drop for Trial<'_> {
             self.server.breaker().undecided();
         }
     }
-}
-
-/// What travels beside the arguments: stable key and trace, both for the server's own use.
-fn meta(context: CallContext) -> RequestMetaObject {
-    let mut meta = RequestMetaObject::new();
-    if !context.idempotency_key.is_empty() {
-        meta.insert("dev.perihelion/idempotency-key".into(), context.idempotency_key.into());
-    }
-    if let Some(traceparent) = context.traceparent {
-        meta.set_traceparent(traceparent);
-    }
-    meta
 }

@@ -10,29 +10,50 @@ use std::{
 
 use rmcp::{
     ClientHandler, Peer, RoleClient,
-    model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam},
-    service::{NotificationContext, RunningService},
+    model::{
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+        ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
+        UrlElicitationCapability,
+    },
+    service::{NotificationContext, RequestContext, RunningService},
 };
 use tokio::sync::{Mutex, Notify};
 
-use super::{Via, http_session::SessionId, process::Process, progress::ProgressBoard};
+use super::{
+    Via, elicitation::Desk, http_session::SessionId, process::Process, progress::ProgressBoard,
+};
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// How long the end of a process whose pipes closed is waited for, to be described.
 const DESCRIBE: Duration = Duration::from_millis(500);
 
-/// This program's side of the conversation: offers nothing, listens for progress and for changed tools.
+/// This program's side of the conversation: takes questions and tasks, listens for progress and for changed
+/// tools.
 #[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
+    pub desk: Arc<Desk>,
     pub tools_changed: Arc<Notify>,
 }
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let version = env!("CARGO_PKG_VERSION");
-        ClientConfig::new(ClientCapabilities::default(), Implementation::new("perihelion", version))
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
+        let mut offers = ClientCapabilities::builder().enable_tasks().build();
+        offers.elicitation = Some(elicitation);
+        ClientConfig::new(offers, Implementation::new("perihelion", version))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.desk.answer(&params))
     }
 
     async fn on_progress(
@@ -52,6 +73,7 @@ impl ClientHandler for Listener {
 pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
+    pub desk: Arc<Desk>,
     /// Told when the server says that its tools changed.
     pub tools_changed: Arc<Notify>,
     /// Whether the loss of this session was counted as a failure of its server.
@@ -71,6 +93,7 @@ impl Session {
         Self {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
+            desk: service.service().desk.clone(),
             tools_changed: service.service().tools_changed.clone(),
             counted: AtomicBool::new(false),
             service: Mutex::new(Some(service)),
@@ -92,6 +115,11 @@ impl Session {
             Kind::Http(session) => ("tcp", session.current()),
         };
         Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
+    }
+
+    /// Tells whether the server takes answers with a call made again, as from protocol 2026-07-28 on.
+    pub fn takes_answers(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
     }
 
     /// Tells whether a request could still be sent.

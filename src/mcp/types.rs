@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::exchange::{Leg, Reply};
+
 /// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAnnotations {
@@ -106,17 +108,42 @@ pub trait ToolHost: Send + Sync {
     /// Returns the servers that could be scanned and those that could not, in the file's order.
     async fn scan(&self) -> Vec<ServerStatus>;
 
-    /// Calls a tool once; never retries a call that may have run.
+    /// Goes one leg of a call, once; never retries a call that may have run.
     ///
     /// # Errors
     /// [`Error::NotSent`] and the like when the call certainly did not run; [`Error::Unknown`] when it may have.
+    async fn exchange(
+        &self,
+        server: &str,
+        tool: &str,
+        leg: Leg,
+        context: CallContext,
+    ) -> Result<Reply, Error>;
+
+    /// Calls a tool that neither asks nor becomes a task; one that does is an error.
+    ///
+    /// # Errors
+    /// As [`ToolHost::exchange`].
     async fn call(
         &self,
         server: &str,
         tool: &str,
         arguments: Map<String, Value>,
         context: CallContext,
-    ) -> Result<ToolOutcome, Error>;
+    ) -> Result<ToolOutcome, Error> {
+        let unknown = |reason: &str| Error::Unknown {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            reason: reason.to_owned(),
+        };
+        match self.exchange(server, tool, Leg::first(arguments), context).await? {
+            Reply::Done(outcome) => Ok(outcome),
+            Reply::Asked { .. } => Err(unknown("the server asked for input, and nobody is there")),
+            Reply::Task { .. } => {
+                Err(unknown("the server made a task of it, which nobody follows"))
+            }
+        }
+    }
 
     /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
     fn trouble(&self, _server: &str) -> Option<String> {

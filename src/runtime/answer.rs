@@ -6,6 +6,10 @@ use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::{OUTCOME_UNKNOWN, Verdict};
+use crate::mcp;
+
+/// Kind of the question that an MCP server puts through an agent.
+const ELICITATION: &str = "elicitation";
 
 /// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +18,9 @@ pub enum Answer {
     Message(String),
     /// To any question, in its own form.
     Value(Value),
-    /// To a request for approval.
+    /// To a request for approval, or to a server's question: yes, or done as asked.
     Approve { reason: Option<String> },
-    /// To a request for approval.
+    /// To a request for approval, or to a server's question: no.
     Deny { reason: Option<String> },
     /// To an unknown outcome: it happened, with this result.
     OutcomeDone { result: Value },
@@ -36,24 +40,27 @@ pub enum AnswerError {
     #[error("the interrupt {id} is not open in this thread; open: {open}")]
     NotOpen { id: InterruptId, open: String },
     #[error("{given} answers {fits}, but the open question is of kind {kind}: {id}")]
-    WrongKind { given: &'static str, fits: &'static str, kind: String, id: InterruptId },
+    WrongKind { given: &'static str, fits: String, kind: String, id: InterruptId },
     /// Recording it would leave the thread with an answer that nobody can use.
     #[error("the answer to a question of kind {kind} must be {wanted}, not: {given}")]
     WrongForm { kind: String, wanted: &'static str, given: String },
+    /// The server's form does not take it.
+    #[error("the answer does not fit the form of the question: {0}")]
+    Unfit(String),
     #[error("several questions are open; name one with --interrupt: {0}")]
     Ambiguous(String),
 }
 
 impl Answer {
-    /// Returns the kind of question that this answers, if it answers only one, and the option's name.
-    fn fits(&self) -> (Option<&'static str>, &'static str) {
+    /// Returns the kinds of question that this answers, if it does not answer any, and the option's name.
+    fn fits(&self) -> (Option<&'static [&'static str]>, &'static str) {
         match self {
-            Self::Message(_) => (Some("clarification"), "--message"),
+            Self::Message(_) => (Some(&["clarification"]), "--message"),
             Self::Value(_) => (None, "--answer"),
-            Self::Approve { .. } => (Some("approval"), "--approve"),
-            Self::Deny { .. } => (Some("approval"), "--deny"),
+            Self::Approve { .. } => (Some(&["approval", ELICITATION]), "--approve"),
+            Self::Deny { .. } => (Some(&["approval", ELICITATION]), "--deny"),
             Self::OutcomeDone { .. } | Self::OutcomeRetry | Self::OutcomeSkip => {
-                (Some("outcome_unknown"), "--outcome")
+                (Some(&["outcome_unknown"]), "--outcome")
             }
         }
     }
@@ -88,21 +95,24 @@ impl Runtime {
         answer: Answer,
     ) -> Result<(), Error> {
         let open = self.runner().open_interrupts(thread).await?;
-        let (kind, option) = answer.fits();
+        let (kinds, option) = answer.fits();
         let chosen = match interrupt {
             Some(id) => match open.iter().find(|one| one.id == id) {
                 Some(one) => one,
                 None => return Err(self.not_open(thread, id, &open).await?),
             },
-            None => only(thread, &open, kind)?,
+            None => only(thread, &open, kinds)?,
         };
-        if let Some(kind) = kind.filter(|kind| chosen.kind != *kind) {
-            let (given, fits, id) = (option, kind, chosen.id);
+        if let Some(kinds) = kinds.filter(|kinds| !kinds.contains(&&*chosen.kind)) {
+            let (given, fits, id) = (option, kinds.join(" or "), chosen.id);
             return Err(
                 AnswerError::WrongKind { given, fits, kind: chosen.kind.clone(), id }.into()
             );
         }
-        let value = in_form(&chosen.kind, answer.into_value())?;
+        let value = match chosen.kind.as_str() {
+            ELICITATION => to_server(&chosen.payload.decode()?, answer)?,
+            kind => in_form(kind, answer.into_value())?,
+        };
         Ok(self.runner().answer(thread, chosen.id, &value).await?)
     }
 
@@ -147,13 +157,36 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
     Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
 }
 
+/// Brings an answer into the form that an MCP server's question is answered in: what is in it fits the
+/// form that was asked for, or the address was visited, or it is a refusal.
+fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
+    let (content, reason) = match answer {
+        Answer::Deny { reason } => return Ok(json!({ "action": "decline", "reason": reason })),
+        Answer::Approve { reason } => (json!({}), reason),
+        other => (other.into_value(), None),
+    };
+    if question["mode"] == "url" {
+        if content != json!({}) {
+            return Err(AnswerError::WrongForm {
+                kind: ELICITATION.to_owned(),
+                wanted: "--approve once you have been at the address, or --deny",
+                given: "content".to_owned(),
+            });
+        }
+        return Ok(json!({ "action": "accept", "reason": reason }));
+    }
+    let content =
+        mcp::fill_form(&question["requested_schema"], content).map_err(AnswerError::Unfit)?;
+    Ok(json!({ "action": "accept", "content": content, "reason": reason }))
+}
+
 fn only<'a>(
     thread: ThreadId,
     open: &'a [OpenInterrupt],
-    kind: Option<&str>,
+    kinds: Option<&[&str]>,
 ) -> Result<&'a OpenInterrupt, AnswerError> {
     let fitting: Vec<&OpenInterrupt> =
-        open.iter().filter(|one| kind.is_none_or(|kind| one.kind == kind)).collect();
+        open.iter().filter(|one| kinds.is_none_or(|kinds| kinds.contains(&&*one.kind))).collect();
     match (fitting.as_slice(), open) {
         ([one], _) => Ok(one),
         (_, []) => Err(AnswerError::NothingOpen(thread)),

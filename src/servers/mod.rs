@@ -1,4 +1,4 @@
-//! The MCP servers that come with the binary, each over stdio behind `perihelion mcp <name>`.
+//! The MCP servers that come with the binary, each over stdio or HTTP behind `perihelion mcp <name>`.
 //!
 //! Enter at [`Bundled::run`]. Invariant: `sql` and `files` never change what they show, whatever a model
 //! sends; `notes` only ever appends. Deliberately absent: anything of agents, graphs or prompts; these
@@ -7,8 +7,11 @@
 mod answer;
 pub mod demo_data;
 pub mod files;
+mod http;
 pub mod notes;
 pub mod sql;
+
+use std::net::SocketAddr;
 
 use rmcp::ServiceExt;
 
@@ -35,6 +38,11 @@ pub enum Error {
     /// The client went away or spoke no MCP before the session was open.
     #[error("no MCP session was opened on standard input: {0}")]
     Session(Box<rmcp::service::ServerInitializeError>),
+    /// Without authentication it would serve anybody.
+    #[error("MCP servers are served on loopback only, such as 127.0.0.1:8000, not on: {0}")]
+    NotLoopback(SocketAddr),
+    #[error("cannot listen on {addr}: {source}")]
+    Listen { addr: SocketAddr, source: std::io::Error },
     /// The session's task was aborted.
     #[error("the MCP session ended abnormally: {0}")]
     Ended(#[from] tokio::task::JoinError),
@@ -52,6 +60,24 @@ impl Bundled {
             Self::Sql(options) => serve(sql::Server::open(&options).await?).await,
             Self::Files(options) => serve(files::Server::open(&options)?).await,
             Self::Notes(options) => serve(notes::Server::open(&options)?).await,
+        }
+    }
+
+    /// Serves MCP over streamable HTTP at `/mcp` until Ctrl-C; `ready` hears the address.
+    ///
+    /// # Errors
+    /// As [`Bundled::run`], and when the address cannot be listened on or is not of loopback.
+    pub async fn run_http(
+        self,
+        addr: SocketAddr,
+        ready: impl FnOnce(SocketAddr),
+    ) -> Result<(), Error> {
+        match self {
+            Self::Sql(options) => {
+                http::serve(sql::Server::open(&options).await?, addr, ready).await
+            }
+            Self::Files(options) => http::serve(files::Server::open(&options)?, addr, ready).await,
+            Self::Notes(options) => http::serve(notes::Server::open(&options)?, addr, ready).await,
         }
     }
 }

@@ -10,6 +10,7 @@ mod breaker;
 mod citing;
 mod clarification;
 mod decision;
+mod exchange;
 mod handout;
 mod model;
 mod offline;

@@ -1,10 +1,9 @@
 //! Neither model nor servers: what a replay is given, which reads everything from the journal.
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 
 use crate::llm::{self, ChatModel, ChatRequest, ChatResponse, TokenSink};
-use crate::mcp::{self, CallContext, ServerStatus, ToolHost, ToolOutcome};
+use crate::mcp::{self, CallContext, Leg, Reply, ServerStatus, ToolHost};
 
 /// Performs nothing: no call, no scan.
 pub(super) struct Offline;
@@ -26,13 +25,13 @@ impl ToolHost for Offline {
         Vec::new()
     }
 
-    async fn call(
+    async fn exchange(
         &self,
         server: &str,
         _: &str,
-        _: Map<String, Value>,
+        _: Leg,
         _: CallContext,
-    ) -> Result<ToolOutcome, mcp::Error> {
+    ) -> Result<Reply, mcp::Error> {
         Err(mcp::Error::UnknownServer(server.to_owned()))
     }
 

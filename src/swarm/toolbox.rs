@@ -1,18 +1,16 @@
 //! An agent's tools: checked, gated, called once, and their results kept in bounds.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use serde_json::{Map, Value, json};
 
 use super::artifacts::{Artifacts, READ_ARTIFACT};
+use super::exchange::Exchange;
 use super::star::StarParts;
 use super::state::{Citation, GraphState};
 use super::tool_names::ToolNames;
 use super::window::{clip, prompt_failed};
-use crate::graph::{Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
+use crate::graph::{Context, NodeError};
 use crate::llm::{ToolCall, ToolSpec};
-use crate::mcp::{self, CallContext, ServerInfo, ToolDefinition, ToolOutcome};
+use crate::mcp::{self, ServerInfo, ToolDefinition};
 
 /// Kind of the interrupt that asks a person to allow a call.
 const APPROVAL: &str = "approval";
@@ -33,14 +31,14 @@ pub(super) struct CallRecord {
 }
 
 /// What a call gave; the error is told to the model as well.
-struct Told {
-    text: String,
-    source: Option<String>,
-    is_error: bool,
+pub(super) struct Told {
+    pub text: String,
+    pub source: Option<String>,
+    pub is_error: bool,
 }
 
 impl Told {
-    fn problem(text: String) -> Self {
+    pub(super) fn problem(text: String) -> Self {
         Self { text, source: None, is_error: true }
     }
 }
@@ -156,7 +154,15 @@ impl<'a> Toolbox<'a> {
         {
             return Ok(Told::problem(denied));
         }
-        self.send(tool, full_name, arguments).await
+        let exchange = Exchange {
+            ctx: self.ctx,
+            parts: self.parts,
+            server: &self.server.name,
+            agent: self.agent,
+            tool,
+            full_name,
+        };
+        exchange.perform(arguments).await
     }
 
     /// Asks a person to allow the call; returns what the model is told when it was denied.
@@ -181,60 +187,6 @@ impl<'a> Toolbox<'a> {
         Ok(Some(format!("a person denied this call: {reason}")))
     }
 
-    async fn send(
-        &self,
-        tool: &ToolDefinition,
-        full_name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<Told, NodeError> {
-        let effect = EffectRequest {
-            class: EffectClass::Action { repeatable: tool.repeatable },
-            name: full_name.to_owned(),
-            request: json!({ "server": self.server.name, "tool": tool.name, "arguments": arguments }),
-        };
-        let tools = Arc::clone(&self.parts.tools);
-        let sent = AtomicBool::new(false);
-        let perform = Box::new(|key: String| {
-            sent.store(true, Ordering::Relaxed);
-            self.ctx.emit(json!({
-                "type": "tool_call", "agent": self.agent, "tool": full_name, "arguments": arguments,
-            }));
-            let tools = Arc::clone(&tools);
-            let (server, tool, arguments) =
-                (self.server.name.clone(), tool.name.clone(), arguments.clone());
-            Box::pin(async move {
-                let traceparent = match &self.parts.traces {
-                    Some(traces) => traces.traceparent(self.ctx.place(), &key).await,
-                    None => None,
-                };
-                let context = CallContext { idempotency_key: key, traceparent };
-                match tools.call(&server, &tool, arguments, context).await {
-                    Ok(outcome) => serde_json::to_value(outcome)
-                        .map_err(|error| EffectFailure::Unknown(error.to_string())),
-                    Err(error @ mcp::Error::Unknown { .. }) => {
-                        Err(EffectFailure::Unknown(error.to_string()))
-                    }
-                    Err(error) => Err(EffectFailure::NoEffect(error.to_string())),
-                }
-            }) as futures::future::BoxFuture<'_, _>
-        });
-        let outcome = self.ctx.effect(effect, perform).await?;
-        if !sent.load(Ordering::Relaxed) {
-            self.ctx.emit(json!({
-                "type": "tool_recorded", "agent": self.agent, "tool": full_name, "arguments": arguments,
-            }));
-        }
-        Ok(match outcome {
-            Outcome::Failed(problem) => Told::problem(problem),
-            Outcome::Value(value) => match serde_json::from_value::<ToolOutcome>(value.clone()) {
-                Ok(outcome) => {
-                    Told { text: outcome.text, source: None, is_error: outcome.is_error }
-                }
-                Err(_) => Told { text: reported(&value), source: None, is_error: false },
-            },
-        })
-    }
-
     /// Returns where the work's facts come from: the calls that succeeded, each once; the agent where there are none.
     pub(super) fn citations(&self, number: usize, turn: u32) -> Vec<Citation> {
         let agent = || self.agent.to_owned();
@@ -252,16 +204,5 @@ impl<'a> Toolbox<'a> {
             citations.push(Citation { number, agent: agent(), source, arguments, turn });
         }
         citations
-    }
-}
-
-/// Words a result that a person supplied, as they liked, for a call whose outcome was unknown.
-fn reported(value: &Value) -> String {
-    match value {
-        Value::Null => {
-            "A person confirmed that the call was carried out; its result is not known.".into()
-        }
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -159,6 +159,8 @@ pub struct ServerConfig {
     pub tool_timeout: Duration,
     /// Bounds a tool call whatever progress it reports.
     pub tool_total_timeout: Duration,
+    /// Bounds a call that the server carries out as a task.
+    pub task_timeout: Duration,
     /// Hard cap on one result, in bytes of JSON.
     pub max_result_bytes: usize,
     /// Calls in flight at once.

@@ -13,6 +13,8 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Without a limit of its own, a call that reports progress lives this many tool timeouts.
 const TOTAL_FACTOR: u32 = 10;
+/// Tasks are for what takes long; in this time somebody wants to know.
+const TASK_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_RESULT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_CONCURRENT_CALLS: usize = 8;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -49,6 +51,9 @@ pub(super) fn server(
             .unwrap_or(STARTUP_TIMEOUT),
         tool_timeout,
         tool_total_timeout: total.unwrap_or(tool_timeout * TOTAL_FACTOR).max(tool_timeout),
+        task_timeout: place
+            .seconds("task_timeout_sec", table.task_timeout_sec)?
+            .unwrap_or(TASK_TIMEOUT),
         max_result_bytes: place
             .positive("max_result_bytes", table.max_result_bytes)?
             .unwrap_or(MAX_RESULT_BYTES),

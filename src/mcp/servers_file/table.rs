@@ -99,6 +99,8 @@ pub(super) struct Table {
     pub default_tools_effect: Option<Effect>,
     /// Seconds of a call, whatever progress it reports; by default ten times `tool_timeout_sec`.
     pub tool_total_timeout_sec: Option<f64>,
+    /// Seconds of a call that the server carries out as a task; by default 3600.
+    pub task_timeout_sec: Option<f64>,
     /// Bytes of a result above which it becomes an error; by default 8388608.
     pub max_result_bytes: Option<usize>,
     /// Calls at once; further ones wait; by default 8.

@@ -2,6 +2,7 @@
 
 mod config;
 mod crashes;
+mod elicitation;
 mod encryption;
 mod help;
 mod history;

@@ -4,6 +4,7 @@
 //! opened again.
 
 mod artifacts;
+mod asking;
 mod breaker;
 mod crashes;
 mod decisions;

@@ -1,0 +1,54 @@
+//! Serves a bundled server over streamable HTTP, on loopback, to those who come from here.
+//!
+//! There is no authentication, so that two things are checked of each request: the name under which this
+//! machine was called, against pages that have their own name point here, and the page it comes from, if any.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use tokio::net::TcpListener;
+
+use super::Error;
+
+/// Names under which this machine may be called.
+const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+/// Pages that may call.
+const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// Serves until the process is told to end; `ready` hears the address before the first request is taken.
+///
+/// # Errors
+/// [`Error::NotLoopback`] for an address that others can reach, [`Error::Listen`] when it cannot be used.
+pub(super) async fn serve<H: ServerHandler + Clone>(
+    server: H,
+    addr: SocketAddr,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), Error> {
+    if !addr.ip().is_loopback() {
+        return Err(Error::NotLoopback(addr));
+    }
+    let listen = |source| Error::Listen { addr, source };
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(HOSTS)
+        .with_allowed_origins(ORIGINS);
+    let ended = config.cancellation_token.clone();
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    let listener = TcpListener::bind(addr).await.map_err(listen)?;
+    ready(listener.local_addr().map_err(listen)?);
+    let stopped = async move {
+        // Where no signal can be waited for, the process ends by the signal itself.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        // Streams that wait for news would otherwise keep the connections open.
+        ended.cancel();
+    };
+    let router = Router::new().nest_service("/mcp", service);
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(listen)
+}
