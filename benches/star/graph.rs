@@ -97,6 +97,7 @@ impl Workload {
 
     fn preprocess(&self) -> StarUpdate {
         let task = Assignment {
+            tainted_by: Default::default(),
             id: "t-0".into(),
             status: "open".into(),
             description: self.texts.text(Stream::Task, 0),

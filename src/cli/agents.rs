@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Error, Exit, Signals, environment, output};
 use crate::config::{Settings, strict::nearest};
 use crate::mcp::ToolDefinition;
-use crate::runtime::{AgentInfo, ServerProblem, Survey, survey};
+use crate::runtime::{AgentInfo, Review, ServerProblem, Survey, review, survey};
 use crate::swarm::AGENT_PREFIX;
 
 #[derive(Debug, clap::Args)]
@@ -14,6 +14,7 @@ use crate::swarm::AGENT_PREFIX;
 Examples:
   perihelion agents
   perihelion agents show files
+  perihelion agents approve files --dry-run
   perihelion agents list --json")]
 pub struct Args {
     #[command(subcommand)]
@@ -32,6 +33,16 @@ enum Command {
         /// The agent's name, with or without its prefix
         name: String,
     },
+    /// Show how a server differs from what was pinned of it, and accept it as it is now.
+    ///
+    /// A server whose name, version, instructions or tools changed is in quarantine until then.
+    Approve {
+        /// The agent's name, with or without its prefix
+        name: String,
+        /// Show the differences and accept nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Serialize)]
@@ -47,6 +58,16 @@ struct AgentRow<'a> {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
+    if let Some(Command::Approve { name, dry_run }) = &args.command {
+        let short = name.trim().strip_prefix(AGENT_PREFIX).unwrap_or(name.trim());
+        let found = tokio::select! {
+            biased;
+            () = signals.stopped() => return Ok(Exit::Aborted),
+            found = review(&settings, &environment, short) => found?,
+        };
+        approve(found, *dry_run, args.json)?;
+        return Ok(Exit::Done);
+    }
     let found = tokio::select! {
         biased;
         // Dropping the scan ends the servers' processes.
@@ -56,8 +77,34 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     match args.command.unwrap_or(Command::List) {
         Command::List => list(&found, &settings, args.json)?,
         Command::Show { name } => show(&found, &name, args.json)?,
+        // Done above, where nothing but the one server was started.
+        Command::Approve { .. } => {}
     }
     Ok(Exit::Done)
+}
+
+fn approve(found: Review, dry_run: bool, json: bool) -> Result<(), Error> {
+    let (server, nothing) = (found.server.clone(), found.nothing());
+    let (headings, text, path) =
+        (found.headings.clone(), found.text.clone(), found.path().display().to_string());
+    let accepted = nothing.is_none() && !dry_run;
+    if accepted {
+        found.accept()?;
+    }
+    if json {
+        return output::json(&json!({
+            "server": server, "changes": headings, "text": text, "accepted": accepted,
+        }));
+    }
+    if !text.is_empty() {
+        output::text(&text)?;
+    }
+    output::note(&match nothing {
+        Some(why) => format!("MCP server {server}: {why}"),
+        None if dry_run => format!("nothing was accepted: perihelion agents approve {server}"),
+        None => format!("MCP server {server} is pinned as shown, in {path}"),
+    });
+    Ok(())
 }
 
 fn list(found: &Survey, settings: &Settings, json: bool) -> Result<(), Error> {
@@ -144,6 +191,9 @@ fn nature(tool: &ToolDefinition) -> String {
     let mut words = Vec::new();
     if tool.needs_approval {
         words.push("a person approves each call");
+    }
+    if tool.open_world {
+        words.push("anybody may have written what it returns");
     }
     if tool.repeatable {
         words.push("may be repeated after a crash");

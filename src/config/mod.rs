@@ -15,6 +15,7 @@ mod settings;
 pub mod strict;
 pub mod tls;
 mod traces;
+mod trust;
 
 pub use encryption::{Encryption, EncryptionKey};
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
@@ -26,3 +27,4 @@ pub use sections::{
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
 pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};
+pub use trust::{PinMode, TaintRule, Trust};

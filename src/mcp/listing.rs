@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    ServerInfo, ToolAnnotations, ToolDefinition, menu,
+    ServerInfo, ToolAnnotations, ToolDefinition,
+    gate::Gate,
+    hidden, menu,
     request::{self, Bounds, Failure},
     schema,
     servers_file::{ServerConfig, ToolPolicy},
@@ -32,6 +34,8 @@ const MAX_NAME_CHARS: usize = 128;
 /// A server's tools, ready to be called.
 pub(super) struct Listing {
     pub info: ServerInfo,
+    /// What the server says of itself at the start.
+    pub instructions: String,
     /// Compiled output schemas, by tool name.
     pub outputs: HashMap<String, Arc<Validator>>,
 }
@@ -41,7 +45,11 @@ pub(super) struct Listing {
 /// # Errors
 /// The reason in words, when the server does not answer or answers with no tool list at all.
 pub(super) async fn list(session: &Session, config: &ServerConfig) -> Result<Listing, String> {
-    let mut listing = Listing { info: describe(session, config), outputs: HashMap::new() };
+    let mut listing = Listing {
+        info: describe(session, config),
+        instructions: instructions(session),
+        outputs: HashMap::new(),
+    };
     let mut seen = HashSet::new();
     let mut cursor = None;
     let started = clock::monotonic();
@@ -107,7 +115,10 @@ fn describe(session: &Session, config: &ServerConfig) -> ServerInfo {
     let server = peer.as_ref().and_then(|peer| peer.server_info.as_ref());
     let said = peer.as_ref().and_then(|peer| peer.instructions.clone());
     let titled = server.and_then(|server| server.description.clone().or(server.title.clone()));
-    let description = config.description.clone().or(said).or(titled).unwrap_or_default();
+    let open_world = config.tools.open_world == Some(true);
+    // What anybody may have written stays out of the supervisor's menu.
+    let own_words = if open_world { None } else { said.or(titled) };
+    let description = config.description.clone().or(own_words).unwrap_or_default();
     ServerInfo {
         name: config.name.clone(),
         description: config.secrets.redact(description.trim()),
@@ -117,7 +128,12 @@ fn describe(session: &Session, config: &ServerConfig) -> ServerInfo {
         protocol_version: peer.map(|peer| peer.protocol_version.to_string()).unwrap_or_default(),
         tools: Vec::new(),
         rejected_tools: Vec::new(),
+        open_world,
     }
+}
+
+fn instructions(session: &Session) -> String {
+    session.peer.peer_info().and_then(|peer| peer.instructions.clone()).unwrap_or_default()
 }
 
 /// A tool as it stands on the wire; fields unknown here are passed over.
@@ -181,6 +197,12 @@ fn read(
             "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
         ));
     }
+    if let Some(letter) = hidden::find(&tool) {
+        return Err(format!(
+            "its definition holds a character that nobody sees: {}",
+            letter.escape_unicode()
+        ));
+    }
     let tool: Tool =
         serde_json::from_value(tool).map_err(|error| format!("malformed definition: {error}"))?;
     let well_named = !tool.name.trim().is_empty()
@@ -205,19 +227,24 @@ fn read(
         None => None,
     };
     let hints = tool.annotations.unwrap_or_default();
+    let annotations = ToolAnnotations {
+        read_only: hints.read_only_hint,
+        destructive: hints.destructive_hint,
+        idempotent: hints.idempotent_hint,
+        open_world: hints.open_world_hint,
+    };
+    let gate = Gate::of(policy, &tool.name, &annotations);
     let definition = ToolDefinition {
-        repeatable: policy.is_repeatable(&tool.name),
-        needs_approval: policy.needs_approval(&tool.name),
+        repeatable: gate.repeatable,
+        needs_approval: gate.needs_approval,
+        approved_in_advance: gate.approved_in_advance,
+        read_only: gate.read_only,
+        open_world: gate.open_world,
         title: tool.title.or(hints.title),
         description: tool.description.unwrap_or_default(),
         input_schema: tool.input_schema,
         output_schema: tool.output_schema,
-        annotations: ToolAnnotations {
-            read_only: hints.read_only_hint,
-            destructive: hints.destructive_hint,
-            idempotent: hints.idempotent_hint,
-            open_world: hints.open_world_hint,
-        },
+        annotations,
         name: tool.name,
     };
     Ok((definition, output))

@@ -6,17 +6,21 @@
 
 mod connect;
 mod failure;
+mod gate;
+mod hidden;
 mod http;
 mod http_session;
 mod listing;
 mod mark;
 mod menu;
 mod outcome;
+mod pins;
 mod pool;
 mod process;
 mod progress;
 mod redact;
 mod request;
+mod sandbox;
 mod schema;
 mod server;
 mod servers_file;
@@ -25,7 +29,9 @@ mod stderr;
 mod types;
 
 pub use menu::{agent_name, menu_line};
+pub use pins::{Change, Changes, Pins, ServerPin, ToolPin, digest};
 pub use pool::{Pool, PoolOptions};
+pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
 pub use servers_file::{ApprovalMode, Effect, ServerConfig, ServersFile, ToolPolicy, Transport};
 pub use types::{

@@ -11,7 +11,7 @@ use futures::{StreamExt, future::join_all, stream};
 use serde_json::{Map, Value};
 
 use super::{
-    CallContext, Error, ServerStatus, ToolHost, ToolOutcome, server::Server,
+    CallContext, Error, Pins, ServerPin, ServerStatus, ToolHost, ToolOutcome, server::Server,
     servers_file::ServersFile,
 };
 
@@ -24,6 +24,8 @@ pub struct PoolOptions {
     pub patience: Duration,
     /// What `command = "perihelion"` starts; by default this executable.
     pub executable: Option<PathBuf>,
+    /// Where definitions are pinned; without it every server is taken as it is.
+    pub pins: Option<Arc<Pins>>,
 }
 
 impl Default for PoolOptions {
@@ -32,6 +34,7 @@ impl Default for PoolOptions {
             scan_parallelism: 16,
             patience: Duration::from_millis(1500),
             executable: std::env::current_exe().ok(),
+            pins: None,
         }
     }
 }
@@ -69,6 +72,15 @@ impl Pool {
         self.servers().iter().map(|server| server.config.name.clone()).collect()
     }
 
+    /// Returns what would be pinned of a server now; `None` for a bundled one, which is this program itself.
+    ///
+    /// # Errors
+    /// As [`ToolHost::scan`] for that server.
+    pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
+        let known = self.servers().into_iter().find(|known| known.config.name == server);
+        known.ok_or_else(|| Error::UnknownServer(server.to_owned()))?.pin().await
+    }
+
     /// Tells whether the program should not start without this server (`required = true`).
     pub fn is_required(&self, server: &str) -> bool {
         self.servers().iter().any(|known| known.config.name == server && known.config.required)
@@ -81,7 +93,8 @@ impl Pool {
                 Some(same) => same.clone(),
                 None => {
                     let executable = self.options.executable.clone();
-                    Arc::new(Server::new(config, executable, self.options.patience))
+                    let (patience, pins) = (self.options.patience, self.options.pins.clone());
+                    Arc::new(Server::new(config, executable, patience, pins))
                 }
             })
             .collect()

@@ -21,8 +21,9 @@ use super::{
     listing::{self, Listing},
     menu,
     outcome::{self, Reply},
+    pins::{Pins, ServerPin},
     request::{self, Answer, Bounds},
-    servers_file::ServerConfig,
+    servers_file::{ServerConfig, Transport},
     session::Session,
 };
 
@@ -37,6 +38,7 @@ pub(super) struct Server {
     pub config: ServerConfig,
     executable: Option<PathBuf>,
     patience: Duration,
+    pins: Option<Arc<Pins>>,
     state: Mutex<State>,
     /// Counts finished attempts to connect, so that those who waited for one share its failure.
     attempts: AtomicU64,
@@ -53,12 +55,18 @@ struct State {
 }
 
 impl Server {
-    pub fn new(config: ServerConfig, executable: Option<PathBuf>, patience: Duration) -> Self {
+    pub fn new(
+        config: ServerConfig,
+        executable: Option<PathBuf>,
+        patience: Duration,
+        pins: Option<Arc<Pins>>,
+    ) -> Self {
         Self {
             permits: Semaphore::new(config.max_concurrency),
             config,
             executable,
             patience,
+            pins,
             state: Mutex::default(),
             attempts: AtomicU64::new(0),
             closed: CancellationToken::new(),
@@ -68,6 +76,33 @@ impl Server {
     /// Lists the server's tools anew, connecting first where needed.
     pub async fn scan(&self) -> Result<ServerInfo, Error> {
         self.open(true).await.map(|(_, listing)| listing.info.clone())
+    }
+
+    /// Returns what would be pinned of the server now; `None` for a bundled one, which is this program itself.
+    pub async fn pin(&self) -> Result<Option<ServerPin>, Error> {
+        let (_, listing) = self.open(true).await?;
+        Ok((!self.is_bundled()).then(|| self.pin_of(&listing)))
+    }
+
+    fn is_bundled(&self) -> bool {
+        let own = |command: &str| command == "perihelion" && self.executable.is_some();
+        matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
+    }
+
+    fn pin_of(&self, listing: &Listing) -> ServerPin {
+        let (config, info) = (&self.config, &listing.info);
+        let said = (&*info.server_version, &*listing.instructions);
+        ServerPin::new(&config.origin, said.0, said.1, &info.tools, &config.secrets)
+    }
+
+    /// Compares a fresh listing with the server's pin, before anybody gets to see it.
+    fn judge(&self, listing: &Listing) -> Result<(), Error> {
+        let Some(pins) = self.pins.as_ref().filter(|_| !self.is_bundled()) else { return Ok(()) };
+        let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
+        pins.judge(&self.config.name, &self.pin_of(listing), is_off).map_err(|reason| {
+            let reason = menu::cut(&reason, REASON_CHARS);
+            Error::Quarantined { server: self.config.name.clone(), reason }
+        })
     }
 
     /// Calls a tool once.
@@ -183,11 +218,18 @@ impl Server {
                 session
             }
         };
+        let relist = session.take_tools_changed() || relist;
         if let Some(listing) = state.listing.as_ref().filter(|_| !relist) {
             return Ok((session, listing.clone()));
         }
         match listing::list(&session, &self.config).await {
             Ok(listing) => {
+                if let Err(quarantined) = self.judge(&listing) {
+                    state.session = None;
+                    state.listing = None;
+                    session.close(self.patience).await;
+                    return Err(quarantined);
+                }
                 let listing = Arc::new(listing);
                 state.listing = Some(listing.clone());
                 Ok((session, listing))

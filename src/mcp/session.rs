@@ -1,6 +1,12 @@
 //! One open connection to a server, and what belongs to it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rmcp::{
     ClientHandler, Peer, RoleClient,
@@ -16,9 +22,12 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// How long the end of a process whose pipes closed is waited for, to be described.
 const DESCRIBE: Duration = Duration::from_millis(500);
 
-/// This program's side of the conversation: offers nothing, listens for progress.
+/// This program's side of the conversation: offers nothing, listens for progress and changes.
+#[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
+    /// The server said that its tools changed, and they were not listed since.
+    pub tools_changed: Arc<AtomicBool>,
 }
 
 impl ClientHandler for Listener {
@@ -34,12 +43,17 @@ impl ClientHandler for Listener {
     ) {
         self.progress.note(&params.progress_token);
     }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.tools_changed.store(true, Ordering::Release);
+    }
 }
 
 /// An open connection.
 pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
+    tools_changed: Arc<AtomicBool>,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
     kind: Kind,
 }
@@ -55,6 +69,7 @@ impl Session {
         Self {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
+            tools_changed: service.service().tools_changed.clone(),
             service: Mutex::new(Some(service)),
             kind,
         }
@@ -74,6 +89,11 @@ impl Session {
             Kind::Http(session) => ("tcp", session.current()),
         };
         Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
+    }
+
+    /// Tells once whether the server said that its tools changed.
+    pub fn take_tools_changed(&self) -> bool {
+        self.tools_changed.swap(false, Ordering::AcqRel)
     }
 
     /// Tells whether a request could still be sent.

@@ -14,7 +14,7 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{self, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::mcp::{self, Pins, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
 use crate::telemetry::{ExportCounts, Exporter, Parents};
@@ -65,8 +65,9 @@ impl Runtime {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let file = servers_file(&settings.servers.file, env)?;
+        let pool = Pool::new(file, pool_options(&settings)?);
         let store = super::open_store(&settings).await?;
-        Self::with(settings, model, file, store).await
+        Self::with_pool(settings, model, pool, store).await
     }
 
     /// Checks that every role of a run has an endpoint.
@@ -97,7 +98,8 @@ impl Runtime {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let file = servers_file(&settings.servers.file, env)?;
-        Self::with(settings, model, file, store).await
+        let pool = Pool::new(file, pool_options(&settings)?);
+        Self::with_pool(settings, model, pool, store).await
     }
 
     /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
@@ -118,7 +120,7 @@ impl Runtime {
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 
-    /// Opens a runtime on parts that are there already.
+    /// Opens a runtime on parts that are there already; servers that did not come from a file have no pins.
     ///
     /// # Errors
     /// As [`Runtime::open`].
@@ -145,7 +147,7 @@ impl Runtime {
         let exporter = super::trace::exporter(&settings)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
-        let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
+        let (prices, limits) = (settings.models.price_list(), star_limits(&settings));
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
         let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
         let roster = Arc::clone(&star.roster);
@@ -164,6 +166,9 @@ impl Runtime {
             exporter.catch_up(Arc::clone(runner.store()));
         }
         roster.set(agents.iter().map(|agent| agent.server.clone()));
+        let has_agent = |name: &str| agents.iter().any(|agent| agent.server.name == name);
+        let absent = problems.iter().filter(|one| !has_agent(&one.server));
+        roster.set_absences(absent.map(|one| (one.server.clone(), one.problem.clone())));
         Ok(Self {
             settings,
             runner,
@@ -329,6 +334,12 @@ impl Runtime {
     }
 }
 
+/// Returns how servers are treated: with their pins beside the servers file.
+pub(super) fn pool_options(settings: &Settings) -> Result<PoolOptions, Error> {
+    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
+    Ok(PoolOptions { pins: Some(Arc::new(pins)), ..PoolOptions::default() })
+}
+
 /// Loads the servers file; the default one may be missing, one that was named may not.
 pub(super) fn servers_file(
     path: &Path,
@@ -343,7 +354,8 @@ pub(super) fn servers_file(
     Ok(ServersFile::load(path, env)?)
 }
 
-pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
+pub(super) fn star_limits(settings: &Settings) -> StarLimits {
+    let (limits, trust) = (&settings.limits, &settings.trust);
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,
@@ -354,6 +366,8 @@ pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
         max_reflections: limits.max_reflections,
         result_bytes: limits.result_bytes,
         breaker_retries: limits.breaker_retries,
+        approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
+        asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
 }
 

@@ -14,6 +14,7 @@ mod live;
 mod replay;
 mod report;
 mod retention;
+mod review;
 mod survey;
 mod threads;
 mod trace;
@@ -25,6 +26,7 @@ pub use error::Error;
 pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
+pub use review::{Review, review};
 pub use survey::{Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,

@@ -1,9 +1,9 @@
 //! A look at the configured servers, without a store and without a model.
 
 use super::Error;
-use super::assemble::{AgentInfo, ServerProblem, scan_pool, servers_file};
+use super::assemble::{AgentInfo, ServerProblem, pool_options, scan_pool, servers_file};
 use crate::config::Settings;
-use crate::mcp::{Pool, PoolOptions, ToolHost as _};
+use crate::mcp::{Pool, ToolHost as _};
 
 /// What scanning the servers file gave.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub async fn survey(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Survey, Error> {
     let file = servers_file(&settings.servers.file, env)?;
-    let pool = Pool::new(file, PoolOptions::default());
+    let pool = Pool::new(file, pool_options(settings)?);
     let survey = scan_pool(&pool).await;
     pool.close().await;
     Ok(survey)

@@ -12,6 +12,8 @@ mod dispatch;
 mod examples;
 mod golden;
 mod mcp_http;
+mod mcp_pins;
+mod mcp_sandbox;
 mod mcp_servers_file;
 mod mcp_traps;
 mod model;

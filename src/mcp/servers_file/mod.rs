@@ -1,12 +1,13 @@
 //! Reads `mcp-servers.toml`: which servers there are, how to reach them, what their tools may do.
 
+mod confinement;
 mod expand;
 mod resolve;
 mod table;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use super::redact::Secrets;
+use super::{redact::Secrets, sandbox::Sandbox};
 use crate::config::strict::{self, Error};
 
 pub use table::{ApprovalMode, Effect};
@@ -80,6 +81,10 @@ pub struct ServerConfig {
     /// Calls in flight at once.
     pub max_concurrency: usize,
     pub tools: ToolPolicy,
+    /// Hash of command and arguments, or of the address, as they are written; variables are not expanded.
+    pub origin: String,
+    /// `None`: the server sees and does what this process could.
+    pub sandbox: Option<Sandbox>,
     pub(crate) secrets: Secrets,
 }
 
@@ -121,6 +126,10 @@ pub struct ToolPolicy {
     pub default_approval: ApprovalMode,
     pub effects: BTreeMap<String, Effect>,
     pub approvals: BTreeMap<String, ApprovalMode>,
+    /// The server's hints may make rules milder, and not only stricter.
+    pub trust_annotations: bool,
+    /// Whether anybody may have written what the server says; `None`: the tools' own hints decide.
+    pub open_world: Option<bool>,
 }
 
 impl ToolPolicy {
@@ -134,16 +143,6 @@ impl ToolPolicy {
         } else {
             None
         }
-    }
-
-    /// Tells whether the operator declared that a call may be repeated.
-    pub fn is_repeatable(&self, tool: &str) -> bool {
-        *self.effects.get(tool).unwrap_or(&self.default_effect) != Effect::Write
-    }
-
-    /// Tells whether a person approves each call.
-    pub fn needs_approval(&self, tool: &str) -> bool {
-        *self.approvals.get(tool).unwrap_or(&self.default_approval) == ApprovalMode::Prompt
     }
 
     /// Returns the tools that the file names, to be compared with those that the server lists.

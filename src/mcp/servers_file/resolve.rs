@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use super::{
-    Effect, Error, Secrets, ServerConfig, ToolPolicy, Transport,
+    Effect, Error, Secrets, ServerConfig, ToolPolicy, Transport, confinement,
     expand::{Environment, INHERITED, expand, note},
     table::Table,
 };
@@ -32,6 +32,7 @@ pub(super) fn server(
     warn_of_unsupported(&name, &table, warnings);
     let mut secrets = Secrets::default();
     let transport = transport(&place, &table, env, &mut secrets)?;
+    let sandbox = confinement::sandbox(&place, &table, env)?;
     let tool_timeout = place.seconds("tool_timeout_sec", table.tool_timeout_sec)?;
     let tool_timeout = tool_timeout.unwrap_or(TOOL_TIMEOUT);
     let total = place.seconds("tool_total_timeout_sec", table.tool_total_timeout_sec)?;
@@ -51,6 +52,8 @@ pub(super) fn server(
             .unwrap_or(MAX_RESULT_BYTES),
         max_concurrency: concurrency.unwrap_or(if serial { 1 } else { MAX_CONCURRENCY }),
         tools: policy(&table),
+        origin: confinement::origin(&table),
+        sandbox,
         description: table.description,
         secrets,
         name,
@@ -58,13 +61,13 @@ pub(super) fn server(
 }
 
 /// Names the file and the server in errors.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     path: &'a Path,
     server: &'a str,
 }
 
 impl Place<'_> {
-    fn error(&self, key: &str, message: impl Into<String>) -> Error {
+    pub fn error(&self, key: &str, message: impl Into<String>) -> Error {
         let dot = if key.is_empty() { "" } else { "." };
         Error::Value {
             path: self.path.to_owned(),
@@ -173,11 +176,12 @@ fn http(
     env: Environment<'_>,
     secrets: &mut Secrets,
 ) -> Result<Transport, Error> {
-    let stdio_only: [(&str, bool); 4] = [
+    let stdio_only: [(&str, bool); 5] = [
         ("args", !table.args.is_empty()),
         ("env", !table.env.is_empty()),
         ("env_vars", !table.env_vars.is_empty()),
         ("cwd", table.cwd.is_some()),
+        ("sandbox", table.sandbox.is_some()),
     ];
     refuse(place, &stdio_only, "only a server with `command` takes this key")?;
     if !table.enabled {
@@ -255,6 +259,8 @@ fn policy(table: &Table) -> ToolPolicy {
         default_approval: table.default_tools_approval_mode.unwrap_or_default(),
         effects,
         approvals,
+        trust_annotations: table.trust_annotations,
+        open_world: table.open_world,
     }
 }
 

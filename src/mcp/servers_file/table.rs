@@ -61,6 +61,19 @@ pub(super) struct Table {
     pub tool_total_timeout_sec: Option<f64>,
     pub max_result_bytes: Option<usize>,
     pub max_concurrency: Option<usize>,
+    #[serde(default)]
+    pub trust_annotations: bool,
+    pub open_world: Option<bool>,
+    pub sandbox: Option<SandboxTable>,
+}
+
+/// `[mcp_servers.<name>.sandbox]`; an empty one lets the server see the system's programs and nothing else.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SandboxTable {
+    pub read_only: Vec<String>,
+    pub writable: Vec<String>,
+    pub network: bool,
 }
 
 /// `[mcp_servers.<name>.tools.<tool>]`.

@@ -7,6 +7,7 @@ mod help;
 mod history;
 mod inspection;
 mod pruning;
+mod quarantine;
 mod questions;
 mod refusals;
 mod runs;
