@@ -81,8 +81,6 @@ points! {
     QueueTake = "queue.take",
     /// What listeners elsewhere are to hear is kept.
     EventCommit = "event.commit",
-    /// It is noted that a run's trace is to be delivered.
-    TraceOwe = "trace.owe",
     /// A trace is sent.
     TraceSend = "trace.send",
     /// It is noted that a trace arrived.

@@ -34,6 +34,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let fsync_probe_us = machine::fsync_probe()?;
     let place = Place::fresh(options).await?;
     let store = place.open().await?;
+    let options = &options.publishing(place.address(), &store);
     warm_up(options, &store).await?;
 
     let names: Vec<Vec<String>> = (0..options.runs)
@@ -68,7 +69,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
         json!({
             "bench": "crowd", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
             "backend": options.backend.name(), "rounds": options.rounds, "threads": options.threads,
-            "turns": options.runs, "row_bytes_mean": rounded(mean_bytes, 1),
+            "turns": options.runs, "publish": options.publish, "row_bytes_mean": rounded(mean_bytes, 1),
             "steps_per_s": rounded(median(&mut steps), 1),
             "inserts_per_s": rounded(median(&mut inserts), 1),
             "steps_per_insert": rounded(median(&mut ratios), 3),

@@ -101,6 +101,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let fsync_probe_us = machine::fsync_probe()?;
     let place = Place::fresh(options).await?;
     let (store, inserter) = Inserter::open(options, &place).await?;
+    let options = &options.publishing(place.address(), &store);
     warm_up(options, &store).await?;
 
     // A first run gives the bytes that the second one will write again.
@@ -147,7 +148,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let (step, insert) = (median(&mut steps), median(&mut inserts));
     let line = json!({
         "bench": "floor", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
-        "backend": options.backend.name(), "rounds": rounds, "block": block,
+        "backend": options.backend.name(), "rounds": rounds, "block": block, "publish": options.publish,
         "row_bytes_mean": rounded(mean_bytes, 1),
         "steps": steps.len(), "inserts": inserts.len(),
         "step_median_us": rounded(step, 1), "insert_median_us": rounded(insert, 1),

@@ -1,9 +1,13 @@
 //! What the benchmark is asked to do.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
+use perihelion::bus::{self, Bus};
+use perihelion::checkpoint::Store;
 use perihelion::runner::Durability;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -122,6 +126,11 @@ pub struct Options {
     /// A Python with LangGraph, to run the peer's cases beside ours.
     #[arg(long)]
     pub peer: Option<PathBuf>,
+    /// Lets runs tell their events on the bus, as those of the program do.
+    #[arg(long)]
+    pub publish: bool,
+    #[arg(skip)]
+    pub bus: Option<Arc<dyn Bus>>,
     #[arg(long, hide = true)]
     pub child: bool,
 }
@@ -134,6 +143,13 @@ impl Options {
             bail!("two modes are given: {mode} and {second}");
         }
         Mode::from_str(mode, true).map_err(anyhow::Error::msg)
+    }
+
+    /// The same options with the bus that `--publish` asks for.
+    pub fn publishing(&self, address: &str, store: &Arc<dyn Store>) -> Self {
+        let kept = Duration::from_secs(86_400);
+        let bus = self.publish.then(|| bus::open(address, Arc::clone(store), kept));
+        Self { bus, ..self.clone() }
     }
 
     pub fn file(&self) -> anyhow::Result<&Path> {

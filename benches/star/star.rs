@@ -23,6 +23,7 @@ pub fn run_options(options: &Options, max_steps: u64) -> RunOptions<Star> {
     RunOptions {
         durability: options.durability.durability(),
         limits: Limits { max_steps, ..Limits::default() },
+        publish: options.bus.clone(),
         ..RunOptions::default()
     }
 }
@@ -123,6 +124,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let threads: Vec<ThreadId> = names.iter().map(|name| ThreadId::from_name(name).0).collect();
     let place = Place::fresh(options).await?;
     let store = place.open().await?;
+    let options = &options.publishing(place.address(), &store);
     let work = workload(options, options.rounds, &threads, None)?;
     let runner = Runner::new(build(&work)?, Arc::clone(&store));
     warm_up(options, &store).await?;
@@ -154,7 +156,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let mut line = json!({
         "bench": "star", "engine": "perihelion", "engine_version": env!("CARGO_PKG_VERSION"),
         "backend": options.backend.name(), "rounds": options.rounds, "threads": options.threads,
-        "durability": options.durability.name(),
+        "durability": options.durability.name(), "publish": options.publish,
         "variant": { "agents": options.agents, "gs_keys": options.gs_keys },
         "steps": count, "wall_s": rounded(wall, 4), "steps_per_s": rounded(count as f64 / wall, 1),
         "first_node_us": rounded(median(&mut first_node), 1),

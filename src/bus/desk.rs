@@ -11,7 +11,7 @@ use crate::graph::{RunEvent, State, StreamMode};
 /// Events that may wait for the database; a run of a second makes some dozens.
 const EVENTS: usize = 1_024;
 
-/// Bytes of JSON that may wait, so that long previews cannot fill memory while the database is slow.
+/// Bytes of JSON that may wait, as far as [`weight`] tells, so that long previews cannot fill memory while the database is slow.
 const BYTES: usize = 1 << 20;
 
 /// Bytes of text that pieces of an answer are joined to.
@@ -78,7 +78,7 @@ impl Ear {
             _ => {}
         }
         let Ok(event) = serde_json::to_value(event) else { return };
-        let size = event.to_string().len();
+        let size = weight(&event);
         self.0.put(Waiting { ends, event, of, is_piece, size });
     }
 }
@@ -148,6 +148,19 @@ impl Desk {
     /// Returns how many events were left out.
     pub(super) fn dropped(&self) -> u64 {
         self.lock().dropped
+    }
+}
+
+/// Returns about how many bytes an event takes as JSON: what is long in it is text.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| weight(item) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + 4 + weight(value)).sum::<usize>() + 2
+        }
+        Value::Number(_) => 8,
+        Value::Null | Value::Bool(_) => 5,
     }
 }
 

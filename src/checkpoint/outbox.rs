@@ -12,29 +12,25 @@ pub struct TraceDebt {
     pub thread: ThreadId,
     /// Number of the first run that was not delivered.
     pub from_run: u32,
-    /// Number of the last run that is known to be due; it may not have begun yet.
+    /// Number of the last run that is due.
     pub to_run: u32,
     pub since: DateTime<Utc>,
 }
 
 /// The export cursor: one row per thread that owes a trace, none for the others.
 ///
-/// It is written before a run and after a delivery, never by a step. A crash before `owe` took hold is
-/// one before the run began; a crash before `paid` delivers the same spans, under the same ids, again.
+/// It is written with the beginning of a run ([`Store::begin_run`](super::Store::begin_run)) and after a
+/// delivery, never by a step. A crash before `paid` delivers the same spans, under the same ids, again.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Notes that the thread's next run is to be delivered; what is owed already stays so.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`].
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error>;
-
     /// Returns what is owed, longest first, at most `limit`.
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error>;
 
     /// Returns what a thread owes.
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error>;
 
-    /// Notes that all runs up to this number were delivered.
+    /// Notes that all runs up to this number were delivered, as far as they have ended.
+    ///
+    /// A last run that is still marked running stays owed, whatever its lease says: it may go on.
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error>;
 }

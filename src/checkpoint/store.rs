@@ -61,7 +61,15 @@ pub trait Store: Send + Sync {
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
 
     /// Starts a run under the claim and returns its number. Fenced.
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error>;
+    ///
+    /// One that `owes_trace` is in the [`Outbox`] from then on, by the same write.
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error>;
 
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
     ///

@@ -14,7 +14,8 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// [`Error::CrashLoop`].
     pub(super) async fn refuse_crash_loop(&self, held: &Held<S>, most: u32) -> Result<(), Error> {
-        if held.was != ThreadStatus::Busy {
+        // Without a node to run only the run's end is missing, which kills nobody.
+        if held.was != ThreadStatus::Busy || held.standing.frontier.tasks.is_empty() {
             return Ok(());
         }
         let (store, thread) = (self.store(), held.standing.info.id);

@@ -85,7 +85,8 @@ impl<S: State> Runner<S> {
         };
         standing.info = info;
         let run = RunId::new();
-        around(Point::RunBegin, store.begin_run(thread, standing.info.fence, run)).await?;
+        let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
+        around(Point::RunBegin, begin).await?;
         Ok(Held { standing, was, run, stop, _keeper: keeper, _hold: hold })
     }
 

@@ -36,6 +36,7 @@ pub struct Runner<S: State> {
     process: Arc<str>,
     tenant: Arc<str>,
     lease: Duration,
+    owes_traces: bool,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -48,7 +49,7 @@ impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
         let (process, tenant) = (lease::owner_name().into(), "default".into());
-        Self { graph, store, process, tenant, lease: lease::LEASE }
+        Self { graph, store, process, tenant, lease: lease::LEASE, owes_traces: false }
     }
 
     /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
@@ -68,6 +69,13 @@ impl<S: State> Runner<S> {
         self
     }
 
+    /// Makes each run that begins one whose trace is due, so that it is delivered even if this process dies.
+    #[must_use]
+    pub fn owing_traces(mut self, owes: bool) -> Self {
+        self.owes_traces = owes;
+        self
+    }
+
     /// Returns the graph.
     pub fn graph(&self) -> &Arc<Graph<S>> {
         &self.graph
@@ -80,6 +88,10 @@ impl<S: State> Runner<S> {
 
     pub(super) fn lease(&self) -> Duration {
         self.lease
+    }
+
+    pub(super) fn owes_traces(&self) -> bool {
+        self.owes_traces
     }
 
     pub(super) fn process(&self) -> &str {

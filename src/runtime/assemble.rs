@@ -154,7 +154,9 @@ impl Runtime {
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
-        let runner = Runner::new(Arc::clone(&star.graph), store).with_lease(lease);
+        let runner = Runner::new(Arc::clone(&star.graph), store)
+            .with_lease(lease)
+            .owing_traces(exporter.is_some());
         let (agents, problems) = match scan(&tools).await {
             Ok(scanned) => scanned,
             Err(error) => {
@@ -239,7 +241,6 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let input = self.input(thread, title, request).await?;
-        self.owe_trace(thread).await;
         let outcome = self.runner.start(thread, input, options).await?;
         Ok(self.report(outcome))
     }
@@ -271,7 +272,6 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        self.owe_trace(thread).await;
         let outcome = self.runner.resume(thread, options).await?;
         Ok(self.report(outcome))
     }
@@ -291,13 +291,6 @@ impl Runtime {
             return self.ask(thread, None, request, options).await;
         }
         self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
-    }
-
-    /// Notes that a trace is due, so that it arrives even if this process dies.
-    pub(super) async fn owe_trace(&self, thread: ThreadId) {
-        if let Some(exporter) = &self.exporter {
-            exporter.run_begins(self.store().as_ref(), thread).await;
-        }
     }
 
     pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {

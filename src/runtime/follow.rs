@@ -104,7 +104,6 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         let runs = self.store().runs(thread).await?.len();
         self.answer(thread, interrupt, answer).await?;
-        self.owe_trace(thread).await;
         if let Some(outcome) = self.runner().wake(thread, options.clone()).await? {
             return Ok(self.report(outcome));
         }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::report::RunStatusView;
 use super::{Error, RunReport, Runtime, demo};
-use crate::checkpoint::{self, ThreadStatus};
-use crate::clock;
+use crate::checkpoint;
 use crate::dispatch::{self, Dispatcher, Scope};
 use crate::ids::ThreadId;
 use crate::runner::{self, RunOptions};
@@ -25,7 +24,6 @@ impl Runtime {
         request: Request,
     ) -> Result<RunReport, Error> {
         let input = self.input(thread, title, request).await?;
-        self.owe_trace(thread).await;
         let run = self.runner().submit(thread, input).await?;
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
     }
@@ -44,11 +42,6 @@ impl Runtime {
     ) -> Result<Option<RunReport>, Error> {
         match self.store().info(thread).await {
             Ok(info) if info.tenant == demo::TENANT => return Ok(None),
-            // A live holder's run is noted already, and it is the holder's to deliver.
-            Ok(info) if info.lease_until.is_some_and(|until| until > clock::now()) => {}
-            Ok(info) if matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy) => {
-                self.owe_trace(thread).await;
-            }
             Ok(_) => {}
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),

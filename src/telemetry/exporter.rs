@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::group::may_continue;
 use super::otlp::{self, Collector, Sink};
+use super::rows::first_run;
 use super::{About, Error, Labels, Span, View, Which, project, read};
 use crate::checkpoint::{RunRow, Store, ThreadStatus, TraceDebt};
 use crate::clock;
@@ -28,9 +29,6 @@ const ROUND: u32 = 256;
 /// Waits between rounds while the collector is away.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-
-/// Age at which a run that was announced and never began is forgotten.
-const NEVER_BEGAN: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// What became of the traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,16 +88,6 @@ impl Exporter {
             rounds: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
-    }
-
-    /// Notes durably that the next run of a thread has a trace to be delivered, whatever happens to this process.
-    ///
-    /// One small write per run. A store that cannot take it costs a trace, not the run.
-    pub async fn run_begins(&self, store: &dyn Store, thread: ThreadId) {
-        let Some(outbox) = store.outbox() else { return };
-        if let Err(error) = around(Point::TraceOwe, outbox.owe(thread)).await {
-            tracing::debug!(%error, "a trace that is due could not be noted");
-        }
     }
 
     /// Exports the trace of a run that has ended; returns at once.
@@ -226,7 +214,7 @@ impl Shared {
             Err(error) => return self.failed(&error.to_string()),
         };
         let first = spans.first().map_or(number, |root| root.run);
-        let mut from = first - u32::from(is_left_open(&rows.runs, first));
+        let mut from = first;
         if let Some(outbox) = store.outbox() {
             match outbox.owed_by(thread).await {
                 Ok(Some(debt)) => from = from.min(debt.from_run),
@@ -234,6 +222,7 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "older traces were not looked for"),
             }
         }
+        let from = beginning(store, thread, &rows.runs, from).await;
         if from < first && !self.runs(&sink, store, thread, from, first - 1).await {
             return false;
         }
@@ -248,19 +237,13 @@ impl Shared {
             Ok(debts) => debts,
             Err(error) => return self.failed(&error.to_string()),
         };
-        for TraceDebt { thread, from_run, to_run, since } in debts {
+        for TraceDebt { thread, from_run, .. } in debts {
             let sink = self.sink.lock().await;
             let (Ok(info), Ok(runs)) = (store.info(thread).await, store.runs(thread).await) else {
                 // Deleted meanwhile, or the store is away; the next round will see.
                 continue;
             };
             let newest = runs.last().map_or(0, |run| run.number);
-            if from_run > newest {
-                if clock::now() - since > NEVER_BEGAN {
-                    self.paid(store, thread, to_run).await;
-                }
-                continue;
-            }
             let held = info.lease_until.is_some_and(|until| until > clock::now());
             let under_way = match info.status {
                 ThreadStatus::Queued => true,
@@ -268,7 +251,7 @@ impl Shared {
                 _ => false,
             };
             let upto = if under_way { newest - 1 } else { newest };
-            let from = from_run - u32::from(is_left_open(&runs, from_run));
+            let from = beginning(store, thread, &runs, from_run).await;
             if !self.runs(&sink, store, thread, from, upto).await {
                 return false;
             }
@@ -362,11 +345,17 @@ impl Shared {
     }
 }
 
-/// Returns whether the run before this one ended so that it might have been gone on with.
+/// Returns the number of the run from which on traces are sent when this one's is due.
 ///
-/// What was sent of it had ids of its own then; now that it is known to be closed, it is sent under its final ones.
-fn is_left_open(runs: &[RunRow], number: u32) -> bool {
-    runs.iter().any(|run| run.number + 1 == number && may_continue(run.status))
+/// That is the run before its trace, if it ended so that it might have been gone on with: what was sent of
+/// it had ids of its own then, and now that it is known to be closed, it is sent under its final ones.
+async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number: u32) -> u32 {
+    let Some(run) = runs.iter().find(|run| run.number == number) else { return number };
+    let first = first_run(store, thread, run.id).await.unwrap_or(number);
+    match runs.iter().find(|run| run.number + 1 == first) {
+        Some(before) if may_continue(before.status) => before.number,
+        _ => number,
+    }
 }
 
 /// Returns the number of the last run in a trace.

@@ -82,8 +82,14 @@ impl Store for MemoryStore {
         self.state().renew(thread, fence, ttl)
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        self.state().begin_run(thread, fence, run)
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        self.state().begin_run(thread, fence, run, owes_trace)
     }
 
     async fn end_run(

@@ -2,20 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::super::{Error, Outbox, TraceDebt};
+use super::super::{Error, Outbox, RunStatus, TraceDebt};
 use super::MemoryStore;
-use crate::{clock, ids::ThreadId};
+use crate::ids::ThreadId;
 
 #[async_trait]
 impl Outbox for MemoryStore {
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
-        let mut state = self.state();
-        let next = u32::try_from(state.get(thread)?.runs.len()).unwrap_or(u32::MAX - 1) + 1;
-        let new = TraceDebt { thread, from_run: next, to_run: next, since: clock::now() };
-        state.debts.entry(thread).or_insert(new).to_run = next;
-        Ok(())
-    }
-
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
         let state = self.state();
         let known = |debt: &&TraceDebt| state.threads.contains_key(&debt.thread);
@@ -32,6 +24,10 @@ impl Outbox for MemoryStore {
 
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
         let mut state = self.state();
+        let newest = state.threads.get(&thread).and_then(|kept| kept.runs.last());
+        let is_running =
+            newest.is_some_and(|row| row.number == run && row.status == RunStatus::Running);
+        let run = run - u32::from(is_running);
         if state.debts.get(&thread).is_some_and(|debt| debt.to_run <= run) {
             state.debts.remove(&thread);
         } else if let Some(debt) = state.debts.get_mut(&thread) {

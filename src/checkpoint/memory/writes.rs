@@ -6,7 +6,7 @@ use super::{
     super::{
         Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, NewThread,
         PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadInfo, ThreadStatus,
-        chain,
+        TraceDebt, chain,
         limits::{lease, moment, text},
     },
     state::{Kept, State, fresh},
@@ -88,21 +88,31 @@ impl State {
         thread: ThreadId,
         fence: u64,
         run: RunId,
+        owes_trace: bool,
     ) -> Result<u32, Error> {
         let now = moment(clock::now());
         let kept = self.fenced(thread, fence)?;
         kept.info.status = ThreadStatus::Busy;
         kept.info.updated_at = now;
         let place = *kept.run_index.entry(run).or_insert(kept.runs.len());
-        if let Some(known) = kept.runs.get_mut(place) {
-            known.status = RunStatus::Running;
-            known.ended_at = None;
-            return Ok(known.number);
+        let number = match kept.runs.get_mut(place) {
+            Some(known) => {
+                known.status = RunStatus::Running;
+                known.ended_at = None;
+                known.number
+            }
+            None => {
+                let number = kept.runs.last().map_or(0, |last| last.number) + 1;
+                let status = RunStatus::Running;
+                kept.runs.push(RunRow { id: run, number, status, started_at: now, ended_at: None });
+                number
+            }
+        };
+        if owes_trace {
+            let newest = kept.runs.last().map_or(number, |last| last.number);
+            let new = TraceDebt { thread, from_run: newest, to_run: newest, since: now };
+            self.debts.entry(thread).or_insert(new).to_run = newest;
         }
-        let number = kept.runs.last().map_or(0, |last| last.number) + 1;
-        let row =
-            RunRow { id: run, number, status: RunStatus::Running, started_at: now, ended_at: None };
-        kept.runs.push(row);
         Ok(number)
     }
 

@@ -87,6 +87,10 @@ const BEGIN_RUN: &str = "WITH held AS (
             (NOT EXISTS (SELECT FROM run WHERE thread_id = $1 AND run.id = $3))::integer
         WHERE id = $1 AND fence = $2
         RETURNING id, runs
+     ), owing AS (
+        INSERT INTO trace_debt (thread_id, from_run, to_run)
+        SELECT id, runs, runs FROM held WHERE $4
+        ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run
      )
      INSERT INTO run (thread_id, id, number, status)
      SELECT id, $3, runs, 'running' FROM held
@@ -98,11 +102,13 @@ pub(super) async fn begin_run(
     thread: ThreadId,
     fence: u64,
     run: RunId,
+    owes_trace: bool,
 ) -> Result<u32, Error> {
     let number: Option<i32> = idempotent!(connections, |c| sqlx::query_scalar(BEGIN_RUN)
         .bind(thread.0)
         .bind(big(fence))
         .bind(run.0)
+        .bind(owes_trace)
         .fetch_optional(&mut *c))?;
     match number {
         Some(number) => Ok(number as u32),

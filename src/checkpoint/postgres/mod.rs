@@ -104,8 +104,14 @@ impl Store for PostgresStore {
         leases::renew(&self.connections, thread, fence, ttl).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        leases::begin_run(&self.connections, thread, fence, run).await
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        leases::begin_run(&self.connections, thread, fence, run, owes_trace).await
     }
 
     async fn end_run(

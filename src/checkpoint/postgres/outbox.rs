@@ -10,27 +10,18 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run)
-     SELECT id, runs + 1, runs + 1 FROM thread WHERE id = $1
-     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
-
-const PAID: &str = "WITH settled AS (
-        DELETE FROM trace_debt WHERE thread_id = $1 AND to_run <= $2
+/// The newest run is left out while it is marked running.
+const PAID: &str = "WITH ended AS (
+        SELECT $2 - count(*)::integer AS upto FROM run JOIN thread ON thread.id = run.thread_id
+        WHERE run.thread_id = $1 AND number = $2 AND number = thread.runs AND run.status = 'running'
+     ), settled AS (
+        DELETE FROM trace_debt USING ended WHERE thread_id = $1 AND to_run <= upto
      )
-     UPDATE trace_debt SET from_run = $2 + 1
-     WHERE thread_id = $1 AND to_run > $2 AND from_run <= $2";
+     UPDATE trace_debt SET from_run = upto + 1 FROM ended
+     WHERE thread_id = $1 AND to_run > upto AND from_run <= upto";
 
 #[async_trait]
 impl Outbox for PostgresStore {
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
-        let noted =
-            idempotent!(self.connections, |c| sqlx::query(OWE).bind(thread.0).execute(&mut *c))?;
-        match noted.rows_affected() {
-            0 => Err(Error::UnknownThread(thread)),
-            _ => Ok(()),
-        }
-    }
-
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
         let rows = idempotent!(self.connections, |c| sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt

@@ -99,8 +99,14 @@ impl Store for SealedStore {
         self.inner.renew(thread, fence, ttl).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        self.inner.begin_run(thread, fence, run).await
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        self.inner.begin_run(thread, fence, run, owes_trace).await
     }
 
     async fn end_run(

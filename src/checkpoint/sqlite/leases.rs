@@ -97,11 +97,16 @@ const BEGIN_RUN: &str = "INSERT INTO run (thread_id, id, number, status, started
      ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL
      RETURNING number";
 
+const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+     SELECT id, runs, runs, ?2 FROM thread WHERE id = ?1
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
+
 pub(super) async fn begin_run(
     file: &File,
     thread: ThreadId,
     fence: u64,
     run: RunId,
+    owes_trace: bool,
 ) -> Result<u32, Error> {
     let mut writer = file.writer().await?;
     let refine = |e| file.refine(e);
@@ -123,6 +128,10 @@ pub(super) async fn begin_run(
         .fetch_all(&mut *transaction)
         .await
         .map_err(refine)?;
+    if owes_trace {
+        let owe = sqlx::query(OWE).bind(thread.0).bind(now);
+        owe.execute(&mut *transaction).await.map_err(refine)?;
+    }
     transaction.commit().await.map_err(refine)?;
     number.first().map(|number| *number as u32).ok_or(Error::UnknownThread(thread))
 }

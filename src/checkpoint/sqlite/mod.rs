@@ -126,8 +126,14 @@ impl Store for SqliteStore {
         leases::renew(&self.file, thread, fence, ttl).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        leases::begin_run(&self.file, thread, fence, run).await
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        leases::begin_run(&self.file, thread, fence, run, owes_trace).await
     }
 
     async fn end_run(

@@ -7,31 +7,30 @@ use sqlx::{Row as _, sqlite::SqliteRow};
 use super::{
     super::{Error, Outbox, TraceDebt},
     SqliteStore,
-    leases::now,
 };
 use crate::ids::ThreadId;
 
-const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
-     SELECT id, runs + 1, runs + 1, ?2 FROM thread WHERE id = ?1
-     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
+/// The last run that has ended: the newest one is left out while it is marked running.
+macro_rules! upto {
+    () => {
+        "(?2 - EXISTS (SELECT 1 FROM run JOIN thread ON thread.id = run.thread_id
+            WHERE run.thread_id = ?1 AND number = ?2 AND number = thread.runs AND run.status = 'running'))"
+    };
+}
 
 /// Two statements of which either alone does no harm.
 const PAID: [&str; 2] = [
-    "DELETE FROM trace_debt WHERE thread_id = ?1 AND to_run <= ?2",
-    "UPDATE trace_debt SET from_run = ?2 + 1 WHERE thread_id = ?1 AND from_run <= ?2",
+    concat!("DELETE FROM trace_debt WHERE thread_id = ?1 AND to_run <= ", upto!()),
+    concat!(
+        "UPDATE trace_debt SET from_run = ",
+        upto!(),
+        " + 1 WHERE thread_id = ?1 AND from_run <= ",
+        upto!()
+    ),
 ];
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn owe(&self, thread: ThreadId) -> Result<(), Error> {
-        let mut writer = self.file.writer().await?;
-        let noted = sqlx::query(OWE).bind(thread.0).bind(now()).execute(writer.connection()?).await;
-        match noted.map_err(|error| self.file.refine(error))?.rows_affected() {
-            0 => Err(Error::UnknownThread(thread)),
-            _ => Ok(()),
-        }
-    }
-
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
         let mut reader = self.file.reader().await?;
         let rows = sqlx::query(

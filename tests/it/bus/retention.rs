@@ -43,7 +43,7 @@ async fn check(store: &Arc<dyn Store>) {
     let busy = Writer::claim(store, thread).await;
     assert_eq!(store.info(thread).await.unwrap().status, ThreadStatus::Busy);
     assert_eq!(store.prune_events(Duration::ZERO, 100).await.unwrap(), 0);
-    store.begin_run(thread, busy.fence, busy.run).await.unwrap();
+    store.begin_run(thread, busy.fence, busy.run, false).await.unwrap();
     let (run, status) = (checkpoint::RunStatus::Done, ThreadStatus::Idle);
     store.end_run(thread, busy.fence, busy.run, run, status, None).await.unwrap();
 

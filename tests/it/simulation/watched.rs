@@ -199,8 +199,14 @@ impl Store for Watched {
         self.write("renew", self.fenced("renew", thread, fence, work)).await
     }
 
-    async fn begin_run(&self, thread: ThreadId, fence: u64, run: RunId) -> Result<u32, Error> {
-        let work = async |fence| self.truth.begin_run(thread, fence, run).await;
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<u32, Error> {
+        let work = async |fence| self.truth.begin_run(thread, fence, run, owes_trace).await;
         self.write("begin_run", self.fenced("begin_run", thread, fence, work)).await
     }
 

@@ -129,7 +129,7 @@ impl Subject {
             }
             Op::BeginRun { fence, run } => {
                 let run = runs[usize::from(*run)];
-                let number = store.begin_run(id(fence.thread), aim.fence, run).await;
+                let number = store.begin_run(id(fence.thread), aim.fence, run, false).await;
                 names.result(&number, |number| json!(number))
             }
             Op::EndRun { fence, run, run_status, status, error } => {

@@ -102,7 +102,7 @@ async fn an_acknowledged_step_is_seen_through_another_connection(on: &Fixture) {
 async fn reopening_finds_everything(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 4).await;
     let (id, question) = writer.question(0);
-    writer.store.begin_run(writer.thread, writer.fence, writer.run).await.unwrap();
+    writer.store.begin_run(writer.thread, writer.fence, writer.run, false).await.unwrap();
     writer.store.record_effect(writer.thread, writer.fence, &question).await.unwrap();
     writer.store.put_snapshot(writer.thread, &writer.snapshot(2)).await.unwrap();
     writer.store.save_pending(writer.thread, writer.fence, &writer.pending(1)).await.unwrap();

@@ -27,7 +27,7 @@ on_every_store_sealed_too!(
 async fn rich_thread(on: &Fixture) -> Writer {
     let mut writer = Writer::new(&on.store).await;
     let (thread, fence) = (writer.thread, writer.fence);
-    on.store.begin_run(thread, fence, writer.run).await.unwrap();
+    on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
     let awkward = Encoded { codec: Codec::Json, bytes: b" {\"b\":1.0,\n \"a\": 1e2} ".to_vec() };
     let packed = Encoded::json(&"long ".repeat(2000), 0).unwrap();
     for delta in [encoded(&json!({"z": 1, "a": 0.1})), awkward, packed, prose(3000)] {
@@ -162,7 +162,7 @@ async fn an_imported_thread_goes_on(on: &Fixture) {
     let info = on.store.info(writer.thread).await.unwrap();
     assert_eq!((info.owner, info.fence), (None, writer.fence), "no lease, and no token twice");
     let mut heir = Writer::claim(&on.store, writer.thread).await;
-    assert_eq!(on.store.begin_run(heir.thread, heir.fence, heir.run).await.unwrap(), 2);
+    assert_eq!(on.store.begin_run(heir.thread, heir.fence, heir.run, false).await.unwrap(), 2);
     heir.steps(2).await;
     assert_eq!(on.store.load(heir.thread, None).await.unwrap().info.head, 6);
 }

@@ -65,7 +65,7 @@ async fn a_renewal_extends_the_lease(on: &Fixture) {
 
 async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     let mut zombie = Writer::with_steps(&on.store, 2).await;
-    on.store.begin_run(zombie.thread, zombie.fence, zombie.run).await.unwrap();
+    on.store.begin_run(zombie.thread, zombie.fence, zombie.run, false).await.unwrap();
     let call = zombie.tool_call(0);
     on.store.record_effect(zombie.thread, zombie.fence, &call).await.unwrap();
     let heir = Writer::claim(&on.store, zombie.thread).await;
@@ -84,7 +84,7 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     let refusals = [
         zombie.commit(&commit).await,
         on.store.renew(thread, fence, TTL).await,
-        on.store.begin_run(thread, fence, RunId::new()).await.map(drop),
+        on.store.begin_run(thread, fence, RunId::new(), false).await.map(drop),
         on.store
             .end_run(thread, fence, zombie.run, RunStatus::Done, ThreadStatus::Idle, None)
             .await,
@@ -107,7 +107,7 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
 async fn an_ended_run_gives_the_lease_back(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let (thread, fence) = (writer.thread, writer.fence);
-    on.store.begin_run(thread, fence, writer.run).await.unwrap();
+    on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
     let error = Some("the model said \0 nothing");
     on.store
         .end_run(thread, fence, writer.run, RunStatus::Failed, ThreadStatus::Failed, error)

@@ -7,14 +7,16 @@ use super::{on_every_store, stores::Fixture, writer::Writer};
 
 on_every_store!(
     what_is_owed_stays_owed_until_it_is_paid,
-    a_run_that_is_announced_while_the_one_before_is_paid_stays_owed,
+    a_run_that_begins_while_the_one_before_is_paid_stays_owed,
+    a_run_that_may_go_on_stays_owed,
+    a_run_that_is_refused_owes_nothing,
     a_deleted_thread_owes_nothing,
 );
 
 /// Begins and ends a run of a thread.
 async fn run(on: &Fixture, thread: ThreadId) {
     let writer = Writer::claim(&on.store, thread).await;
-    on.store.begin_run(thread, writer.fence, writer.run).await.unwrap();
+    on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
     let (done, idle) = (RunStatus::Done, ThreadStatus::Idle);
     on.store.end_run(thread, writer.fence, writer.run, done, idle, None).await.unwrap();
 }
@@ -31,9 +33,7 @@ async fn what_is_owed_stays_owed_until_it_is_paid(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     let outbox = on.store.outbox().unwrap();
     assert_eq!(owed(on, thread).await, None);
-    outbox.owe(thread).await.unwrap();
     run(on, thread).await;
-    outbox.owe(thread).await.unwrap();
     run(on, thread).await;
     assert_eq!(owed(on, thread).await, Some((1, 2)));
     let another = on.another().await;
@@ -43,23 +43,41 @@ async fn what_is_owed_stays_owed_until_it_is_paid(on: &Fixture) {
     assert_eq!(owed(on, thread).await, Some((2, 2)));
     outbox.paid(thread, 2).await.unwrap();
     assert_eq!(owed(on, thread).await, None);
-    let unknown = outbox.owe(ThreadId::new()).await.unwrap_err();
-    assert!(matches!(unknown, Error::UnknownThread(_)), "{unknown}");
 }
 
-async fn a_run_that_is_announced_while_the_one_before_is_paid_stays_owed(on: &Fixture) {
+async fn a_run_that_begins_while_the_one_before_is_paid_stays_owed(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
-    let outbox = on.store.outbox().unwrap();
-    outbox.owe(thread).await.unwrap();
     run(on, thread).await;
-    outbox.owe(thread).await.unwrap();
-    outbox.paid(thread, 1).await.unwrap();
+    let writer = Writer::claim(&on.store, thread).await;
+    on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
+    on.store.outbox().unwrap().paid(thread, 1).await.unwrap();
     assert_eq!(owed(on, thread).await, Some((2, 2)));
+}
+
+async fn a_run_that_may_go_on_stays_owed(on: &Fixture) {
+    let thread = Writer::new(&on.store).await.thread;
+    run(on, thread).await;
+    let writer = Writer::claim(&on.store, thread).await;
+    on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
+    on.store.outbox().unwrap().paid(thread, 2).await.unwrap();
+    assert_eq!(owed(on, thread).await, Some((2, 2)), "what it had committed by then was delivered");
+    let (done, idle) = (RunStatus::Done, ThreadStatus::Idle);
+    on.store.end_run(thread, writer.fence, writer.run, done, idle, None).await.unwrap();
+    on.store.outbox().unwrap().paid(thread, 2).await.unwrap();
+    assert_eq!(owed(on, thread).await, None);
+}
+
+async fn a_run_that_is_refused_owes_nothing(on: &Fixture) {
+    let zombie = Writer::new(&on.store).await;
+    let _heir = Writer::claim(&on.store, zombie.thread).await;
+    let refused = on.store.begin_run(zombie.thread, zombie.fence, zombie.run, true).await;
+    assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
+    assert_eq!(owed(on, zombie.thread).await, None);
 }
 
 async fn a_deleted_thread_owes_nothing(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
-    on.store.outbox().unwrap().owe(thread).await.unwrap();
+    run(on, thread).await;
     on.store.delete(thread).await.unwrap();
     assert_eq!(owed(on, thread).await, None);
 }

@@ -20,7 +20,7 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
     for (number, outcome) in (1..).zip(outcomes) {
         writer = Writer::claim(&on.store, writer.thread).await;
         let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
-        assert_eq!(on.store.begin_run(thread, fence, run).await.unwrap(), number);
+        assert_eq!(on.store.begin_run(thread, fence, run, false).await.unwrap(), number);
         on.store.end_run(thread, fence, run, outcome, ThreadStatus::Idle, None).await.unwrap();
     }
     let runs = on.store.runs(writer.thread).await.unwrap();
@@ -32,16 +32,16 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
 async fn beginning_a_run_again_keeps_its_number(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
-    on.store.begin_run(thread, fence, run).await.unwrap();
+    on.store.begin_run(thread, fence, run, false).await.unwrap();
     on.store
         .end_run(thread, fence, run, RunStatus::Interrupted, ThreadStatus::Interrupted, None)
         .await
         .unwrap();
     let writer = Writer::claim(&on.store, thread).await;
-    assert_eq!(on.store.begin_run(thread, writer.fence, run).await.unwrap(), 1);
+    assert_eq!(on.store.begin_run(thread, writer.fence, run, false).await.unwrap(), 1);
     let runs = on.store.runs(thread).await.unwrap();
     assert_eq!((runs.len(), runs[0].status, runs[0].ended_at), (1, RunStatus::Running, None));
-    assert_eq!(on.store.begin_run(thread, writer.fence, RunId::new()).await.unwrap(), 2);
+    assert_eq!(on.store.begin_run(thread, writer.fence, RunId::new(), false).await.unwrap(), 2);
 }
 
 async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture) {

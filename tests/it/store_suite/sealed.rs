@@ -22,7 +22,7 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     let thread = store.create(NewThread { title, ..new_thread() }).await.unwrap().id;
     let mut writer = Writer::claim(store, thread).await;
     let fence = writer.fence;
-    store.begin_run(thread, fence, writer.run).await.unwrap();
+    store.begin_run(thread, fence, writer.run, false).await.unwrap();
     for number in 0..3 {
         let mut call = writer.tool_call(number);
         call.request = encoded(&json!({ "asked": CANARY }));
