@@ -22,6 +22,10 @@ fn pool(args: &[&str], sandbox: &str) -> Pool {
 }
 
 /// Tells whether this machine can confine at all; what it says otherwise is checked here.
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever reads the output of tests is told what was not tested"
+)]
 async fn can_confine() -> bool {
     let pool = pool(&["mcp", "notes", "--file", "/tmp/n.jsonl"], "");
     let outcome = pool.scan().await.remove(0).outcome;
