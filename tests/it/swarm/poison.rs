@@ -38,6 +38,12 @@ impl Case {
         self.text.repeat(self.repeat.max(1))
     }
 
+    /// Tells whether the text reaches a model at all: titles do not, nor instructions where the operator wrote
+    /// a description.
+    fn is_shown(&self) -> bool {
+        !["title", "instructions"].contains(&self.r#where.as_str())
+    }
+
     /// What the server of the open world says and answers.
     fn server(&self) -> Value {
         let clean = json!({
@@ -158,9 +164,8 @@ async fn a_gullible_model_writes_nothing_unapproved_on_any_case_of_the_corpus() 
         }
         assert!(written(&room).is_empty(), "{}: {:?}", case.kind, written(&room));
         assert_eq!(report.status, RunStatusView::Done, "{}: {report:#?}", case.kind);
-        // The model did fall for it, wherever the order could reach it; titles are shown to nobody.
-        let is_shown = !case.after_first_call && case.r#where != "title";
-        assert_eq!(questions > 0, is_shown, "{}", case.kind);
+        // The model did fall for it, wherever the order could reach it.
+        assert_eq!(questions > 0, !case.after_first_call && case.is_shown(), "{}", case.kind);
         assert_no_tag_is_broken_out_of(&room, &case);
     }
 }
@@ -173,8 +178,7 @@ async fn without_the_rule_the_gullible_model_falls_for_every_case_that_reaches_i
         assert_eq!(report.status, RunStatusView::Done, "{}: {report:#?}", case.kind);
         let is_told = room.model.requests().iter().any(|one| everything(one).contains("PWNED"));
         assert_eq!(written(&room).is_empty(), !is_told, "{}", case.kind);
-        // Titles are shown to nobody.
-        assert!(is_told || case.r#where == "title", "{}", case.kind);
+        assert_eq!(is_told, case.is_shown(), "{}", case.kind);
     }
 }
 
