@@ -13,6 +13,8 @@ export Q
 
 -include benches/bench.mk
 -include tests/torture/torture.mk
+-include tests/backends/backends.mk
+-include observability/observability.mk
 -include benches/simulation/simulation.mk
 
 help: ## List the targets
@@ -42,7 +44,7 @@ test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL
 
 lint: ## Check format, clippy and documentation; every warning is an error
 	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets --test torture -- -D warnings
+	$(CARGO) clippy --all-targets --test torture --test backends -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps
 
 deny: ## Check licences, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)

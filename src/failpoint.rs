@@ -99,7 +99,8 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub fn reach(point: Point, side: Side) {
     if fail::has_failpoints() && ARMED.load(Ordering::Relaxed) {
-        fail::fail_point!(point.name(side), |_| ());
+        let _name = point.name(side);
+        fail::fail_point!(_name, |_| ());
     }
 }
 

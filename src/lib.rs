@@ -21,6 +21,7 @@ pub mod ids;
 pub mod journal;
 pub mod llm;
 pub mod mcp;
+pub mod metrics;
 pub mod runner;
 pub mod runtime;
 pub mod servers;

@@ -97,7 +97,6 @@ impl Workload {
 
     fn preprocess(&self) -> StarUpdate {
         let task = Assignment {
-            tainted_by: Default::default(),
             id: "t-0".into(),
             status: "open".into(),
             description: self.texts.text(Stream::Task, 0),

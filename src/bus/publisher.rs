@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
 use super::Bus;
 use super::desk::{Desk, Ear, Ending};
@@ -46,7 +47,7 @@ impl Publisher {
     pub fn begin<S: State>(bus: Arc<dyn Bus>, telling: Telling) -> Self {
         let desk = Arc::<Desk>::default();
         let working = work::<S>(bus, telling, Arc::clone(&desk));
-        Self { desk, task: AbortOnDropHandle::new(tokio::spawn(working)) }
+        Self { desk, task: AbortOnDropHandle::new(tokio::spawn(working.in_current_span())) }
     }
 
     /// Returns where the run leaves its events.

@@ -77,6 +77,12 @@ pub(super) struct ThreadRow {
     pub(super) base: u64,
 }
 
+/// Reads how many threads have a status.
+pub(super) fn counted(row: &impl Columns) -> Result<(ThreadStatus, u64), Error> {
+    let threads = row.big("threads")?.unwrap_or_default().unsigned_abs();
+    Ok((named(row, "status", ThreadStatus::from_name)?, threads))
+}
+
 pub(super) fn thread(row: &impl Columns) -> Result<ThreadRow, Error> {
     let parent = row.uuid("parent_id")?.zip(row.big("parent_seq")?);
     let info = ThreadInfo {

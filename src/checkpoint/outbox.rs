@@ -26,11 +26,12 @@ pub trait Outbox: Send + Sync {
     /// Returns what is owed, longest first, at most `limit`.
     async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error>;
 
+    /// Returns how many threads owe something.
+    async fn count(&self) -> Result<u64, Error>;
+
     /// Returns what a thread owes.
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error>;
 
-    /// Notes that all runs up to this number were delivered, as far as they have ended.
-    ///
-    /// A last run that is still marked running stays owed, whatever its lease says: it may go on.
+    /// Notes that all runs up to this number were delivered as they will stay.
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error>;
 }

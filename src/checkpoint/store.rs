@@ -192,6 +192,9 @@ pub trait Store: Send + Sync {
     /// Lists threads, newest update first.
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error>;
 
+    /// Counts the threads at the top by status; a status that none has may be missing.
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error>;
+
     /// Deletes a thread, its subgraphs' threads and everything of them; forks keep the history they share.
     async fn delete(&self, thread: ThreadId) -> Result<(), Error>;
 

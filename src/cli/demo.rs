@@ -40,6 +40,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let invocation = globals.invocation();
     let show = Show {
         json: args.json,
+        events: false,
         quiet: args.quiet,
         observer: args.crash.then(|| crash_at_rejection(format!("{invocation} resume {thread}"))),
         invocation,

@@ -88,7 +88,7 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             ));
         }
     }
-    match crate::runtime::survey(settings, &environment).await {
+    match crate::runtime::survey(settings, &environment, true).await {
         Err(error) => findings.bad(&format!("servers: {error}")),
         Ok(found) => {
             let file = settings.servers.file.display();
@@ -99,6 +99,9 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             for agent in &found.agents {
                 let (server, tools) = (&agent.server.name, agent.server.tools.len());
                 findings.good(&format!("server {server}: {tools} tools, agent {}", agent.name));
+            }
+            for warning in &found.warnings {
+                findings.odd(&format!("server {}: {}", warning.server, warning.text));
             }
             for one in &found.rejected {
                 findings.odd(&format!("server {}: {}", one.server, one.problem));

@@ -67,6 +67,8 @@ pub enum Error {
     NotLoopback(SocketAddr),
     #[error("cannot listen on {addr}: {source}; another --addr may be free")]
     Listen { addr: SocketAddr, source: std::io::Error },
+    #[error("cannot serve metrics on {addr}: {source}; another address for --metrics may be free")]
+    ServeMetrics { addr: SocketAddr, source: std::io::Error },
     #[error("there is no index.html in the directory of the Jaeger UI: {}", .0.display())]
     NoJaegerUi(PathBuf),
     #[error("--result only goes with --outcome done")]
@@ -94,6 +96,7 @@ impl Error {
             | Self::Signals(_)
             | Self::Threads(_)
             | Self::Listen { .. }
+            | Self::ServeMetrics { .. }
             | Self::NoAgent { .. } => Exit::Failed,
             _ => Exit::Usage,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::progress::Progress;
-use super::{Error, Exit, Signals, environment, output, questions};
+use super::{Error, Exit, Signals, environment, output, plugins, questions};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
@@ -72,6 +72,8 @@ pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;
 pub struct Show {
     /// Print the report as one JSON object in place of the answer.
     pub json: bool,
+    /// Add the events to that object.
+    pub events: bool,
     /// Show no progress.
     pub quiet: bool,
     /// How the program was called, with its global options: the beginning of commands to be typed next.
@@ -98,7 +100,9 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     };
     // Nothing has run yet; dropping what was being opened ends the servers' processes.
     let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
+    let plugins = plugins::keep(&runtime, "run", show.quiet);
     let ended = drive(&runtime, job, show, &signals).await;
+    drop(plugins);
     finish(runtime, ended, &signals).await
 }
 
@@ -133,7 +137,7 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    for problem in runtime.problems() {
+    for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !show.quiet && !matches!(job, Job::Ask { .. } | Job::Submit { .. }) {
@@ -176,7 +180,7 @@ pub async fn drive(
     if let Ok(progress) = shown.await {
         progress.end(ended.as_ref().ok());
     }
-    let report = match ended {
+    let mut report = match ended {
         Ok(report) => report,
         Err(error) => {
             let error = Error::from(error);
@@ -188,6 +192,9 @@ pub async fn drive(
             return Err(error);
         }
     };
+    if show.events && !is_submission {
+        report.events = Some(runtime.events(thread).await?);
+    }
     present(&report, thread, is_submission, show, signals)
 }
 

@@ -2,12 +2,18 @@
 
 use std::io::Write;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::{Format, Json, Writer};
+use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::{Error, output};
 use crate::config::{Log, LogFormat};
 use crate::llm;
+use crate::runtime::{log_layer, log_place};
 
 /// Starts logging as the settings say.
 pub(super) fn start(log: &Log) -> Result<(), Error> {
@@ -20,30 +26,73 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
         let quiet = "rmcp=warn".parse().map_err(|error| refused(format!("{error}")))?;
         filter = filter.add_directive(quiet);
     }
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(AboveBars);
     let started = match log.format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Text => tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(false)
+            .with_writer(AboveBars)
+            .finish()
+            .try_init(),
+        LogFormat::Json => {
+            let lines = fmt::format().json().with_current_span(false).with_span_list(false);
+            let written = fmt::layer()
+                .json()
+                .event_format(Placed(lines))
+                .with_ansi(false)
+                .with_writer(AboveBars)
+                .with_filter(filter);
+            tracing_subscriber::registry().with(log_layer()).with(written).try_init()
+        }
     };
     // An embedding program may log already: that stands.
     drop(started);
     Ok(())
 }
 
-/// Writes each event as a whole, with the bars out of the way.
-struct AboveBars;
+/// Says in each line of a run where the run's trace has it: `trace_id`, `span_id`, `thread` and `run`.
+struct Placed(Format<Json>);
 
-struct Event(Vec<u8>);
-
-impl<'a> MakeWriter<'a> for AboveBars {
-    type Writer = Event;
-    fn make_writer(&'a self) -> Event {
-        Event(Vec::new())
+impl<S, N> FormatEvent<S, N> for Placed
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        match (log_place(), line.strip_prefix('{')) {
+            (Some(place), Some(rest)) => {
+                // None of these needs to be escaped: they are hexadecimal, a UUID and a number.
+                let (trace, span) = (place.trace_id, place.span_id);
+                let (thread, run) = (place.thread, place.run);
+                write!(
+                    writer,
+                    "{{\"trace_id\":\"{trace}\",\"span_id\":\"{span}\",\"thread\":\"{thread}\",\"run\":{run},{rest}"
+                )
+            }
+            _ => writer.write_str(&line),
+        }
     }
 }
 
-impl Write for Event {
+/// Writes each event as a whole, with the bars out of the way.
+struct AboveBars;
+
+struct Line(Vec<u8>);
+
+impl<'a> MakeWriter<'a> for AboveBars {
+    type Writer = Line;
+    fn make_writer(&'a self) -> Line {
+        Line(Vec::new())
+    }
+}
+
+impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -54,7 +103,7 @@ impl Write for Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for Line {
     fn drop(&mut self) {
         output::BARS.suspend(|| {
             let _ = std::io::stderr().lock().write_all(&self.0);

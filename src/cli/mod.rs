@@ -16,6 +16,7 @@ mod error;
 pub mod execute;
 mod logging;
 mod output;
+mod plugins;
 mod progress;
 mod questions;
 mod replay;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
 
+pub use agents::schema as servers_schema;
 pub use args::{Cli, Globals};
 pub use error::{Error, Exit};
 pub use signals::Signals;

@@ -53,6 +53,9 @@ pub struct Args {
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
+    /// Add what happened to that object, event by event
+    #[arg(long, requires = "json")]
+    events: bool,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -68,6 +71,7 @@ enum Outcome {
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     let show = Show {
         json: args.json,
+        events: args.events,
         quiet: args.quiet,
         invocation: globals.invocation(),
         observer: None,

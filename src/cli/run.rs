@@ -45,6 +45,9 @@ pub struct Args {
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
+    /// Add what happened to that object, event by event
+    #[arg(long, requires = "json")]
+    events: bool,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -84,6 +87,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         Request { question, context, prefer: listed(args.prefer), disable: listed(args.disable) };
     let show = Show {
         json: args.json,
+        events: args.events,
         quiet: args.quiet,
         invocation: globals.invocation(),
         observer: None,

@@ -1,9 +1,14 @@
 //! `perihelion worker`: more hands for the same database.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, environment};
+use super::{Error, Exit, Globals, Signals, environment, plugins};
+use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::runtime::{RunReport, RunStatusView, Runtime};
 use crate::worker::{Listener, Told, Worker};
@@ -18,11 +23,16 @@ threads over; the second ends at once.
 Examples:
   perihelion worker --database postgres://me@db/perihelion
   perihelion worker --concurrency 16
+  perihelion worker --metrics 9464      for Prometheus at http://127.0.0.1:9464/metrics
   perihelion worker --drain             ends when nothing is left to do: for cron and for tests")]
 pub struct Args {
     /// Threads driven at the same time; by default 4 [env: PERIHELION_WORKER_CONCURRENCY]
     #[arg(long, value_name = "N")]
     concurrency: Option<usize>,
+    /// Serve /metrics and /healthz at this address; a port alone is one on loopback
+    /// [env: PERIHELION_WORKER_METRICS]
+    #[arg(long, value_name = "IP:PORT")]
+    metrics: Option<String>,
     /// End when no thread is left to go on with
     #[arg(long)]
     drain: bool,
@@ -34,19 +44,28 @@ pub struct Args {
 impl Args {
     /// Returns the global options with those of this command.
     pub(super) fn overrides(&self, globals: &Globals) -> Overrides {
-        Overrides { concurrency: self.concurrency, ..globals.overrides() }
+        Overrides {
+            concurrency: self.concurrency,
+            metrics: self.metrics.clone(),
+            ..globals.overrides()
+        }
     }
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
+    // First, so that nothing is begun when the port is taken.
+    let bound = match settings.worker.metrics {
+        Some(addr) => Some(listen(addr).await?),
+        None => None,
+    };
     let opened = tokio::select! {
         biased;
         () = signals.stopped() => return Ok(Exit::Aborted),
         opened = Runtime::open(settings, &environment) => opened,
     };
     let runtime = Arc::new(opened?);
-    for problem in runtime.problems() {
+    for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !args.quiet {
@@ -56,6 +75,11 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             runtime.settings().worker.concurrency
         ));
     }
+    let _serving = match bound {
+        Some(bound) => Some(serve(bound, &runtime, args.quiet)?),
+        None => None,
+    };
+    let plugins = plugins::keep(&runtime, "worker", args.quiet);
     let worker = Worker::new(Arc::clone(&runtime), args.drain, listener(args.quiet));
     let worked = tokio::select! {
         biased;
@@ -63,6 +87,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         worked = worker.run(signals.stop_token()) => worked,
     };
     drop(worker);
+    drop(plugins);
     if let Some(runtime) = Arc::into_inner(runtime) {
         tokio::select! {
             biased;
@@ -75,6 +100,31 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         output::note(&format!("ended; runs driven: {driven}"));
     }
     Ok(Exit::Done)
+}
+
+async fn listen(addr: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(addr).await.map_err(|source| Error::ServeMetrics { addr, source })
+}
+
+/// Serves the worker's metrics until dropped; beyond loopback to whoever asks, for there are no secrets in them.
+fn serve(
+    listener: TcpListener,
+    runtime: &Runtime,
+    quiet: bool,
+) -> Result<AbortOnDropHandle<()>, Error> {
+    let router = api::metrics::router(runtime.metrics()?);
+    if let Ok(addr) = listener.local_addr()
+        && !quiet
+    {
+        output::note(&format!("metrics are served at http://{addr}/metrics"));
+    }
+    let is_local = listener.local_addr().is_ok_and(|addr| addr.ip().is_loopback());
+    let router = if is_local { api::loopback_only(router) } else { router };
+    Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!(%error, "metrics are served no longer");
+        }
+    })))
 }
 
 fn listener(quiet: bool) -> Listener {

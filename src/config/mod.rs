@@ -6,6 +6,7 @@
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
 mod encryption;
+mod metrics;
 mod models;
 mod prices;
 mod resolve;
@@ -18,11 +19,13 @@ mod traces;
 mod trust;
 
 pub use encryption::{Encryption, EncryptionKey};
+pub use metrics::{Metrics, MetricsCollector, Temporality};
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, data_directory,
+    DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, cache_directory,
+    data_directory, processes_directory,
 };
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

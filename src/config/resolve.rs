@@ -1,5 +1,6 @@
 //! Finds one value: option, then environment, then file, then default, and checks it where it was found.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::strict::Error;
@@ -49,6 +50,20 @@ impl Setting for PathBuf {
 
     fn placed_in(self, directory: &Path) -> Self {
         directory.join(self)
+    }
+}
+
+impl Setting for SocketAddr {
+    /// A port alone is one on loopback.
+    fn from_text(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let named = text.strip_prefix("localhost:").unwrap_or(text);
+        match named.parse::<u16>() {
+            Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
+            Err(_) => text.parse().map_err(|_| {
+                format!("expected an address as IP:PORT, such as 127.0.0.1:9464: {text}")
+            }),
+        }
     }
 }
 
@@ -129,7 +144,7 @@ macro_rules! section {
             $($(#[$field_doc])* #[doc = concat!("\n\nEnvironment: `", $variable, "`; default: `", stringify!($default), "`.")] pub $field: $type,)*
         }
 
-        #[derive(Debug, Default, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, serde::Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub(super) struct $partial {
             $(pub $field: Option<$type>,)*

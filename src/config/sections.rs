@@ -1,5 +1,6 @@
 //! The small sections: store, servers, limits, prompts, log.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -23,6 +24,8 @@ section! {
     Worker, WorkerFile, "worker" {
         /// Threads that one worker drives at the same time.
         concurrency: usize = 4, "PERIHELION_WORKER_CONCURRENCY", positive;
+        /// Address at which a worker serves its metrics; none: it serves none.
+        metrics: Option<SocketAddr> = None, "PERIHELION_WORKER_METRICS", any;
         /// Runs in a row that may die with their process and commit nothing before workers leave the thread alone.
         max_crashes: u32 = 10, "PERIHELION_WORKER_MAX_CRASHES", positive;
     }
@@ -43,6 +46,11 @@ section! {
     Servers, ServersFile, "servers" {
         /// The servers file; a relative path in the settings file starts at that file's directory.
         file: PathBuf = PathBuf::from("mcp-servers.toml"), "PERIHELION_SERVERS", any;
+        /// Whether the servers' tool lists are kept in the user's cache directory, so that a server is started
+        /// when it is first called rather than when a run begins.
+        cache: bool = true, "PERIHELION_SERVERS_CACHE", any;
+        /// Whether changes of the servers file are taken over while the program runs.
+        watch: bool = true, "PERIHELION_SERVERS_WATCH", any;
     }
 }
 
@@ -184,4 +192,18 @@ pub fn data_directory() -> PathBuf {
     use etcetera::BaseStrategy as _;
     etcetera::choose_base_strategy()
         .map_or_else(|_| PathBuf::from(".perihelion"), |base| base.data_dir().join("perihelion"))
+}
+
+/// Returns where this program keeps what it can find out again: `perihelion` under the user's cache directory.
+pub fn cache_directory() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    etcetera::choose_base_strategy().ok().map(|base| base.cache_dir().join("perihelion"))
+}
+
+/// Returns where running processes of this program make themselves known to each other.
+pub fn processes_directory() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let base = etcetera::choose_base_strategy().ok()?;
+    let state = base.state_dir().unwrap_or_else(|| base.cache_dir());
+    Some(state.join("perihelion").join("processes"))
 }

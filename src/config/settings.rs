@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::encryption::{Encryption, EncryptionFile};
+use super::metrics::{Metrics, MetricsFile};
 use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
@@ -32,6 +33,7 @@ pub struct Settings {
     pub prompts: Prompts,
     pub log: Log,
     pub traces: Traces,
+    pub metrics: Metrics,
     pub retention: Retention,
     pub encryption: Encryption,
 }
@@ -51,6 +53,8 @@ pub struct Overrides {
     pub log: Option<String>,
     /// `--concurrency`
     pub concurrency: Option<usize>,
+    /// `--metrics`
+    pub metrics: Option<String>,
 }
 
 /// A key of the settings file and the environment variable that goes before it.
@@ -74,6 +78,7 @@ struct File {
     prompts: PromptsFile,
     log: LogFile,
     traces: TracesFile,
+    metrics: MetricsFile,
     retention: RetentionFile,
     encryption: EncryptionFile,
 }
@@ -109,7 +114,8 @@ impl Settings {
             trust: Trust::resolve(parsed.trust, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
-            traces: Traces::resolve(parsed.traces, &sources)?,
+            traces: Traces::resolve(parsed.traces.clone(), &sources)?,
+            metrics: Metrics::resolve(parsed.metrics, parsed.traces, &sources)?,
             retention: Retention::resolve(parsed.retention, &sources)?,
             encryption: Encryption::resolve(parsed.encryption, &sources)?,
         })
@@ -137,6 +143,7 @@ impl Settings {
             Prompts::KEYS,
             Log::KEYS,
             Traces::KEYS,
+            Metrics::KEYS,
             Retention::KEYS,
             Encryption::KEYS,
         ]
@@ -171,6 +178,7 @@ impl Overrides {
             ("models.model", "--model", self.model),
             ("log.filter", "--log", self.log),
             ("worker.concurrency", "--concurrency", self.concurrency.map(|n| n.to_string())),
+            ("worker.metrics", "--metrics", self.metrics),
         ]
         .into_iter()
         .filter_map(|(key, option, value)| Some((key, option, value?)))

@@ -201,3 +201,34 @@ fn a_named_file_that_is_missing_is_an_error() {
         Settings::load(Overrides::default(), Some(Path::new("nowhere.toml")), &no_env).unwrap_err();
     assert!(error.to_string().starts_with("cannot read nowhere.toml"), "{error}");
 }
+
+#[test]
+fn metrics_go_to_the_traces_collector_unless_its_address_or_the_environment_says_otherwise() {
+    let collector = |file: &str, env: &'static [(&'static str, &'static str)]| {
+        let (_keep, path) = file_with(file);
+        let settings = Settings::load(Overrides::default(), Some(&path), &env_of(env)).unwrap();
+        let found = settings.metrics.otlp?;
+        Some((found.endpoint, found.is_exact, found.headers.len()))
+    };
+    let named = "[traces]\notlp_endpoint = \"http://c:4318\"\nheaders_env = \"HEADERS\"\n";
+    let to = |endpoint: &str, exact, headers| Some((endpoint.to_owned(), exact, headers));
+    const SECRET: (&str, &str) = ("HEADERS", "authorization=secret");
+    const OWN: (&str, &str) = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://m:9/x");
+    assert_eq!(collector(named, &[SECRET]), to("http://c:4318", false, 1));
+    assert_eq!(
+        collector(named, &[SECRET, OWN]),
+        to("http://m:9/x", true, 0),
+        "no secret for others"
+    );
+    for off in [
+        [("OTEL_METRICS_EXPORTER", "none")],
+        [("OTEL_METRICS_EXPORTER", "prometheus")],
+        [("OTEL_SDK_DISABLED", "TRUE")],
+        [("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c/api/public/otel/v1/traces")],
+    ] {
+        let off: &'static [(&'static str, &'static str)] = Box::leak(Box::new(off));
+        assert_eq!(collector(named, off), None, "{off:?}");
+    }
+    assert!(collector(named, &[("OTEL_METRICS_EXPORTER", "otlp,console")]).is_some());
+    assert_eq!(collector("", &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t")]), None);
+}

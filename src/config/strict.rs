@@ -52,7 +52,7 @@ pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     })
 }
 
-fn position(text: &str, offset: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;

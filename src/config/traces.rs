@@ -1,5 +1,6 @@
 //! The traces section: where spans go, and what of them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -19,6 +20,8 @@ section! {
         compression: Compression = Compression::Gzip, "OTEL_EXPORTER_OTLP_COMPRESSION", any;
         /// Milliseconds that one request may take.
         timeout_ms: u64 = 5_000, "OTEL_EXPORTER_OTLP_TIMEOUT", positive;
+        /// File with the certificates, as PEM, by which the collector's own is trusted beside the usual ones.
+        certificate: Option<PathBuf> = None, "OTEL_EXPORTER_OTLP_CERTIFICATE", any;
         /// Environment variable that holds headers for the collector, as `NAME=VALUE,NAME=VALUE`.
         headers_env: Option<String> = None, "PERIHELION_TRACES_HEADERS_ENV", any;
         /// What a trace id stands for: `run` or `thread`.
@@ -38,10 +41,13 @@ section! {
 #[derive(Clone, Debug)]
 pub struct Traces {
     pub otlp_endpoint: Option<String>,
+    /// The address is used as it is, and not as a base.
+    pub is_exact: bool,
     pub protocol: TraceProtocol,
     pub compression: Compression,
     /// How long one request may take.
     pub timeout: Duration,
+    pub certificate: Option<PathBuf>,
     pub scope: TraceScope,
     pub content: bool,
     /// Labels of every trace; a request may give its own.
@@ -112,7 +118,9 @@ impl Traces {
     pub(super) const KEYS: &'static [super::Key] = TraceKeys::KEYS;
 
     pub(super) fn resolve(file: TracesFile, sources: &Sources<'_>) -> Result<Self, Error> {
-        let env = |name: &str| of_traces(name, sources);
+        let is_exact = sources.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").is_some();
+        let is_off = is_switched_off("OTEL_TRACES_EXPORTER", sources);
+        let env = |name: &str| of_signal("TRACES", name, sources);
         let sources = &Sources { options: sources.options.clone(), env: &env, file: sources.file };
         let keys = TraceKeys::resolve(file, sources)?;
         let headers = match &keys.headers_env {
@@ -120,7 +128,9 @@ impl Traces {
             None => headers("OTEL_EXPORTER_OTLP_HEADERS", true, sources)?,
         };
         Ok(Self {
-            otlp_endpoint: keys.otlp_endpoint,
+            otlp_endpoint: keys.otlp_endpoint.filter(|_| !is_off),
+            is_exact,
+            certificate: keys.certificate,
             protocol: keys.protocol,
             compression: keys.compression,
             timeout: Duration::from_millis(keys.timeout_ms),
@@ -140,16 +150,28 @@ impl Traces {
     }
 }
 
-/// Reads a variable of the OTLP exporters, the one for traces alone before the one for all signals.
-fn of_traces(name: &str, sources: &Sources<'_>) -> Option<String> {
+/// Reads a variable of the OTLP exporters, the one for this signal alone before the one for all signals.
+pub(super) fn of_signal(signal: &str, name: &str, sources: &Sources<'_>) -> Option<String> {
     let own = name.strip_prefix("OTEL_EXPORTER_OTLP_");
-    own.and_then(|rest| sources.env(&format!("OTEL_EXPORTER_OTLP_TRACES_{rest}")))
+    own.and_then(|rest| sources.env(&format!("OTEL_EXPORTER_OTLP_{signal}_{rest}")))
         .or_else(|| sources.env(name))
+}
+
+/// Returns whether the environment wants nothing of a signal, or of any, to be sent as OTLP.
+///
+/// An exporter that nobody knows is ignored, as the specification asks.
+pub(super) fn is_switched_off(exporter: &str, sources: &Sources<'_>) -> bool {
+    let others = ["none", "prometheus", "zipkin", "console", "logging"];
+    let is_other = |name: &str| others.contains(&name.trim().to_ascii_lowercase().as_str());
+    sources.env(exporter).is_some_and(|value| value.split(',').all(is_other))
+        || sources
+            .env("OTEL_SDK_DISABLED")
+            .is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 /// Reads headers as `NAME=VALUE,NAME=VALUE`; `encoded` values are percent-encoded, as the standard
 /// variables ask.
-fn headers(
+pub(super) fn headers(
     variable: &str,
     encoded: bool,
     sources: &Sources<'_>,
@@ -196,7 +218,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn collector(value: &Option<String>) -> Result<(), String> {
+pub(super) fn collector(value: &Option<String>) -> Result<(), String> {
     value.as_deref().map_or(Ok(()), check_collector)
 }
 

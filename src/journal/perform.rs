@@ -205,7 +205,8 @@ impl TaskJournal {
     ) -> Result<Value, NodeError> {
         let id = InterruptId::derive(self.place.thread, self.place.step, self.place.task, what);
         let payload = match self.found(id.0.as_bytes()) {
-            Some(EffectRow { outcome: Some(answer), .. }) => {
+            Some(row @ EffectRow { outcome: Some(answer), .. }) => {
+                self.count_read_back(row);
                 return answer.decode().map_err(recorder);
             }
             // Asked before: the question stays as the person saw it.

@@ -17,6 +17,7 @@ use crate::failpoint::{Point, around};
 use crate::graph::{
     EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
 };
+use crate::metrics;
 
 /// Whether effects may be performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,13 @@ impl TaskJournal {
         }
     }
 
+    /// Counts an outcome that is used again; a replay uses nothing else, and is not counted.
+    pub(super) fn count_read_back(&self, row: &EffectRow) {
+        if self.mode != Mode::Replay {
+            metrics::effect_read_back(row.kind.as_str());
+        }
+    }
+
     pub(super) fn row(
         &self,
         key: &[u8],
@@ -109,7 +117,12 @@ impl TaskJournal {
 
     pub(super) async fn record(&self, point: Point, row: &EffectRow) -> Result<(), NodeError> {
         let recorded = self.store.record_effect(self.place.thread, self.fence, row);
-        around(point, recorded).await.map_err(recorder)
+        around(point, recorded).await.map_err(recorder)?;
+        metrics::effect_recorded(row.kind.as_str());
+        if row.kind == EffectKind::Interrupt {
+            metrics::interrupted(&row.name);
+        }
+        Ok(())
     }
 
     pub(super) async fn settle(
@@ -148,7 +161,8 @@ impl TaskJournal {
         draw: impl FnOnce() -> Value,
     ) -> Result<Value, NodeError> {
         let key = self.key(kind.as_str(), &Value::Null);
-        if let Some(EffectRow { outcome: Some(value), .. }) = self.found(key.as_bytes()) {
+        if let Some(row @ EffectRow { outcome: Some(value), .. }) = self.found(key.as_bytes()) {
+            self.count_read_back(row);
             return value.decode().map_err(recorder);
         }
         if self.mode == Mode::Replay {
@@ -184,6 +198,7 @@ impl Port for TaskJournal {
         let key = self.key(&request.name, &request.request);
         let found = self.found(key.as_bytes());
         if let Some(outcome) = self.read_back(found)? {
+            found.inspect(|row| self.count_read_back(row));
             return Ok(outcome);
         }
         if self.mode == Mode::Replay {

@@ -239,3 +239,23 @@ pub enum Error {
     #[error("the model call was not made: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
+
+impl Error {
+    /// Returns the class of the error in one word, to count by.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::NotConfigured => "not_configured",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Timeout { .. } => "timeout",
+            Self::Refused { status: 429, .. } => "rate_limited",
+            Self::Refused { status: 500.., .. } => "server_error",
+            Self::Refused { .. } => "refused",
+            Self::Malformed { .. } => "malformed",
+            Self::Invalid { .. } => "invalid",
+            Self::Prompt { .. } => "prompt",
+            Self::Script(_) => "script",
+            Self::Recorded(_) => "recorded",
+            Self::Interrupted(_) => "interrupted",
+        }
+    }
+}

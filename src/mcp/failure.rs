@@ -47,6 +47,31 @@ impl Call<'_> {
     }
 }
 
+/// What the failure of a request says about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It answers, if only with a refusal.
+    Well,
+    /// It does not do what it should.
+    Ill,
+    /// The connection is gone, for all calls on it.
+    Lost,
+}
+
+/// Tells what the failure of a request says about the server.
+pub(super) fn health(failure: &Failure) -> Health {
+    match failure {
+        Failure::NotHandedOver | Failure::Closed => Health::Lost,
+        Failure::Service(ServiceError::McpError(_)) => Health::Well,
+        Failure::Service(ServiceError::TransportSend(error))
+            if http::delivery(error.error.as_ref()) == Delivery::Refused =>
+        {
+            Health::Well
+        }
+        Failure::TimedOut(_) | Failure::Service(_) => Health::Ill,
+    }
+}
+
 /// Turns the failure of a request into the outcome or the error of the call.
 pub(super) async fn judge(
     call: &Call<'_>,

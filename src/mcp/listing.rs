@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{
     ServerInfo, ToolAnnotations, ToolDefinition,
+    definitions::{Definitions, Identity},
     gate::Gate,
     hidden, menu,
     request::{self, Bounds, Failure},
@@ -34,44 +35,35 @@ const MAX_NAME_CHARS: usize = 128;
 /// A server's tools, ready to be called.
 pub(super) struct Listing {
     pub info: ServerInfo,
-    /// What the server says of itself at the start.
-    pub instructions: String,
     /// Compiled output schemas, by tool name.
     pub outputs: HashMap<String, Arc<Validator>>,
+    pub definitions: Definitions,
 }
 
 /// Asks for all pages within the server's start-up timeout.
 ///
 /// # Errors
 /// The reason in words, when the server does not answer or answers with no tool list at all.
-pub(super) async fn list(session: &Session, config: &ServerConfig) -> Result<Listing, String> {
-    let mut listing = Listing {
-        info: describe(session, config),
-        instructions: instructions(session),
-        outputs: HashMap::new(),
-    };
+pub(super) async fn fetch(session: &Session, config: &ServerConfig) -> Result<Definitions, String> {
+    let mut definitions = introduce(session, config);
     let mut seen = HashSet::new();
     let mut cursor = None;
     let started = clock::monotonic();
     for _ in 0..MAX_PAGES {
         let left = config.startup_timeout.saturating_sub(started.elapsed());
         let page = page(session, cursor, Bounds { idle: left, total: left }).await?;
-        for tool in page.tools {
-            listing.add(tool, &config.tools);
-        }
-        let Some(next) = page.next_cursor else {
-            listing.report_missing(&config.tools);
-            return Ok(listing);
-        };
-        if listing.info.tools.len() + listing.info.rejected_tools.len() > MAX_TOOLS {
+        definitions.ttl_ms = page.ttl_ms.or(definitions.ttl_ms);
+        let tools = page.tools.into_iter().map(|tool| config.secrets.redact_json(tool));
+        definitions.tools.extend(tools);
+        let Some(next) = page.next_cursor else { return Ok(definitions) };
+        if definitions.tools.len() > MAX_TOOLS {
             return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
         }
         if !seen.insert(next.clone()) {
             // What was listed so far is kept: the pages from here on are those already seen.
             let reason = "the server repeated a cursor, so the list may not be whole".to_owned();
-            listing.info.rejected_tools.push(("(further pages)".into(), reason));
-            listing.report_missing(&config.tools);
-            return Ok(listing);
+            definitions.incomplete = Some(reason);
+            return Ok(definitions);
         }
         cursor = Some(next);
     }
@@ -84,6 +76,8 @@ pub(super) async fn list(session: &Session, config: &ServerConfig) -> Result<Lis
 struct Page {
     tools: Vec<Value>,
     next_cursor: Option<String>,
+    #[serde(default)]
+    ttl_ms: Option<u64>,
 }
 
 async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Result<Page, String> {
@@ -110,30 +104,28 @@ async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Resu
         .map_err(|error| format!("its answer is not a tool list: {error}"))
 }
 
-fn describe(session: &Session, config: &ServerConfig) -> ServerInfo {
+fn introduce(session: &Session, config: &ServerConfig) -> Definitions {
     let peer = session.peer.peer_info();
     let server = peer.as_ref().and_then(|peer| peer.server_info.as_ref());
-    let said = peer.as_ref().and_then(|peer| peer.instructions.clone());
-    let titled = server.and_then(|server| server.description.clone().or(server.title.clone()));
-    let open_world = config.tools.open_world == Some(true);
-    // What anybody may have written stays out of the supervisor's menu.
-    let own_words = if open_world { None } else { said.or(titled) };
-    let description = config.description.clone().or(own_words).unwrap_or_default();
-    ServerInfo {
-        name: config.name.clone(),
-        description: config.secrets.redact(description.trim()),
-        server_version: server
-            .map(|server| menu::one_line(&format!("{} {}", server.name, server.version)))
+    let clean = |text: &str| config.secrets.redact(text);
+    let identity = server.map(|server| Identity {
+        name: clean(&server.name),
+        version: clean(&server.version),
+        title: server.title.as_deref().map(clean),
+        description: server.description.as_deref().map(clean),
+    });
+    Definitions {
+        protocol_version: peer
+            .as_ref()
+            .map(|peer| peer.protocol_version.to_string())
             .unwrap_or_default(),
-        protocol_version: peer.map(|peer| peer.protocol_version.to_string()).unwrap_or_default(),
+        identity: identity.unwrap_or_default(),
+        instructions: peer.as_ref().and_then(|peer| peer.instructions.as_deref().map(clean)),
         tools: Vec::new(),
-        rejected_tools: Vec::new(),
-        open_world,
+        incomplete: None,
+        ttl_ms: None,
+        listed_at: clock::now(),
     }
-}
-
-fn instructions(session: &Session) -> String {
-    session.peer.peer_info().and_then(|peer| peer.instructions.clone()).unwrap_or_default()
 }
 
 /// A tool as it stands on the wire; fields unknown here are passed over.
@@ -160,6 +152,34 @@ struct Hints {
 }
 
 impl Listing {
+    /// Reads what a server said of itself, as far as the operator lets it.
+    pub fn of(definitions: Definitions, config: &ServerConfig) -> Self {
+        let Identity { name, version, .. } = &definitions.identity;
+        let open_world = config.tools.open_world == Some(true);
+        // What anybody may have written stays out of the supervisor's menu.
+        let said = definitions.own_words().filter(|_| !open_world);
+        let description = config.description.as_deref().or(said).unwrap_or_default();
+        let info = ServerInfo {
+            name: config.name.clone(),
+            description: config.secrets.redact(description.trim()),
+            server_version: menu::one_line(&format!("{name} {version}")),
+            protocol_version: definitions.protocol_version.clone(),
+            tools: Vec::new(),
+            rejected_tools: Vec::new(),
+            open_world,
+        };
+        let tools = definitions.tools.clone();
+        let mut listing = Self { info, outputs: HashMap::new(), definitions };
+        for tool in tools {
+            listing.add(tool, &config.tools);
+        }
+        if let Some(reason) = listing.definitions.incomplete.clone() {
+            listing.info.rejected_tools.push(("(further pages)".into(), reason));
+        }
+        listing.report_missing(&config.tools);
+        listing
+    }
+
     fn add(&mut self, tool: Value, policy: &ToolPolicy) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
         let name = menu::cut(&menu::one_line(name), MAX_NAME_CHARS);

@@ -4,21 +4,30 @@
 //! bounded in time and size, every child process is owned and reaped. Deliberately absent: any knowledge
 //! of agents, graphs or prompts, but for the agent's name and its menu line.
 
+mod breaker;
+mod cache;
 mod connect;
+mod definitions;
 mod failure;
 mod gate;
 mod hidden;
 mod http;
 mod http_session;
+mod keeper;
 mod listing;
 mod mark;
 mod menu;
+mod opening;
 mod outcome;
+mod phase;
 mod pins;
 mod pool;
 mod process;
 mod progress;
+mod quarantine;
+mod rate;
 mod redact;
+mod reload;
 mod request;
 mod sandbox;
 mod schema;
@@ -29,12 +38,20 @@ mod stderr;
 mod types;
 
 pub use menu::{agent_name, menu_line};
+pub use phase::{Phase, ServerState};
 pub use pins::{Change, Changes, Pins, ServerPin, ToolPin, digest};
 pub use pool::{Pool, PoolOptions};
+pub use reload::Reloaded;
 pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
-pub use servers_file::{ApprovalMode, Effect, ServerConfig, ServersFile, ToolPolicy, Transport};
+pub use servers_file::{
+    ApprovalMode, BreakerPolicy, Effect, Format, Imported, LeftOut, RateLimit, ServerConfig,
+    ServersFile, ToolPolicy, Transport, Warning, import, schema,
+};
 pub use types::{
     CallContext, Error, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition, ToolHost,
     ToolOutcome, Via,
 };
+
+/// How long a tool list is fresh if neither the operator nor the server says.
+const UNSAID_TTL: std::time::Duration = std::time::Duration::from_secs(86_400);

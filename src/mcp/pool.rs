@@ -2,20 +2,22 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use futures::{StreamExt, future::join_all, stream};
 use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CallContext, Error, Pins, ServerPin, ServerStatus, ToolHost, ToolOutcome, server::Server,
-    servers_file::ServersFile,
+    CallContext, Error, Pins, ServerInfo, ServerPin, ServerState, ServerStatus, ToolHost,
+    ToolOutcome, cache::Cache, opening::Around, server::Server, servers_file::ServersFile,
 };
 
-/// How the pool treats processes.
+/// How the pool treats processes and what it knows of them beforehand.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
     /// Servers started at once during a scan; more would only slow each other down.
@@ -24,6 +26,11 @@ pub struct PoolOptions {
     pub patience: Duration,
     /// What `command = "perihelion"` starts; by default this executable.
     pub executable: Option<PathBuf>,
+    /// Directory that keeps what servers said of their tools; with it a server is started when it is first
+    /// called. By default none: a scan starts every server.
+    pub cache: Option<PathBuf>,
+    /// Start every server all the same; what is kept is written, not read.
+    pub refresh: bool,
     /// Where definitions are pinned; without it every server is taken as it is.
     pub pins: Option<Arc<Pins>>,
 }
@@ -34,6 +41,8 @@ impl Default for PoolOptions {
             scan_parallelism: 16,
             patience: Duration::from_millis(1500),
             executable: std::env::current_exe().ok(),
+            cache: None,
+            refresh: false,
             pins: None,
         }
     }
@@ -41,30 +50,41 @@ impl Default for PoolOptions {
 
 /// The sessions with all enabled servers of a servers file.
 ///
-/// Servers are connected when they are first needed and again after they were lost. End it with
+/// Servers are connected when they are first needed and again after they were lost or stopped. End it with
 /// [`ToolHost::close`]; a pool that is only dropped kills its processes without a goodbye.
 pub struct Pool {
-    servers: RwLock<Vec<Arc<Server>>>,
-    options: PoolOptions,
+    pub(super) servers: RwLock<Vec<Arc<Server>>>,
+    pub(super) around: Arc<Around>,
+    /// Servers that left the file and finish their calls.
+    pub(super) draining: Arc<Mutex<Vec<Arc<Server>>>>,
+    pub(super) ended: CancellationToken,
+    scan_parallelism: usize,
+    _end: DropGuard,
 }
 
 impl Pool {
     /// Prepares the enabled servers of a file; nothing is started yet.
     pub fn new(file: ServersFile, options: PoolOptions) -> Self {
-        let pool = Self { servers: RwLock::default(), options };
+        let ended = CancellationToken::new();
+        let around = Around {
+            executable: options.executable,
+            patience: options.patience,
+            cache: options.cache.map(Cache::new),
+            refresh: options.refresh,
+            pins: options.pins,
+            changes: watch::Sender::new(0),
+        };
+        let pool = Self {
+            servers: RwLock::default(),
+            around: Arc::new(around),
+            draining: Arc::default(),
+            scan_parallelism: options.scan_parallelism,
+            _end: ended.clone().drop_guard(),
+            ended,
+        };
         let servers = pool.prepare(file, &[]);
         *pool.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
         pool
-    }
-
-    /// Takes over a changed file: servers whose tables are the same keep running, the others
-    /// are closed when their calls in flight have ended, at the latest after 30 seconds.
-    pub async fn reload(&self, file: ServersFile) {
-        let before = self.servers();
-        let after = self.prepare(file, &before);
-        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = after.clone();
-        let gone = before.iter().filter(|old| !after.iter().any(|new| Arc::ptr_eq(old, new)));
-        join_all(gone.map(|server| server.drain())).await;
     }
 
     /// Returns the names of the enabled servers, in the file's order.
@@ -77,8 +97,8 @@ impl Pool {
     /// # Errors
     /// As [`ToolHost::scan`] for that server.
     pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
-        let known = self.servers().into_iter().find(|known| known.config.name == server);
-        known.ok_or_else(|| Error::UnknownServer(server.to_owned()))?.pin().await
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.pin().await
     }
 
     /// Tells whether the program should not start without this server (`required = true`).
@@ -86,18 +106,69 @@ impl Pool {
         self.servers().iter().any(|known| known.config.name == server && known.config.required)
     }
 
-    fn prepare(&self, file: ServersFile, running: &[Arc<Server>]) -> Vec<Arc<Server>> {
+    /// Returns of each server whether its connection stands, where that was tried.
+    pub fn standing(&self) -> Vec<(String, bool)> {
+        let servers = self.servers().into_iter();
+        servers.filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
+    }
+
+    /// Returns what is known of the servers' tools now, without asking or starting any, in the file's order.
+    pub fn known(&self) -> Vec<ServerInfo> {
+        self.servers().iter().filter_map(|server| server.known()).collect()
+    }
+
+    /// Says how each server stands, in the file's order.
+    pub fn states(&self) -> Vec<ServerState> {
+        self.servers().iter().map(|server| server.standing()).collect()
+    }
+
+    /// Returns what changes whenever the tools or the standing of a server do.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.around.changes.subscribe()
+    }
+
+    /// Lists the tools of every server, connecting first where needed, whatever is known of them.
+    pub async fn rescan(&self) -> Vec<ServerStatus> {
+        self.ask(true).await
+    }
+
+    /// Asks only those servers whose tools are not known, here or on disk, or not fresh any longer.
+    pub async fn look(&self) -> Vec<ServerStatus> {
+        self.ask(false).await
+    }
+
+    async fn ask(&self, anew: bool) -> Vec<ServerStatus> {
+        let scans = self.servers().into_iter().map(|server| async move {
+            let outcome = if anew { server.scan().await } else { server.look().await };
+            if let Err(error) = &outcome {
+                // The caller has it as a value and decides how to show it.
+                tracing::debug!(server = %server.config.name, %error, "MCP server left out");
+            }
+            ServerStatus { name: server.config.name.clone(), outcome }
+        });
+        stream::iter(scans).buffered(self.scan_parallelism.max(1)).collect().await
+    }
+
+    pub(super) fn prepare(&self, file: ServersFile, running: &[Arc<Server>]) -> Vec<Arc<Server>> {
         let enabled = file.servers.into_iter().filter(|config| config.enabled);
         enabled
             .map(|config| match running.iter().find(|server| server.config == config) {
                 Some(same) => same.clone(),
                 None => {
-                    let executable = self.options.executable.clone();
-                    let (patience, pins) = (self.options.patience, self.options.pins.clone());
-                    Arc::new(Server::new(config, executable, patience, pins))
+                    let old = running.iter().find(|old| old.config.name == config.name);
+                    let server = Server::new(config, self.around.clone());
+                    if let Some(old) = old {
+                        server.succeed(old);
+                    }
+                    server
                 }
             })
             .collect()
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Server>> {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().find(|known| known.config.name == name).cloned()
     }
 
     fn servers(&self) -> Vec<Arc<Server>> {
@@ -107,16 +178,9 @@ impl Pool {
 
 #[async_trait]
 impl ToolHost for Pool {
+    /// Asks those servers whose tools are not known, here or on disk; without a cache it asks all of them.
     async fn scan(&self) -> Vec<ServerStatus> {
-        let scans = self.servers().into_iter().map(|server| async move {
-            let outcome = server.scan().await;
-            if let Err(error) = &outcome {
-                // The caller has it as a value and decides how to show it.
-                tracing::debug!(server = %server.config.name, %error, "MCP server left out");
-            }
-            ServerStatus { name: server.config.name.clone(), outcome }
-        });
-        stream::iter(scans).buffered(self.options.scan_parallelism.max(1)).collect().await
+        self.ask(self.around.cache.is_none()).await
     }
 
     async fn call(
@@ -126,12 +190,30 @@ impl ToolHost for Pool {
         arguments: Map<String, Value>,
         context: CallContext,
     ) -> Result<ToolOutcome, Error> {
-        let known = self.servers().into_iter().find(|known| known.config.name == server);
-        let known = known.ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
-        known.call(tool, arguments, context).await
+        let unknown = || Error::UnknownServer(server.to_owned());
+        let mut known = self.find(server).ok_or_else(unknown)?;
+        loop {
+            let outcome = known.call(tool, arguments.clone(), context.clone()).await;
+            let left =
+                matches!(&outcome, Err(Error::NotSent { .. })) && known.closed.is_cancelled();
+            if !left {
+                return outcome;
+            }
+            // It left the file before the call was sent: its successor takes it, if there is one.
+            let next = self.find(server).ok_or_else(unknown)?;
+            if Arc::ptr_eq(&next, &known) {
+                return outcome;
+            }
+            known = next;
+        }
+    }
+
+    fn trouble(&self, server: &str) -> Option<String> {
+        self.find(server)?.trouble()
     }
 
     async fn close(&self) {
-        join_all(self.servers().iter().map(|server| server.close())).await;
+        let draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        join_all(self.servers().iter().chain(&draining).map(|server| server.close())).await;
     }
 }

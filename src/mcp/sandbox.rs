@@ -69,6 +69,14 @@ impl Sandbox {
         let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
         let program = find(program, path)
             .ok_or_else(|| format!("cannot find the program to confine: {}", program.display()))?;
+        let start = match cwd {
+            // Inside, a relative one would start at the root.
+            Some(cwd) => text(
+                &std::path::absolute(cwd)
+                    .map_err(|error| format!("its cwd is not a usable path: {error}: {cwd}"))?,
+            ),
+            None => SCRATCH.to_owned(),
+        };
         let mut line = Line::default();
         line.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
         if self.network {
@@ -89,7 +97,7 @@ impl Sandbox {
         for path in &self.writable {
             line.bind("--bind", path);
         }
-        line.words(&["--setenv", "TMPDIR", SCRATCH, "--chdir", cwd.unwrap_or(SCRATCH), "--"]);
+        line.words(&["--setenv", "TMPDIR", SCRATCH, "--chdir", &start, "--"]);
         line.0.push(text(&program));
         line.0.extend(args.iter().cloned());
         Ok(Confined { program: bwrap, args: line.0 })

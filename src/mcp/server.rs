@@ -1,122 +1,251 @@
-//! One configured server: its session, opened when needed and again when lost, and its calls.
+//! One configured server: what is known of it, and its calls, each admitted, bounded and judged.
 
 use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    time::{Duration, Instant},
 };
 
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestMetaObject};
 use serde_json::{Map, Value};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::{
+    sync::{Mutex, Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, Error, ServerInfo, ToolOutcome,
-    connect::{self, Era},
+    CallContext, Error, Phase, ServerInfo, ServerState, ToolOutcome,
+    breaker::Breaker,
     failure::{self, Call},
-    listing::{self, Listing},
-    menu,
+    listing::Listing,
+    opening::{Around, State},
     outcome::{self, Reply},
-    pins::{Pins, ServerPin},
+    rate::Rate,
     request::{self, Answer, Bounds},
     servers_file::{ServerConfig, Transport},
     session::Session,
 };
+use crate::clock;
+use crate::metrics::{self, Timer};
 
-/// Longer reasons are somebody's dump.
-const REASON_CHARS: usize = 2000;
-
-/// How long calls in flight keep a server that left the file.
-const DRAIN: Duration = Duration::from_secs(30);
+/// What calls in flight get beyond their own limit, when their server leaves the file.
+const DRAIN_SLACK: Duration = Duration::from_secs(5);
 
 /// One server of the file.
 pub(super) struct Server {
     pub config: ServerConfig,
-    executable: Option<PathBuf>,
-    patience: Duration,
-    pins: Option<Arc<Pins>>,
-    state: Mutex<State>,
+    pub(super) around: Arc<Around>,
+    pub(super) state: Mutex<State>,
     /// Counts finished attempts to connect, so that those who waited for one share its failure.
-    attempts: AtomicU64,
+    pub(super) attempts: AtomicU64,
+    pub(super) closed: CancellationToken,
+    pub(super) me: Weak<Self>,
+    view: std::sync::Mutex<View>,
+    breaker: std::sync::Mutex<Breaker>,
+    rate: Option<Rate>,
     permits: Semaphore,
-    closed: CancellationToken,
+    last_used: std::sync::Mutex<Instant>,
 }
 
+/// What can be told of a server at any time, without waiting for it.
 #[derive(Default)]
-struct State {
-    era: Era,
-    session: Option<Arc<Session>>,
-    listing: Option<Arc<Listing>>,
-    failure: Option<Error>,
+pub(super) struct View {
+    /// Its tools as they were last known.
+    pub listing: Option<Arc<Listing>>,
+    /// Those of the server before it under this name, until it has told its own.
+    pub before: Option<Arc<Listing>>,
+    pub is_running: bool,
+    pub was_running: bool,
+    /// Why it could not be started.
+    pub failure: Option<String>,
 }
 
 impl Server {
-    pub fn new(
-        config: ServerConfig,
-        executable: Option<PathBuf>,
-        patience: Duration,
-        pins: Option<Arc<Pins>>,
-    ) -> Self {
-        Self {
-            permits: Semaphore::new(config.max_concurrency),
-            config,
-            executable,
-            patience,
-            pins,
+    pub fn new(config: ServerConfig, around: Arc<Around>) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            around,
             state: Mutex::default(),
             attempts: AtomicU64::new(0),
             closed: CancellationToken::new(),
-        }
+            me: me.clone(),
+            view: std::sync::Mutex::default(),
+            breaker: std::sync::Mutex::new(Breaker::new(config.breaker)),
+            rate: config.rate_limit.and_then(Rate::new),
+            permits: Semaphore::new(config.max_concurrent_calls),
+            last_used: std::sync::Mutex::new(clock::monotonic()),
+            config,
+        })
     }
 
     /// Lists the server's tools anew, connecting first where needed.
     pub async fn scan(&self) -> Result<ServerInfo, Error> {
-        self.open(true).await.map(|(_, listing)| listing.info.clone())
-    }
-
-    /// Returns what would be pinned of the server now; `None` for a bundled one, which is this program itself.
-    pub async fn pin(&self) -> Result<Option<ServerPin>, Error> {
         let (_, listing) = self.open(true).await?;
-        Ok((!self.is_bundled()).then(|| self.pin_of(&listing)))
+        // Somebody looked, and it answers: calls are let through again.
+        self.breaker().succeeded();
+        Ok(listing.info.clone())
     }
 
-    fn is_bundled(&self) -> bool {
-        let own = |command: &str| command == "perihelion" && self.executable.is_some();
-        matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
+    /// Returns the server's tools as they are known, here or on disk, while they are fresh; else scans.
+    ///
+    /// A required server is scanned unless it was in this process: whether it starts is the point.
+    pub async fn look(&self) -> Result<ServerInfo, Error> {
+        let is_fresh =
+            |listing: &&Arc<Listing>| listing.definitions.is_fresh(&self.config, clock::now());
+        let shown = self.view().listing.clone();
+        if let Some(listing) = shown.as_ref().filter(is_fresh)
+            && self.judge(listing).is_ok()
+        {
+            return Ok(listing.info.clone());
+        }
+        if !self.config.required
+            && let Some(definitions) = self.remembered().await
+        {
+            let listing = Arc::new(Listing::of(definitions, &self.config));
+            // Of what differs from its pin the server itself is asked: it may have been mended since.
+            if is_fresh(&&listing) && self.judge(&listing).is_ok() {
+                self.change(|view| view.listing = Some(listing.clone()));
+                return Ok(listing.info.clone());
+            }
+        }
+        self.scan().await
     }
 
-    fn pin_of(&self, listing: &Listing) -> ServerPin {
-        let (config, info) = (&self.config, &listing.info);
-        let said = (&*info.server_version, &*listing.instructions);
-        ServerPin::new(&config.origin, said.0, said.1, &info.tools, &config.secrets)
+    /// Takes over what is known of the server that it replaces, so that no agent is missing meanwhile.
+    ///
+    /// Where the same server is reached, its tools are known; else they only stand in the menu until it is asked.
+    pub fn succeed(&self, old: &Self) {
+        let known = {
+            let view = old.view();
+            view.listing.clone().or_else(|| view.before.clone())
+        };
+        let Some(known) = known else { return };
+        let listing = Arc::new(Listing::of(known.definitions.clone(), &self.config));
+        // The changed table may let more be seen of it than was pinned.
+        if self.judge_as_of(&listing, &old.config.origin).is_err() {
+            return;
+        }
+        let mut view = self.view();
+        match self.config.fingerprint == old.config.fingerprint {
+            true => view.listing = Some(listing),
+            false => view.before = Some(listing),
+        }
     }
 
-    /// Compares a fresh listing with the server's pin, before anybody gets to see it.
-    fn judge(&self, listing: &Listing) -> Result<(), Error> {
-        let Some(pins) = self.pins.as_ref().filter(|_| !self.is_bundled()) else { return Ok(()) };
-        let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
-        pins.judge(&self.config.name, &self.pin_of(listing), is_off).map_err(|reason| {
-            let reason = menu::cut(&reason, REASON_CHARS);
-            Error::Quarantined { server: self.config.name.clone(), reason }
-        })
+    /// Returns what is known of the server's tools, if anything is.
+    pub fn known(&self) -> Option<ServerInfo> {
+        let view = self.view();
+        view.listing.as_ref().or(view.before.as_ref()).map(|listing| listing.info.clone())
     }
 
-    /// Calls a tool once.
+    /// Says how the server stands.
+    pub fn standing(&self) -> ServerState {
+        let refusal = self.trouble();
+        let view = self.view();
+        let phase = match &view.listing {
+            _ if refusal.is_some() => Phase::BreakerOpen,
+            _ if view.is_running => Phase::Running,
+            _ if view.failure.is_some() => Phase::Failed,
+            Some(_) if view.was_running => Phase::Stopped,
+            Some(_) => Phase::Cached,
+            None => Phase::New,
+        };
+        let transport = match self.config.transport {
+            Transport::Stdio { .. } => "stdio",
+            Transport::Http { .. } => "http",
+        };
+        let info = view.listing.as_ref().map(|listing| &listing.info);
+        ServerState {
+            server: self.config.name.clone(),
+            phase,
+            transport: transport.to_owned(),
+            tools: info.map_or(0, |info| info.tools.len()),
+            protocol_version: info.map(|info| info.protocol_version.clone()).unwrap_or_default(),
+            problem: refusal.or_else(|| view.failure.clone()),
+        }
+    }
+
+    /// Says why calls are refused now, if they are.
+    pub fn trouble(&self) -> Option<String> {
+        self.breaker().refusal(clock::monotonic()).map(|open| open.to_string())
+    }
+
+    /// Calls a tool once, and counts how that ended.
     pub async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
         context: CallContext,
     ) -> Result<ToolOutcome, Error> {
-        let call = Call { config: &self.config, tool };
-        let waiting = tokio::time::timeout(self.config.tool_total_timeout, self.permits.acquire());
-        let Ok(Ok(_permit)) = waiting.await else {
-            return Err(call.not_sent("the calls before it take too long (see max_concurrency)"));
+        let timer = Timer::start();
+        let called = self.call_uncounted(tool, arguments, context).await;
+        let class = match &called {
+            Ok(outcome) => outcome.is_error.then_some("tool_error"),
+            Err(error) => Some(error.class()),
         };
+        // A name that the server does not have may be anything.
+        let tool = if matches!(called, Err(Error::UnknownTool { .. })) { "_OTHER" } else { tool };
+        metrics::tool_called(timer, &self.config.name, tool, class);
+        called
+    }
+
+    /// Returns whether the connection stands; none before it was tried, and while it is stopped on purpose.
+    pub fn stands(&self) -> Option<bool> {
+        if self.closed.is_cancelled() {
+            return None;
+        }
+        let view = self.view();
+        if view.is_running { Some(true) } else { view.failure.as_ref().map(|_| false) }
+    }
+
+    async fn call_uncounted(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<ToolOutcome, Error> {
+        let call = Call { config: &self.config, tool };
+        let _permit = self.turn(&call).await?;
+        self.use_now();
+        let admitted = self.breaker().admit(clock::monotonic());
+        let trial = match admitted {
+            Ok(decides) => Trial { server: self, decides },
+            Err(open) => return Err(call.not_sent(&open.to_string())),
+        };
+        let outcome = self.perform(&call, arguments, context).await;
+        drop(trial);
+        self.use_now();
+        outcome
+    }
+
+    /// Waits until fewer than the most calls are in flight and the rate allows one more.
+    async fn turn(&self, call: &Call<'_>) -> Result<SemaphorePermit<'_>, Error> {
+        let patience = self.config.tool_total_timeout;
+        let started = clock::monotonic();
+        let Ok(Ok(permit)) = timeout(patience, self.permits.acquire()).await else {
+            return Err(
+                call.not_sent("the calls before it take too long (see max_concurrent_calls)")
+            );
+        };
+        if let Some(rate) = &self.rate {
+            let ready = tokio::select! {
+                biased;
+                () = self.closed.cancelled() => return Err(call.not_sent("the connections were closed")),
+                ready = rate.ready(patience.saturating_sub(started.elapsed())) => ready,
+            };
+            if !ready {
+                return Err(call.not_sent("too many calls came before it (see rate_limit)"));
+            }
+        }
+        Ok(permit)
+    }
+
+    async fn perform(
+        &self,
+        call: &Call<'_>,
+        arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<ToolOutcome, Error> {
+        let tool = call.tool;
         let (session, listing) = self.open(false).await.map_err(|error| match error {
             Error::Start { reason, .. } => call.not_sent(&reason),
             other => other,
@@ -136,6 +265,7 @@ impl Server {
         };
         match sent {
             Ok(Answer { id, result }) => {
+                self.breaker().succeeded();
                 let output = listing.outputs.get(tool).map(AsRef::as_ref);
                 let limit = self.config.max_result_bytes;
                 match outcome::read(tool, result, limit, output, &self.config.secrets) {
@@ -149,104 +279,102 @@ impl Server {
                     )),
                 }
             }
-            Err(reason) => failure::judge(&call, reason, &session).await,
+            Err(reason) => {
+                let health = failure::health(&reason);
+                let judged = failure::judge(call, reason, &session).await;
+                self.note_health(health, &session, &judged);
+                judged
+            }
         }
     }
 
-    /// Closes once the calls in flight have ended, or after [`DRAIN`]; calls from now on are not sent.
+    /// Counts what a call without a proper answer says about the server.
+    fn note_health(
+        &self,
+        health: failure::Health,
+        session: &Session,
+        judged: &Result<ToolOutcome, Error>,
+    ) {
+        let reason = judged.as_ref().err().map(Error::reason).unwrap_or_default();
+        match health {
+            failure::Health::Well => self.breaker().succeeded(),
+            failure::Health::Lost if !session.is_first_loss() => {}
+            failure::Health::Ill | failure::Health::Lost => self.count_failure(reason),
+        }
+    }
+
+    /// Counts a failure of the server; enough of them in a row, and calls are refused for a while.
+    pub(super) fn count_failure(&self, reason: &str) {
+        let opened = self.breaker().failed(clock::monotonic(), reason);
+        if opened {
+            let server = &self.config.name;
+            tracing::warn!(%server, %reason, "MCP server failed too often; calls are refused for a while");
+        }
+        self.around.changed();
+    }
+
+    /// Returns how long to wait before the server is started again.
+    pub(super) fn pause(&self) -> Duration {
+        self.breaker().pause(clock::monotonic())
+    }
+
+    /// Closes once the calls in flight have ended, which their own limits see to; calls from now on are not sent.
     pub async fn drain(&self) {
-        let all = u32::try_from(self.config.max_concurrency).unwrap_or(u32::MAX);
-        let _ = tokio::time::timeout(DRAIN, self.permits.acquire_many(all)).await;
+        let all = u32::try_from(self.config.max_concurrent_calls).unwrap_or(u32::MAX);
+        let limit = self.config.tool_total_timeout + DRAIN_SLACK;
+        // Held until the end: a call that waited behind would else be sent and then cut off.
+        let _all = timeout(limit, self.permits.acquire_many(all)).await;
         self.close().await;
     }
 
     /// Closes the session for good; calls from now on are not sent.
     pub async fn close(&self) {
         self.closed.cancel();
-        let session = self.state.lock().await.session.take();
-        if let Some(session) = session {
-            session.close(self.patience).await;
-        }
-    }
-
-    /// Returns an open session and its tools, made anew where lost, or listed anew where asked.
-    async fn open(&self, relist: bool) -> Result<(Arc<Session>, Arc<Listing>), Error> {
-        let seen = self.attempts.load(Ordering::Acquire);
+        // Under the lock, so that whoever closes as well waits until the process is gone.
         let mut state = self.state.lock().await;
-        if self.closed.is_cancelled() {
-            return Err(self.start_error("the connections were closed"));
-        }
-        if seen != self.attempts.load(Ordering::Acquire) {
-            // Somebody tried while this one waited.
-            if let Some(failure) = &state.failure {
-                return Err(failure.clone());
-            }
-        }
-        let opened = tokio::select! {
-            biased;
-            () = self.closed.cancelled() => Err(self.start_error("the connections were closed")),
-            opened = self.open_locked(&mut state, relist) => opened,
-        };
-        state.failure = opened.as_ref().err().cloned();
-        self.attempts.fetch_add(1, Ordering::Release);
-        opened
-    }
-
-    async fn open_locked(
-        &self,
-        state: &mut State,
-        relist: bool,
-    ) -> Result<(Arc<Session>, Arc<Listing>), Error> {
-        if let Some(lost) = state.session.take_if(|session| !session.is_open()) {
-            tracing::info!(server = %self.config.name, "MCP server closed the connection; connecting again");
-            // Nothing to wait for politely: its pipes are closed, but its children may live.
-            lost.close(Duration::ZERO).await;
-            state.listing = None;
-        }
-        let session = match &state.session {
-            Some(session) => session.clone(),
-            None => {
-                let executable = self.executable.as_ref();
-                let connected = connect::connect(&self.config, state.era, executable).await;
-                let (session, era) = connected.map_err(|reason| {
-                    state.era = Era::Unknown;
-                    self.start_error(&reason)
-                })?;
-                state.era = era;
-                let session = Arc::new(session);
-                state.session = Some(session.clone());
-                session
-            }
-        };
-        let relist = session.take_tools_changed() || relist;
-        if let Some(listing) = state.listing.as_ref().filter(|_| !relist) {
-            return Ok((session, listing.clone()));
-        }
-        match listing::list(&session, &self.config).await {
-            Ok(listing) => {
-                if let Err(quarantined) = self.judge(&listing) {
-                    state.session = None;
-                    state.listing = None;
-                    session.close(self.patience).await;
-                    return Err(quarantined);
-                }
-                let listing = Arc::new(listing);
-                state.listing = Some(listing.clone());
-                Ok((session, listing))
-            }
-            Err(reason) => {
-                // A server that cannot list its tools is started anew the next time.
-                state.session = None;
-                state.listing = None;
-                session.close(self.patience).await;
-                Err(self.start_error(&reason))
-            }
+        if let Some(session) = state.session.take() {
+            session.close(self.around.patience).await;
+            self.change(|view| view.is_running = false);
         }
     }
 
-    fn start_error(&self, reason: &str) -> Error {
-        let reason = menu::cut(&self.config.secrets.redact(reason), REASON_CHARS);
-        Error::Start { server: self.config.name.clone(), reason }
+    /// Returns for how long no call was in flight; none while one is.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        let is_idle = self.permits.available_permits() == self.config.max_concurrent_calls;
+        let last = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        is_idle.then(|| last.elapsed())
+    }
+
+    pub(super) fn use_now(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = clock::monotonic();
+    }
+
+    /// Changes what is told of the server, and tells that it changed.
+    pub(super) fn change(&self, change: impl FnOnce(&mut View)) {
+        change(&mut self.view());
+        self.around.changed();
+    }
+
+    pub(super) fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that was let through; if it decides and goes away undecided, the next one does.
+struct Trial<'a> {
+    server: &'a Server,
+    decides: bool,
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if self.decides {
+            self.server.breaker().undecided();
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use rmcp::{
     model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam},
     service::{NotificationContext, RunningService},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::{Via, http_session::SessionId, process::Process, progress::ProgressBoard};
 
@@ -22,12 +22,13 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// How long the end of a process whose pipes closed is waited for, to be described.
 const DESCRIBE: Duration = Duration::from_millis(500);
 
-/// This program's side of the conversation: offers nothing, listens for progress and changes.
+/// This program's side of the conversation: offers nothing, listens for progress and for changed tools.
 #[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
-    /// The server said that its tools changed, and they were not listed since.
-    pub tools_changed: Arc<AtomicBool>,
+    pub tools_changed: Arc<Notify>,
+    /// The same, until the next call asks.
+    pub has_news: Arc<AtomicBool>,
 }
 
 impl ClientHandler for Listener {
@@ -45,7 +46,8 @@ impl ClientHandler for Listener {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.tools_changed.store(true, Ordering::Release);
+        self.has_news.store(true, Ordering::Release);
+        self.tools_changed.notify_one();
     }
 }
 
@@ -53,7 +55,11 @@ impl ClientHandler for Listener {
 pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
-    tools_changed: Arc<AtomicBool>,
+    /// Told when the server says that its tools changed.
+    pub tools_changed: Arc<Notify>,
+    has_news: Arc<AtomicBool>,
+    /// Whether the loss of this session was counted as a failure of its server.
+    counted: AtomicBool,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
     kind: Kind,
 }
@@ -70,6 +76,8 @@ impl Session {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
             tools_changed: service.service().tools_changed.clone(),
+            has_news: service.service().has_news.clone(),
+            counted: AtomicBool::new(false),
             service: Mutex::new(Some(service)),
             kind,
         }
@@ -91,16 +99,21 @@ impl Session {
         Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
     }
 
-    /// Tells once whether the server said that its tools changed.
-    pub fn take_tools_changed(&self) -> bool {
-        self.tools_changed.swap(false, Ordering::AcqRel)
-    }
-
     /// Tells whether a request could still be sent.
     ///
     /// `RunningService::is_closed` would not notice a server that died.
     pub fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
+    }
+
+    /// Tells once whether the server said that its tools changed.
+    pub fn take_news(&self) -> bool {
+        self.has_news.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns true once: of the calls that lost one connection together, one counts as a failure.
+    pub fn is_first_loss(&self) -> bool {
+        !self.counted.swap(true, Ordering::Relaxed)
     }
 
     /// Describes how a server that closed the connection ended, with its last words.

@@ -134,6 +134,11 @@ pub trait ToolHost: Send + Sync {
         context: CallContext,
     ) -> Result<ToolOutcome, Error>;
 
+    /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
+    fn trouble(&self, _server: &str) -> Option<String> {
+        None
+    }
+
     /// Closes every session and ends every child process, in parallel.
     async fn close(&self);
 }
@@ -162,4 +167,31 @@ pub enum Error {
     /// The server refused the call with a protocol error; the tool did not run.
     #[error("the MCP server {server} refused the call of {tool}: {reason}")]
     Refused { server: String, tool: String, reason: String },
+}
+
+impl Error {
+    /// Returns the class of the error in one word, to count by.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::UnknownServer(_) => "unknown_server",
+            Self::UnknownTool { .. } => "unknown_tool",
+            Self::Quarantined { .. } => "quarantined",
+            Self::Start { .. } => "start_failed",
+            Self::NotSent { .. } => "not_sent",
+            Self::Unknown { .. } => "outcome_unknown",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// Returns what is behind it, without the names of server and tool.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::UnknownServer(_) | Self::UnknownTool { .. } => "it is not there",
+            Self::Quarantined { reason, .. }
+            | Self::Start { reason, .. }
+            | Self::NotSent { reason, .. }
+            | Self::Unknown { reason, .. }
+            | Self::Refused { reason, .. } => reason,
+        }
+    }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::input::{INPUT, entry_frontier};
 use super::outcome::{Durability, Error, RunOptions};
-use super::run::{FAILED, INPUT, Runner, entry_frontier};
+use super::run::{FAILED, Runner};
 use super::writer::Step;
 use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunStatus, Standing, StepKind,

@@ -1,9 +1,10 @@
 //! Takes a thread to run it, and gives it back.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Span;
 
 use super::lease::{self, Hold};
 use super::outcome::{Durability, Error};
@@ -15,6 +16,7 @@ use crate::checkpoint::{
 use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
+use crate::metrics;
 
 /// A claimed thread, ready to be driven; dropping it lets the next one take the thread at once.
 pub(super) struct Held<S: State> {
@@ -24,6 +26,8 @@ pub(super) struct Held<S: State> {
     pub run: RunId,
     /// Stops this run alone: by its caller, its deadline, or the loss of the lease.
     pub stop: CancellationToken,
+    /// The live span of the run, once it has one.
+    pub span: Arc<OnceLock<Span>>,
     _keeper: AbortOnDropHandle<()>,
     _hold: Hold,
 }
@@ -75,8 +79,13 @@ impl<S: State> Runner<S> {
         let store = self.store();
         let before = &read.info;
         let (thread, was) = (before.id, before.status);
+        if before.owner.is_some() {
+            metrics::lease_taken_over();
+        }
         let stop = cancel.child_token();
-        let keeper = lease::keep(Arc::clone(store), thread, info.fence, self.lease(), stop.clone());
+        let span = Arc::new(OnceLock::new());
+        let (kept, seen) = (Arc::clone(store), Arc::clone(&span));
+        let keeper = lease::keep(kept, thread, info.fence, self.lease(), stop.clone(), seen);
         let is_unmoved =
             before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
         let mut standing = match is_unmoved {
@@ -87,7 +96,7 @@ impl<S: State> Runner<S> {
         let run = RunId::new();
         let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
         around(Point::RunBegin, begin).await?;
-        Ok(Held { standing, was, run, stop, _keeper: keeper, _hold: hold })
+        Ok(Held { standing, was, run, stop, span, _keeper: keeper, _hold: hold })
     }
 
     pub(super) fn writer(&self, held: &Held<S>, durability: Durability) -> Writer {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Span;
 
 use crate::checkpoint::{Error, Store, ThreadInfo};
 use crate::clock;
@@ -145,11 +146,14 @@ pub(super) fn keep(
     fence: u64,
     ttl: Duration,
     stop: CancellationToken,
+    span: Arc<OnceLock<Span>>,
 ) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             clock::sleep(ttl / 3).await;
-            match around(Point::Renew, store.renew(thread, fence, ttl)).await {
+            let renewed = around(Point::Renew, store.renew(thread, fence, ttl)).await;
+            let _within = span.get().map(Span::enter);
+            match renewed {
                 Ok(()) => {}
                 Err(error @ Error::Fenced { .. }) => {
                     tracing::error!(%thread, %error, "stopping the run");

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
-use crate::checkpoint;
+use crate::checkpoint::{self, RunStatus, ThreadStatus};
 use crate::graph::{EngineError, Interrupt, Limits, RunEvent, State, Wants};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -123,4 +123,26 @@ pub enum Error {
     /// An answer that its question cannot take; the question stays open.
     #[error("the interrupt {interrupt} stays open: {reason}")]
     Answer { interrupt: InterruptId, reason: String },
+}
+
+impl RunResult {
+    /// Returns what is stored of the run, of its thread, and why it did not end well.
+    pub(super) fn statuses(&self) -> (RunStatus, ThreadStatus, Option<String>) {
+        match self {
+            Self::Done => (RunStatus::Done, ThreadStatus::Idle, None),
+            Self::Interrupted(_) => (RunStatus::Interrupted, ThreadStatus::Interrupted, None),
+            Self::Queued => (RunStatus::Queued, ThreadStatus::Queued, None),
+            Self::Cancelled => (
+                RunStatus::Cancelled,
+                ThreadStatus::Failed,
+                Some("the run was stopped; resume it to go on".into()),
+            ),
+            Self::Failed(error @ EngineError::Missing { .. }) => {
+                (RunStatus::Failed, ThreadStatus::Parked, Some(error.to_string()))
+            }
+            Self::Failed(error) => {
+                (RunStatus::Failed, ThreadStatus::Failed, Some(error.to_string()))
+            }
+        }
+    }
 }

@@ -165,6 +165,7 @@ impl<S: State> Runner<S> {
             namespace: owner.namespace.clone().into(),
             stop: CancellationToken::new(),
             ears: Ears::new(None, Wants::default(), None),
+            spans: None,
         };
         let mut tasks: FuturesUnordered<BoxFuture<'static, Ended<S>>> = FuturesUnordered::new();
         let mut out = Vec::new();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use super::drive::Drive;
 use super::ears::Ears;
@@ -12,21 +13,17 @@ use super::hold::Held;
 use super::lease;
 use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
+use super::spans::Spans;
 use super::task::Surroundings;
-use super::writer::{Step, Writer};
 use crate::bus::{Publisher, Telling};
 use crate::checkpoint::{
-    NewThread, RunStatus, StepKind, Store, ThreadInfo, ThreadStatus, stand_up,
+    Error as StoreError, NewThread, RunStatus, Store, ThreadInfo, ThreadStatus, stand_up,
 };
 use crate::failpoint::{Point, around};
-use crate::graph::{
-    Engine, EngineError, Finished, Frontier, Graph, Position, State, Written, merge,
-};
+use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
 use crate::journal::by_step;
-
-/// The node name under which inputs are stored.
-pub(super) const INPUT: &str = "__input__";
+use crate::metrics;
 
 /// Runs the threads of one graph on one store.
 #[derive(Clone)]
@@ -37,6 +34,7 @@ pub struct Runner<S: State> {
     tenant: Arc<str>,
     lease: Duration,
     owes_traces: bool,
+    spans: Option<Arc<dyn Spans>>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -49,7 +47,8 @@ impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
         let (process, tenant) = (lease::owner_name().into(), "default".into());
-        Self { graph, store, process, tenant, lease: lease::LEASE, owes_traces: false }
+        let lease = lease::LEASE;
+        Self { graph, store, process, tenant, lease, owes_traces: false, spans: None }
     }
 
     /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
@@ -59,6 +58,13 @@ impl<S: State> Runner<S> {
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
+        self
+    }
+
+    /// Has runs and tasks worked on within live spans, so that logs can say where they were written.
+    #[must_use]
+    pub fn with_spans(mut self, spans: Arc<dyn Spans>) -> Self {
+        self.spans = Some(spans);
         self
     }
 
@@ -199,7 +205,34 @@ impl<S: State> Runner<S> {
         Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
     }
 
+    /// Drives a thread that was taken, and counts how that ends; a subgraph's run is a part of its parent's.
     pub(super) async fn drive(
+        &self,
+        held: Held<S>,
+        input: Option<S::Update>,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let is_top = held.standing.info.namespace.is_empty();
+        let counted = is_top.then(|| metrics::run_started(self.graph.name()));
+        let span = match &self.spans {
+            Some(spans) if is_top => spans.run(held.standing.info.id, held.run).await,
+            _ => Span::none(),
+        };
+        // The keeper of the lease began before the run had a number.
+        let _ = held.span.set(span.clone());
+        let driven = self.drive_to_end(held, input, options).instrument(span).await;
+        let Some(counted) = counted else { return driven };
+        if let Err(Error::Store(StoreError::Fenced { .. })) = &driven {
+            metrics::lease_lost();
+        }
+        counted.ended(match &driven {
+            Ok(outcome) => outcome.result.statuses().0.as_str(),
+            Err(_) => RunStatus::Failed.as_str(),
+        });
+        driven
+    }
+
+    async fn drive_to_end(
         &self,
         held: Held<S>,
         input: Option<S::Update>,
@@ -223,7 +256,7 @@ impl<S: State> Runner<S> {
                 return Err(self.give_back(&held, error, (run, thread)).await);
             }
         };
-        let (run_status, thread_status, error) = statuses(&result);
+        let (run_status, thread_status, error) = result.statuses();
         if let Some(publisher) = publisher {
             publisher.end(Some(outcome.head), run_status.as_str(), error.clone()).await;
         }
@@ -278,6 +311,7 @@ impl<S: State> Runner<S> {
             namespace: standing.info.namespace.clone().into(),
             stop: held.stop.clone(),
             ears,
+            spans: self.spans.clone(),
         };
         let mut drive = Drive {
             around,
@@ -306,46 +340,6 @@ impl<S: State> Runner<S> {
         }
         Ok(RunOutcome { thread, run: held.run, result, state, head, steps })
     }
-
-    /// Commits the input as a step that leads to the entry nodes.
-    pub(super) async fn take_input(
-        &self,
-        position: &mut Position<S>,
-        input: S::Update,
-        writer: &mut Writer,
-        snapshots: &mut Snapshots,
-    ) -> Result<(), Error> {
-        let written = Written::<S> { node: INPUT.to_owned(), update: input, goto: None };
-        let finished = vec![Finished { written, entry: None }];
-        let merged = merge(&self.graph, &mut position.state, finished, BTreeMap::new())?;
-        let (frontier, encoded) = entry_frontier(&self.graph)?;
-        let (seq, size) = (position.head + 1, merged.delta.len());
-        let step = Step {
-            seq,
-            kind: StepKind::Input,
-            delta: merged.delta,
-            frontier: encoded,
-            clears_pending: false,
-        };
-        writer.write_now(step).await?;
-        if snapshots.is_due(size).await {
-            snapshots.write(&self.store, seq, &position.state);
-        }
-        position.head = seq;
-        position.frontier = frontier;
-        position.done.clear();
-        Ok(())
-    }
-}
-
-/// Makes the frontier that an input starts.
-pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>), Error> {
-    let frontier = Frontier::of(graph.entry().iter().map(String::as_str));
-    let encoded = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
-        node: INPUT.to_owned(),
-        reason: error.to_string(),
-    })?;
-    Ok((frontier, encoded))
 }
 
 /// How a run and its thread stand after a failure.
@@ -358,24 +352,5 @@ fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
     match hands_over && is_passing {
         true => (RunStatus::Queued, ThreadStatus::Queued),
         false => FAILED,
-    }
-}
-
-fn statuses(result: &RunResult) -> (RunStatus, ThreadStatus, Option<String>) {
-    match result {
-        RunResult::Done => (RunStatus::Done, ThreadStatus::Idle, None),
-        RunResult::Interrupted(_) => (RunStatus::Interrupted, ThreadStatus::Interrupted, None),
-        RunResult::Queued => (RunStatus::Queued, ThreadStatus::Queued, None),
-        RunResult::Cancelled => (
-            RunStatus::Cancelled,
-            ThreadStatus::Failed,
-            Some("the run was stopped; resume it to go on".into()),
-        ),
-        RunResult::Failed(error @ EngineError::Missing { .. }) => {
-            (RunStatus::Failed, ThreadStatus::Parked, Some(error.to_string()))
-        }
-        RunResult::Failed(error) => {
-            (RunStatus::Failed, ThreadStatus::Failed, Some(error.to_string()))
-        }
     }
 }

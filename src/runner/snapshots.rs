@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use crate::checkpoint::{Encoded, Error, SnapshotRow, Store};
 use crate::failpoint::{Point, around};
@@ -51,7 +52,7 @@ impl Snapshots {
         let (store, thread, state) = (Arc::clone(store), self.thread, Arc::clone(state));
         let above = store.compress_above();
         let expected = self.last_size + self.since;
-        let task = tokio::spawn(async move {
+        let writing = async move {
             let encode = move || Encoded::json_streamed(&*state, above, expected);
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (state, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
@@ -59,7 +60,8 @@ impl Snapshots {
             let row = SnapshotRow { seq, schema_version, state };
             around(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
             Ok(size)
-        });
+        };
+        let task = tokio::spawn(writing.in_current_span());
         self.under_way = Some(UnderWay { task, covers: std::mem::take(&mut self.since) });
     }
 

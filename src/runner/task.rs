@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use super::ears::Ears;
+use super::spans::Spans;
 use crate::checkpoint::Store;
 use crate::clock;
 use crate::graph::{
@@ -29,6 +31,7 @@ pub(super) struct Surroundings<S: State> {
     pub namespace: Arc<str>,
     pub stop: CancellationToken,
     pub ears: Ears<S>,
+    pub spans: Option<Arc<dyn Spans>>,
 }
 
 impl<S: State> Surroundings<S> {
@@ -63,8 +66,9 @@ impl<S: State> Surroundings<S> {
             stop.clone(),
             live,
         );
+        let span = self.spans.as_ref().map_or_else(Span::none, |spans| spans.task(&place));
         let context = Context::new(state, input, place, Arc::new(journal) as Arc<dyn Port>);
-        async move {
+        let running = async move {
             if let Some(delay) = after {
                 tokio::select! {
                     // A stop comes first, and always: the runner draws no lots.
@@ -84,8 +88,8 @@ impl<S: State> Surroundings<S> {
                 }),
             };
             (task, result.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
-        }
-        .boxed()
+        };
+        running.instrument(span).boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use super::outcome::Durability;
 use crate::checkpoint::{
@@ -11,6 +12,7 @@ use crate::checkpoint::{
 use crate::clock;
 use crate::failpoint::{Point, around};
 use crate::ids::{RunId, ThreadId};
+use crate::metrics::{self, Timer};
 
 /// Everything the writer must know of a claimed thread.
 #[derive(Clone, Copy, Debug)]
@@ -55,14 +57,14 @@ impl Writer {
     pub(super) async fn write_now(&mut self, step: Step) -> Result<(), Error> {
         let commit = self.link(step)?;
         self.flush().await?;
-        around(Point::InputCommit, self.store.commit(&commit)).await
+        commit_at(Point::InputCommit, self.store.as_ref(), &commit).await
     }
 
     /// Writes a step: now, beside what follows, or at the end of the run.
     pub(super) async fn write(&mut self, step: Step) -> Result<(), Error> {
         let commit = self.link(step)?;
         match self.durability {
-            Durability::Sync => around(Point::StepCommit, self.store.commit(&commit)).await,
+            Durability::Sync => commit_at(Point::StepCommit, self.store.as_ref(), &commit).await,
             Durability::Exit => {
                 self.held_back.push(commit);
                 Ok(())
@@ -70,9 +72,9 @@ impl Writer {
             Durability::Async => {
                 self.flush().await?;
                 let store = Arc::clone(&self.store);
-                self.under_way = Some(tokio::spawn(async move {
-                    around(Point::StepCommit, store.commit(&commit)).await
-                }));
+                let committing =
+                    async move { commit_at(Point::StepCommit, store.as_ref(), &commit).await };
+                self.under_way = Some(tokio::spawn(committing.in_current_span()));
                 Ok(())
             }
         }
@@ -112,11 +114,19 @@ impl Writer {
     /// Waits until everything handed over is durable.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         for commit in self.held_back.drain(..) {
-            around(Point::StepCommit, self.store.commit(&commit)).await?;
+            commit_at(Point::StepCommit, self.store.as_ref(), &commit).await?;
         }
         match self.under_way.take() {
             None => Ok(()),
             Some(task) => task.await.unwrap_or_else(|error| Err(Error::Damaged(error.to_string()))),
         }
     }
+}
+
+/// Commits a step, at a point where a test may cut the process short, and measures how long that took.
+async fn commit_at(point: Point, store: &dyn Store, commit: &Commit) -> Result<(), Error> {
+    let timer = Timer::start();
+    let committed = around(point, store.commit(commit)).await;
+    metrics::step_committed(timer, committed.is_ok());
+    committed
 }

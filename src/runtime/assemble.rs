@@ -1,23 +1,29 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard};
 use std::time::Duration;
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::Error;
+use super::plugins::{Plugins, Source};
 use super::report::RunReport;
 use super::survey::Survey;
 use crate::bus::{self, Bus};
-use crate::checkpoint::{self, EffectKind, EffectRow, EffectStatus, Store, ThreadStatus};
+use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
 use crate::config::{self, Settings};
 use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{self, Pins, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost};
+use crate::mcp::{
+    self, Pool, PoolOptions, Reloaded, ServerInfo, ServerStatus, ServersFile, ToolHost,
+};
+use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, GraphUpdate, Request, Roster, Star, StarLimits};
-use crate::telemetry::{ExportCounts, Exporter, Parents};
+use crate::swarm::{GraphState, Roster, Star, StarLimits};
+use crate::telemetry::metrics::Deliveries;
+use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
 
 /// A server that could not be scanned, or tools of it that were left out.
 #[derive(Clone, Debug)]
@@ -39,20 +45,22 @@ pub struct Runtime {
     runner: Runner<GraphState>,
     /// Tells runs to other processes, and hears theirs.
     bus: Arc<dyn Bus>,
-    roster: Arc<Roster>,
-    tools: Arc<Pool>,
-    agents: Vec<AgentInfo>,
-    problems: Vec<ServerProblem>,
+    pub(super) roster: Arc<Roster>,
+    plugins: Arc<Plugins>,
+    /// Keeps the agents as the servers change.
+    _follow: AbortOnDropHandle<()>,
     /// The scripted model of a demo, which ends with the runtime.
     companion: Option<ScriptedServer>,
     /// Sends traces where the settings name a collector.
     exporter: Option<Exporter>,
+    /// Sends metrics where the settings want that.
+    deliveries: Option<Deliveries>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
 
 impl Runtime {
-    /// Opens everything: the store is migrated, the servers are scanned in parallel.
+    /// Opens everything: the store is migrated, the servers are scanned in parallel, or known from an earlier time.
     ///
     /// A server that fails is reported by [`Runtime::problems`] and left out of the menu, unless required.
     ///
@@ -64,10 +72,10 @@ impl Runtime {
     ) -> Result<Self, Error> {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let file = servers_file(&settings.servers.file, env)?;
-        let pool = Pool::new(file, pool_options(&settings)?);
+        let source = Source::read(&settings.servers.file, env)?;
+        let (pool, source) = source.pool(&settings)?;
         let store = super::open_store(&settings).await?;
-        Self::with_pool(settings, model, pool, store).await
+        Self::assemble(settings, model, pool, source, store).await
     }
 
     /// Checks that every role of a run has an endpoint.
@@ -97,9 +105,8 @@ impl Runtime {
         }
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let file = servers_file(&settings.servers.file, env)?;
-        let pool = Pool::new(file, pool_options(&settings)?);
-        Self::with_pool(settings, model, pool, store).await
+        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings)?;
+        Self::assemble(settings, model, pool, source, store).await
     }
 
     /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
@@ -143,22 +150,38 @@ impl Runtime {
         pool: Pool,
         store: Arc<dyn Store>,
     ) -> Result<Self, Error> {
+        Self::assemble(settings, model, pool, ServersFile::default().into(), store).await
+    }
+
+    async fn assemble(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        source: Source,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
         let exporter = super::trace::exporter(&settings)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
+        // Before anything happens that is counted.
+        let deliveries = super::metrics::deliveries(&settings, &store, &tools)?;
         let (prices, limits) = (settings.models.price_list(), star_limits(&settings));
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
-        let star = Star::new(model, host, prompts, prices, limits, Some(Arc::new(parents)))?;
+        let parents = Arc::new(parents);
+        let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
+        let star = Star::new(model, host, prompts, prices, limits, Some(parents))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
         let runner = Runner::new(Arc::clone(&star.graph), store)
             .with_lease(lease)
+            .with_spans(live)
             .owing_traces(exporter.is_some());
-        let (agents, problems) = match scan(&tools).await {
-            Ok(scanned) => scanned,
+        let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster)).await;
+        let (plugins, follow) = match begun {
+            Ok(begun) => begun,
             Err(error) => {
                 tools.close().await;
                 return Err(error);
@@ -167,20 +190,16 @@ impl Runtime {
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
         }
-        roster.set(agents.iter().map(|agent| agent.server.clone()));
-        let has_agent = |name: &str| agents.iter().any(|agent| agent.server.name == name);
-        let absent = problems.iter().filter(|one| !has_agent(&one.server));
-        roster.set_absences(absent.map(|one| (one.server.clone(), one.problem.clone())));
         Ok(Self {
             settings,
             runner,
             bus,
             roster,
-            tools,
-            agents,
-            problems,
+            plugins,
+            _follow: follow,
             companion: None,
             exporter,
+            deliveries,
             _star: star,
         })
     }
@@ -205,14 +224,29 @@ impl Runtime {
         &self.bus
     }
 
-    /// Returns the agents that could be made.
-    pub fn agents(&self) -> &[AgentInfo] {
-        &self.agents
+    /// Returns the sessions with the servers.
+    pub(super) fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.plugins.pool)
     }
 
-    /// Returns what is wrong with servers.
-    pub fn problems(&self) -> &[ServerProblem] {
-        &self.problems
+    /// Returns the agents that there are now.
+    pub fn agents(&self) -> Vec<AgentInfo> {
+        self.plugins.agents()
+    }
+
+    /// Returns what is wrong with servers, as it was found when they were last looked at.
+    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
+        self.plugins.problems()
+    }
+
+    /// Takes another servers file over: servers whose tables are the same keep running, those that are gone
+    /// finish their calls. Runs under way go on.
+    pub async fn reload(&self, file: ServersFile) -> Reloaded {
+        self.plugins.take_over(file, false).await
+    }
+
+    pub(super) fn plugins(&self) -> &Arc<Plugins> {
+        &self.plugins
     }
 
     /// Returns the run options that the settings ask for.
@@ -227,70 +261,6 @@ impl Runtime {
             publish: self.settings.events.publish.then(|| Arc::clone(&self.bus)),
             ..RunOptions::default()
         }
-    }
-
-    /// Asks a thread a question, making the thread when it is new, and runs to the end or the next interrupt.
-    ///
-    /// # Errors
-    /// [`Error::Request`] for a bad request, [`Error::Run`] when the thread has an unfinished run.
-    pub async fn ask(
-        &self,
-        thread: ThreadId,
-        title: Option<String>,
-        request: Request,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        let input = self.input(thread, title, request).await?;
-        let outcome = self.runner.start(thread, input, options).await?;
-        Ok(self.report(outcome))
-    }
-
-    /// Makes a request the input of a thread, which is made when it is new.
-    pub(super) async fn input(
-        &self,
-        thread: ThreadId,
-        title: Option<String>,
-        request: Request,
-    ) -> Result<GraphUpdate, Error> {
-        let input = request.into_input(&self.roster.names())?;
-        match self.store().info(thread).await {
-            Ok(_) => {}
-            Err(checkpoint::Error::UnknownThread(_)) => {
-                self.runner.create(thread, title).await?;
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(input)
-    }
-
-    /// Goes on with a thread after a crash, a failure, a stop or answers.
-    ///
-    /// # Errors
-    /// [`Error::Run`] when there is nothing to go on with.
-    pub async fn resume(
-        &self,
-        thread: ThreadId,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        let outcome = self.runner.resume(thread, options).await?;
-        Ok(self.report(outcome))
-    }
-
-    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.
-    ///
-    /// # Errors
-    /// [`Error::Answer`] when the thread waits for something else.
-    pub async fn message(
-        &self,
-        thread: ThreadId,
-        text: String,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        if self.store().info(thread).await?.status == ThreadStatus::Idle {
-            let request = Request { question: text, ..Request::default() };
-            return self.ask(thread, None, request, options).await;
-        }
-        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
     }
 
     pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
@@ -315,9 +285,17 @@ impl Runtime {
 
     /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
-        self.tools.close().await;
+        // As they stood while they were needed: the last delivery comes after their end.
+        for (server, up) in self.plugins.pool.standing() {
+            metrics::server_stands(server, up);
+        }
+        self.plugins.pool.close().await;
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
+        }
+        // Last, so that they tell of the traces too.
+        if let Some(deliveries) = self.deliveries {
+            deliveries.close().await;
         }
         self.bus.close().await;
         self.runner.store().close().await;
@@ -325,26 +303,6 @@ impl Runtime {
             companion.stop().await;
         }
     }
-}
-
-/// Returns how servers are treated: with their pins beside the servers file.
-pub(super) fn pool_options(settings: &Settings) -> Result<PoolOptions, Error> {
-    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
-    Ok(PoolOptions { pins: Some(Arc::new(pins)), ..PoolOptions::default() })
-}
-
-/// Loads the servers file; the default one may be missing, one that was named may not.
-pub(super) fn servers_file(
-    path: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<ServersFile, Error> {
-    if !path.exists() {
-        return match path == Path::new("mcp-servers.toml") {
-            true => Ok(ServersFile::default()),
-            false => Err(Error::NoServersFile(path.to_owned())),
-        };
-    }
-    Ok(ServersFile::load(path, env)?)
 }
 
 pub(super) fn star_limits(settings: &Settings) -> StarLimits {
@@ -364,19 +322,10 @@ pub(super) fn star_limits(settings: &Settings) -> StarLimits {
     }
 }
 
-/// Scans the servers; only a required one that fails is an error.
-async fn scan(tools: &Pool) -> Result<(Vec<AgentInfo>, Vec<ServerProblem>), Error> {
-    let Survey { agents, failed, rejected } = scan_pool(tools).await;
-    match failed.iter().find(|one| tools.is_required(&one.server)) {
-        Some(required) => Err(Error::RequiredServer(required.problem.clone())),
-        None => Ok((agents, failed.into_iter().chain(rejected).collect())),
-    }
-}
-
-/// Scans the servers of a pool and sorts what comes back.
-pub(super) async fn scan_pool(tools: &Pool) -> Survey {
+/// Sorts what a scan gave.
+pub(super) fn sort_out(statuses: Vec<ServerStatus>) -> Survey {
     let mut survey = Survey::default();
-    for status in tools.scan().await {
+    for status in statuses {
         let server = match status.outcome {
             Ok(server) => server,
             Err(error) => {

@@ -28,6 +28,8 @@ pub enum Error {
     Trace(telemetry::Error),
     #[error(transparent)]
     Traces(#[from] telemetry::otlp::Error),
+    #[error(transparent)]
+    Metrics(#[from] telemetry::metrics::Error),
     /// There is nowhere to send traces to.
     #[error("no collector is named; say --endpoint URL, or set traces.otlp_endpoint")]
     NoCollector,

@@ -5,12 +5,15 @@
 //! argument parsing, exit codes.
 
 mod answer;
+mod ask;
 mod assemble;
 pub mod checkup;
 pub mod demo;
 mod error;
 mod follow;
 mod live;
+mod metrics;
+mod plugins;
 mod replay;
 mod report;
 mod retention;
@@ -23,6 +26,11 @@ mod work;
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};
 pub use error::Error;
+pub use metrics::Metrics;
+pub use plugins::{
+    Environment, Process, ReloadAnswer, ReloadListener, ReloadTold, Watching, processes,
+    request_reload,
+};
 pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
@@ -33,7 +41,13 @@ pub use threads::{
 };
 pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 
+pub use crate::telemetry::{layer as log_layer, place as log_place};
+
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
+};
+pub use crate::mcp::{
+    Format as ImportFormat, Imported, Phase, Reloaded, ServerState, Warning,
+    import as import_servers, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

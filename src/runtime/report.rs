@@ -8,6 +8,7 @@ use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::runner::{RunOutcome, RunResult};
 use crate::swarm::{AgentResult, Citation, GraphState};
+use crate::telemetry::reading::Event;
 
 /// How a run ended, in the contract's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,6 +61,9 @@ pub struct RunReport {
     /// Why the run failed or was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What happened in the run and those it went on with, in order; only where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<Event>>,
 }
 
 impl RunReport {
@@ -114,6 +118,7 @@ impl RunReport {
                 .map(|cost| cost as f64 / 1e9),
             steps: 0,
             error: None,
+            events: None,
         }
     }
 }

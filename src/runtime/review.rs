@@ -1,7 +1,7 @@
 //! A look at one server beside its pin, for the person who approves it.
 
 use super::Error;
-use super::assemble::servers_file;
+use super::plugins::read;
 use crate::config::{PinMode, Settings};
 use crate::mcp::{self, Pins, Pool, PoolOptions, ServerPin, ServersFile, ToolHost as _};
 
@@ -56,7 +56,7 @@ pub async fn review(
 ) -> Result<Review, Error> {
     // Pins that are switched off can still be looked at and made; a damaged file is an error in any case.
     let pins = Pins::beside(&settings.servers.file, PinMode::Required)?;
-    let mut file: ServersFile = servers_file(&settings.servers.file, env)?;
+    let mut file: ServersFile = read(&settings.servers.file, env)?;
     file.servers.retain(|one| one.name == server && one.enabled);
     let pool = Pool::new(file, PoolOptions::default());
     let seen = pool.pin(server).await;

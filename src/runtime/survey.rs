@@ -1,9 +1,10 @@
 //! A look at the configured servers, without a store and without a model.
 
 use super::Error;
-use super::assemble::{AgentInfo, ServerProblem, pool_options, scan_pool, servers_file};
+use super::assemble::{AgentInfo, ServerProblem, sort_out};
+use super::plugins::{pool_options, read};
 use crate::config::Settings;
-use crate::mcp::{Pool, ToolHost as _};
+use crate::mcp::{Pool, ServerState, ToolHost as _, Warning};
 
 /// What scanning the servers file gave.
 #[derive(Clone, Debug, Default)]
@@ -13,9 +14,14 @@ pub struct Survey {
     pub failed: Vec<ServerProblem>,
     /// Tools that were left out of servers that could.
     pub rejected: Vec<ServerProblem>,
+    /// What the servers file should not say.
+    pub warnings: Vec<Warning>,
+    /// How each server stood at the end of the look.
+    pub states: Vec<ServerState>,
 }
 
-/// Starts every configured server, asks for its tools, and closes it again.
+/// Asks configured servers for their tools and closes them again: all of them if `refresh`, else those
+/// whose tools are not known from an earlier time.
 ///
 /// A required server that fails is listed like any other: whoever looks wants to see all of them.
 ///
@@ -24,10 +30,13 @@ pub struct Survey {
 pub async fn survey(
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
+    refresh: bool,
 ) -> Result<Survey, Error> {
-    let file = servers_file(&settings.servers.file, env)?;
-    let pool = Pool::new(file, pool_options(settings)?);
-    let survey = scan_pool(&pool).await;
+    let file = read(&settings.servers.file, env)?;
+    let warnings = file.warnings.clone();
+    let pool = Pool::new(file, pool_options(settings, refresh)?);
+    let survey = sort_out(pool.scan().await);
+    let states = pool.states();
     pool.close().await;
-    Ok(survey)
+    Ok(Survey { warnings, states, ..survey })
 }

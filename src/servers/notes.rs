@@ -14,12 +14,16 @@ use rmcp::ServerHandler;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig, ToolAnnotations};
-use rmcp::{tool, tool_handler, tool_router};
+use rmcp::model::{
+    CallToolResult, ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerConfig,
+    ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::servers::answer::{answer, config, failure};
+use crate::servers::answer::{answer, config, failure, list};
 
 /// Where a caller's idempotency key travels in `_meta`.
 pub const IDEMPOTENCY_KEY: &str = "dev.perihelion/idempotency-key";
@@ -172,6 +176,14 @@ impl Server {
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Server {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(list(self.tool_router.list_all()))
+    }
+
     fn get_info(&self) -> ServerConfig {
         let text =
             "Keeps notes in a file. append_note writes for good; list_notes shows what is there.";

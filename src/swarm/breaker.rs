@@ -4,6 +4,15 @@ use super::star::StarLimits;
 use super::state::{GraphState, ResultStatus, Routing, Spent};
 use crate::graph::Place;
 
+/// Why a turn must end now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exhausted {
+    /// The bound in one word, to count by.
+    pub bound: &'static str,
+    /// The same for people.
+    pub reason: String,
+}
+
 /// Digests what counts as progress: successful results, artifacts, the plan.
 pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
     let successes =
@@ -43,34 +52,38 @@ pub(super) fn exhausted(
     limits: &StarLimits,
     place: &Place,
     now_micros: i64,
-) -> Option<String> {
+) -> Option<Exhausted> {
     let steps = place.step.saturating_sub(state.routing.first_step);
     if steps >= limits.max_steps {
-        return Some(format!("the limit of {} steps was reached", limits.max_steps));
+        let reason = format!("the limit of {} steps was reached", limits.max_steps);
+        return Some(Exhausted { bound: "steps", reason });
     }
-    if let Some(reason) = overspent(state, limits, Spent::default()) {
-        return Some(reason);
+    if let Some(spent) = overspent(state, limits, Spent::default()) {
+        return Some(spent);
     }
     let began = state.routing.started_at.max(place.run.started_micros());
     let elapsed = now_micros.saturating_sub(began) / 1_000_000;
     if let Some(limit) =
         limits.deadline_sec.filter(|limit| elapsed >= i64::try_from(*limit).unwrap_or(i64::MAX))
     {
-        return Some(format!("the time limit of {limit} s was reached"));
+        let reason = format!("the time limit of {limit} s was reached");
+        return Some(Exhausted { bound: "time", reason });
     }
     None
 }
 
 /// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
-pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) -> Option<String> {
+pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) -> Option<Exhausted> {
     let mut spent = state.spent_in_turn();
     spent += more;
     let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
     if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
-        return Some(format!("the budget of {limit} tokens was spent"));
+        let reason = format!("the budget of {limit} tokens was spent");
+        return Some(Exhausted { bound: "tokens", reason });
     }
     if let Some(limit) = limits.max_nano_usd.filter(|limit| spent.nano_usd >= *limit) {
-        return Some(format!("the budget of {} USD was spent", limit as f64 / 1e9));
+        let reason = format!("the budget of {} USD was spent", limit as f64 / 1e9);
+        return Some(Exhausted { bound: "cost", reason });
     }
     None
 }
@@ -129,6 +142,7 @@ mod tests {
         state.routing.started_at = 1_000_000_000;
         let after =
             |run, seconds: i64| exhausted(&state, &limits, &run_at(run), seconds * 1_000_000);
+        let after = |run, seconds| after(run, seconds).map(|exhausted| exhausted.reason);
         assert_eq!(after(1_000, 1_059), None);
         assert_eq!(after(1_000, 1_060).as_deref(), Some("the time limit of 60 s was reached"));
         assert_eq!(after(90_000, 90_059), None, "a day later, in a run of its own");

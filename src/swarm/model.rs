@@ -1,5 +1,6 @@
 //! A model behind the node's context: each call is recorded, paid once, and counted.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use crate::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode,
 };
 use crate::llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
+use crate::metrics::{self, ModelCall, Timer};
 
 /// Calls a model for one node, recorded in the node's journal.
 pub(super) struct RecordedModel<'a> {
@@ -20,6 +22,8 @@ pub(super) struct RecordedModel<'a> {
     /// Publish the pieces of streamed answers.
     streamed: bool,
     spent: Mutex<Spent>,
+    /// Whether a call was made, and not only read back, since somebody last asked.
+    live: AtomicBool,
 }
 
 /// An answer as recorded, with what it cost at the prices of that time.
@@ -37,7 +41,7 @@ fn is_zero(number: &u64) -> bool {
 
 impl<'a> RecordedModel<'a> {
     pub(super) fn new(ctx: &'a Context<GraphState>, parts: &'a StarParts) -> Self {
-        Self { ctx, parts, streamed: false, spent: Mutex::default() }
+        Self { ctx, parts, streamed: false, spent: Mutex::default(), live: AtomicBool::new(false) }
     }
 
     /// Streams answers to the run's listeners as they are written.
@@ -51,6 +55,11 @@ impl<'a> RecordedModel<'a> {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether a call was made, and not only read back, since this was last asked.
+    pub(super) fn was_live(&self) -> bool {
+        self.live.swap(false, Ordering::Relaxed)
+    }
+
     async fn perform(
         &self,
         request: &ChatRequest,
@@ -60,16 +69,22 @@ impl<'a> RecordedModel<'a> {
             |piece: &str| self.ctx.port().emit(StreamMode::Messages, json!({ "text": piece }));
         let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
         let no_effect = |text: String| EffectFailure::NoEffect(text);
+        self.live.store(true, Ordering::Relaxed);
+        let (timer, role) = (Timer::start(), request.role.as_str());
         match self.parts.model.chat(request, sink).await {
             Ok(response) => {
-                let price = self.parts.prices.of(request.role.as_str(), &response.model);
-                let usage = response.usage;
-                let nano_usd = price
-                    .map_or(0, |price| price.nano_usd(usage.input_tokens, usage.output_tokens));
+                let price = self.parts.prices.of(role, &response.model);
+                let (model, usage) = (&response.model, response.usage);
+                let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
+                let nano_usd = price.map(|price| price.nano_usd(input_tokens, output_tokens));
+                let call = ModelCall::Answered { model, input_tokens, output_tokens, nano_usd };
+                metrics::model_called(timer, role, call);
+                let nano_usd = nano_usd.unwrap_or(0);
                 serde_json::to_value(Paid { response, nano_usd })
                     .map_err(|error| no_effect(error.to_string()))
             }
             Err(error) => {
+                metrics::model_called(timer, role, ModelCall::Failed(error.class()));
                 let text = error.to_string();
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Err(no_effect(text))

@@ -82,13 +82,21 @@ impl Roster {
         self.read().keys().cloned().collect()
     }
 
-    /// Returns name and menu line of each agent that is not disabled.
-    pub fn menu(&self, disabled: &[String]) -> Vec<(String, String)> {
+    /// Returns name and menu line of each agent that is not disabled; `trouble` says why one cannot be used now.
+    pub fn menu(
+        &self,
+        disabled: &[String],
+        trouble: impl Fn(&str) -> Option<String>,
+    ) -> Vec<(String, String)> {
         let shown = |name: &String| !disabled.contains(name);
+        let line = |card: &Card| match trouble(&card.server.name) {
+            Some(why) => format!("{} (cannot be used now: {why})", card.line),
+            None => card.line.clone(),
+        };
         self.read()
             .iter()
             .filter(|(name, _)| shown(name))
-            .map(|(name, card)| (name.clone(), card.line.clone()))
+            .map(|(name, card)| (name.clone(), line(card)))
             .collect()
     }
 
@@ -113,5 +121,31 @@ impl Resolver<GraphState> for AgentResolver {
     fn absence(&self, name: &str) -> Option<String> {
         let parts = self.parts.upgrade()?;
         parts.roster.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
+        let server = |name: &str| ServerInfo {
+            name: name.to_owned(),
+            description: "Reads.".into(),
+            server_version: String::new(),
+            protocol_version: String::new(),
+            tools: Vec::new(),
+            rejected_tools: Vec::new(),
+            open_world: false,
+        };
+        let roster = Roster::default();
+        roster.set(["a", "b", "c"].map(server));
+        let trouble = |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
+        let menu = roster.menu(&["mcp_agent_c".to_owned()], trouble);
+        let lines: Vec<_> = menu.iter().map(|(_, line)| line.as_str()).collect();
+        let usual = "Reads; tools: none";
+        let told = format!("{usual} (cannot be used now: its circuit breaker is open)");
+        assert_eq!(lines, [usual, &told]);
     }
 }

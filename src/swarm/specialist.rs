@@ -15,6 +15,7 @@ use super::{Assignment, breaker, seen, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::mcp::ServerInfo;
+use crate::metrics::{self, Timer};
 
 /// Works on tasks with the tools of its server, and with nothing else.
 pub(super) struct Specialist {
@@ -58,7 +59,7 @@ impl Node<GraphState> for Specialist {
 impl Specialist {
     async fn perform(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let assignment: Assignment = ctx.input()?;
-        let task = assignment.id.clone();
+        let (task, timer) = (assignment.id.clone(), Timer::start());
         let model = RecordedModel::new(&ctx, &self.parts);
         let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task);
         tools.tainted_by.extend(taint::of_opening(ctx.state(), &assignment));
@@ -70,6 +71,10 @@ impl Specialist {
             Err(Halt::Agent(error)) => work.error = Some(error),
         }
         let spent = model.spent();
+        if !ctx.port().is_replay() {
+            let error = work.error.as_ref().map(|_| "agent_error");
+            metrics::agent_worked(timer, &self.name, error);
+        }
         ctx.emit(json!({
             "type": "agent_result", "agent": self.name, "reflection": work.reflection,
             "error": work.error, "usage": spent.usage,
@@ -98,8 +103,12 @@ impl Specialist {
                 calls: &tools.calls,
                 output: &work.output,
             };
+            model.was_live();
             let judged = judge(model, &self.parts.prompts, subject).await?;
             work.reflection = judged.word();
+            if model.was_live() {
+                metrics::reflected(&self.name, work.reflection);
+            }
             ctx.emit(json!({
                 "type": "reflection", "agent": self.name, "status": work.reflection,
                 "attempt": work.attempts, "of": rounds, "feedback": judged.feedback(),
@@ -137,8 +146,8 @@ impl Specialist {
         let limits = &self.parts.limits;
         let limit = limits.max_tool_calls as usize;
         loop {
-            if let Some(reason) = breaker::overspent(ctx.state(), limits, model.spent()) {
-                return Err(Halt::Agent(reason));
+            if let Some(spent) = breaker::overspent(ctx.state(), limits, model.spent()) {
+                return Err(Halt::Agent(spent.reason));
             }
             let is_last = tools.calls.len() >= limit;
             let response = self.ask(ctx, model, messages, tools, is_last).await?;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::json;
 
+use super::breaker::Exhausted;
 use super::decision::{Accepted, SupervisorDecision, accept};
 use super::model::{RecordedModel, stop_or_failure};
 use super::star::StarParts;
@@ -13,6 +14,7 @@ use super::state::{GraphState, GraphUpdate, Spent, TaskRecord};
 use super::{Assignment, breaker, clarification, handout, node, seen, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
 use crate::llm::{self, ChatRequest, Role};
+use crate::metrics;
 
 /// Plans and routes.
 pub(super) struct Supervisor {
@@ -45,10 +47,10 @@ impl Node<GraphState> for Supervisor {
             return clarification::put(&ctx, question).await;
         }
         let now = ctx.now().await?.timestamp_micros();
-        if let Some(reason) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
+        if let Some(exhausted) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
             let mut errors = state.errors.clone();
-            errors.extend(handout::not_started(state, &reason));
-            return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(reason)));
+            errors.extend(handout::not_started(state, &exhausted.reason));
+            return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
         }
         let failed = handout::failed_of_stage(state);
         if failed.is_empty() && !state.stages.is_empty() {
@@ -65,7 +67,8 @@ impl Supervisor {
         failed: &[String],
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let menu = self.parts.roster.menu(&state.preferences.disable);
+        let trouble = |server: &str| self.parts.tools.trouble(server);
+        let menu = self.parts.roster.menu(&state.preferences.disable, trouble);
         let menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
@@ -162,7 +165,7 @@ impl Supervisor {
         let update =
             GraphUpdate::new().spent(spent).stages(Vec::new()).routing(routing).errors(errors);
         if tripped {
-            return finish(ctx, update, Some(reason));
+            return finish(ctx, update, Some(Exhausted { bound: "no_decision", reason }));
         }
         let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
@@ -192,7 +195,8 @@ impl Supervisor {
                 routing.retry_count + 1,
                 routing.last.join(", ")
             );
-            return finish(ctx, update.routing(routing), Some(reason));
+            let exhausted = Exhausted { bound: "repeated_routing", reason };
+            return finish(ctx, update.routing(routing), Some(exhausted));
         }
         let records = stages.iter().flatten().map(|task| TaskRecord {
             id: task.id.clone(),
@@ -205,15 +209,19 @@ impl Supervisor {
     }
 }
 
-/// Sends the run to QA; `reason` says why, when it was not because the work is done.
+/// Sends the run to QA; `exhausted` says why, when it was not because the work is done.
 fn finish(
     ctx: &Context<GraphState>,
     update: GraphUpdate,
-    reason: Option<String>,
+    exhausted: Option<Exhausted>,
 ) -> NodeOutput<GraphState> {
-    if let Some(reason) = &reason {
+    if let Some(Exhausted { bound, reason }) = &exhausted {
         ctx.emit(json!({ "type": "ended_early", "reason": reason }));
+        if !ctx.port().is_replay() {
+            metrics::breaker_tripped(bound);
+        }
     }
+    let reason = exhausted.map(|exhausted| exhausted.reason);
     let update =
         update.stages(Vec::new()).finish_reason(reason).next_step(vec![node::QA.to_owned()]);
     NodeOutput::goto(update, [Target::node(node::QA)])

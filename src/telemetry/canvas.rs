@@ -9,6 +9,7 @@ use super::{About, Reason, Rows, Scope, Span, SpanId, Status, TraceId, View};
 use crate::checkpoint::StepRow;
 use crate::graph::subgraph_namespace;
 use crate::ids::ThreadId;
+use crate::swarm::node;
 
 /// Collects the spans of one trace, or of a subgraph's part in it.
 pub(super) struct Canvas<'a> {
@@ -132,6 +133,14 @@ impl<'a> Canvas<'a> {
         let id = self.id(step.seq, task, "transition", &[]);
         let node = Some(from.to_owned());
         self.spans.push(Span { node, ..self.span(id, step.seq, step.at, about) });
+    }
+}
+
+/// Tells the span of a node that decides where the run goes from that of one that works.
+pub(super) fn task_kind(name: &str) -> &'static str {
+    match name {
+        node::SUPERVISOR | node::PREPROCESS => "transition",
+        _ => "agent",
     }
 }
 

@@ -11,11 +11,13 @@ use tokio_util::task::TaskTracker;
 use super::group::may_continue;
 use super::otlp::{self, Collector, Sink};
 use super::rows::first_run;
-use super::{About, Error, Labels, Span, View, Which, project, read};
-use crate::checkpoint::{RunRow, Store, ThreadStatus, TraceDebt};
+use super::{About, Error, Labels, Span, View, Which, bill, project, read};
+use crate::checkpoint::{RunRow, RunStatus, Store, ThreadStatus, TraceDebt};
 use crate::clock;
+use crate::config::Prices;
 use crate::failpoint::{Point, around};
 use crate::ids::{RunId, ThreadId};
+use crate::metrics;
 
 /// Traces that may wait for a slow collector; more are left for later, so that memory stays bounded.
 const WAITING: usize = 64;
@@ -56,6 +58,7 @@ pub struct Exporter {
 struct Shared {
     view: View,
     labels: Labels,
+    prices: Prices,
     /// One delivery at a time: a slow collector gets no more requests for being slow.
     sink: Mutex<Sink>,
     delivered: AtomicU64,
@@ -67,14 +70,21 @@ struct Shared {
 }
 
 impl Exporter {
-    /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace.
+    /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace, and
+    /// model calls are billed by `prices`.
     ///
     /// # Errors
     /// [`otlp::Error::Setup`] when the address cannot be used.
-    pub fn new(collector: &Collector, view: View, labels: Labels) -> Result<Self, otlp::Error> {
+    pub fn new(
+        collector: &Collector,
+        view: View,
+        labels: Labels,
+        prices: Prices,
+    ) -> Result<Self, otlp::Error> {
         let shared = Shared {
             view,
             labels,
+            prices,
             sink: Mutex::new(Sink::new(collector)?),
             delivered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -307,14 +317,17 @@ impl Shared {
         mut spans: Vec<Span>,
     ) -> bool {
         self.labels.apply(&mut spans);
+        bill(&mut spans, &self.prices);
         match around(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
             Ok(refused) => {
                 self.delivered.fetch_add(1, Ordering::Relaxed);
                 self.rejected.fetch_add(refused, Ordering::Relaxed);
+                metrics::delivered("traces", true);
+                metrics::spans_delivered((spans.len() as u64).saturating_sub(refused), refused);
                 if refused > 0 {
                     self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
                 }
-                self.paid(store, thread, run).await;
+                self.paid(store, thread, run - u32::from(goes_on(&spans))).await;
                 true
             }
             Err(error) => self.failed(&error.to_string()),
@@ -331,6 +344,7 @@ impl Shared {
     /// Counts a failure; always false, for it did not arrive.
     fn failed(&self, why: &str) -> bool {
         self.failed.fetch_add(1, Ordering::Relaxed);
+        metrics::delivered("traces", false);
         self.warn(why);
         false
     }
@@ -356,6 +370,18 @@ async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number:
         Some(before) if may_continue(before.status) => before.number,
         _ => number,
     }
+}
+
+/// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
+///
+/// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
+fn goes_on(spans: &[Span]) -> bool {
+    spans.first().is_some_and(|root| match &root.about {
+        About::Workflow { runs, .. } => {
+            root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)
+        }
+        _ => false,
+    })
 }
 
 /// Returns the number of the last run in a trace.

@@ -5,7 +5,8 @@
 //! and the runs that went on with it after a crash, a failure or a stop; a new turn and a resume after
 //! a person's answer open a trace of their own, linked to the one before. Invariants: nothing here
 //! delays or fails a run; what people, models and tools wrote leaves the process only when content
-//! capture is on. Deliberately absent: live spans, which would die with the process.
+//! capture is on. Deliberately absent: live spans
+//! that are exported, which would die with the process; those of [`layer`] only tell logs where they are.
 
 mod canvas;
 pub mod dialect;
@@ -13,6 +14,8 @@ mod exporter;
 mod group;
 mod ids;
 mod labels;
+mod live;
+pub mod metrics;
 pub mod otlp;
 mod parents;
 mod projection;
@@ -25,6 +28,7 @@ mod wire;
 pub use exporter::{ExportCounts, Exporter};
 pub use ids::{SpanId, TraceId};
 pub use labels::Labels;
+pub use live::{LiveSpans, LogPlace, layer, place};
 pub use parents::Parents;
 pub use projection::{Scope, View, project};
 pub use reading::{Spent, bill};

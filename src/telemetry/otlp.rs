@@ -4,6 +4,7 @@
 //! refused nor why, and cannot divide a request that is refused for one of its spans.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -52,8 +53,12 @@ pub enum Protocol {
 /// Where spans are sent.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    /// Base address; over HTTP `/v1/traces` is added unless it ends so.
+    /// Over HTTP `/v1/` and the signal's name are added unless it ends so.
     pub endpoint: String,
+    /// The address is used as it is, whatever it ends with.
+    pub is_exact: bool,
+    /// Certificates, as PEM, by which the collector's own is trusted beside the usual ones.
+    pub certificate: Option<PathBuf>,
     /// Sent with each request.
     pub headers: Vec<(String, SecretString)>,
     pub protocol: Protocol,
@@ -66,7 +71,7 @@ pub struct Collector {
 /// Sends spans to one collector.
 #[derive(Debug)]
 pub struct Sink {
-    wire: Wire,
+    wire: Wire<ExportTraceServiceRequest>,
 }
 
 impl Sink {
@@ -103,7 +108,11 @@ impl Sink {
                     let second = first.split_off(first.len() / 2);
                     waiting.extend([second, first]);
                 }
-                Err(Refusal::Passing { reason, .. } | Refusal::Denied(reason)) => {
+                Err(
+                    Refusal::Passing { reason, .. }
+                    | Refusal::Denied(reason)
+                    | Refusal::Absent(reason),
+                ) => {
                     return Err(Error::Delivery(reason));
                 }
             }
@@ -114,12 +123,14 @@ impl Sink {
         Ok(rejected)
     }
 
-    /// Sends an empty request, to see whether the collector takes any.
+    /// Sends a request without spans, to see whether the collector takes any.
+    ///
+    /// It names its sender all the same: some backends cannot read a request with nothing in it.
     ///
     /// # Errors
     /// [`Error::Delivery`] saying what is wrong.
     pub async fn check(&self) -> Result<(), Error> {
-        match self.wire.send(&ExportTraceServiceRequest::default()).await {
+        match self.wire.send(&request(Vec::new())).await {
             Ok(_) => Ok(()),
             Err(refusal) => Err(Error::Delivery(refusal.reason())),
         }
@@ -191,7 +202,8 @@ pub fn to_request(spans: &[Span], content: bool) -> ExportTraceServiceRequest {
     request(wire_spans(spans, content))
 }
 
-fn resource() -> Resource {
+/// Says who sends: this program, with what `OTEL_RESOURCE_ATTRIBUTES` adds.
+pub(super) fn resource() -> Resource {
     let own = [
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         KeyValue::new(names::OI_PROJECT, env!("CARGO_PKG_NAME")),

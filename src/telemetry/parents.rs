@@ -32,6 +32,24 @@ impl Parents {
         Self { store, scope, known: Mutex::default() }
     }
 
+    /// Returns how traces are cut.
+    pub(super) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Returns the number of the first run in the trace of a top thread's run, and the run's own.
+    pub(super) async fn run(&self, thread: ThreadId, run: RunId) -> Option<(u32, u32)> {
+        let found = async {
+            let first = first_run(self.store.as_ref(), thread, run).await?;
+            let runs = self.store.runs(thread).await?;
+            Ok::<_, Error>((first, runs.iter().find(|row| row.id == run).map(|row| row.number)))
+        };
+        let found = found.await.inspect_err(|error| tracing::debug!(%error, "no trace for logs"));
+        let (first, number) = found.ok()?;
+        self.remember(run, (thread, first));
+        Some((first, number.unwrap_or(first)))
+    }
+
     async fn trace_of(&self, place: &Place) -> Option<(ThreadId, u32)> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trace) = known().get(&place.run) {
@@ -39,12 +57,16 @@ impl Parents {
         }
         let found = self.look_up(place).await;
         let trace = found.inspect_err(|error| tracing::debug!(%error, "no trace context")).ok()?;
-        let mut known = known();
+        self.remember(place.run, trace);
+        Some(trace)
+    }
+
+    fn remember(&self, run: RunId, trace: (ThreadId, u32)) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN {
             known.clear();
         }
-        known.insert(place.run, trace);
-        Some(trace)
+        known.insert(run, trace);
     }
 
     /// A subgraph's spans are in the trace of the run that it is a part of: the top thread's newest.

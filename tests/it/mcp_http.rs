@@ -18,9 +18,9 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
@@ -245,6 +245,77 @@ async fn a_server_of_the_current_protocol_is_discovered_and_called_without_a_ses
     let outcome = pool.call("web", "greet", Map::new(), context).await.unwrap();
     assert_eq!(outcome.text, "greet with \"key-1\"");
     assert_eq!(outcome.via.unwrap().session_id, None);
+    pool.close().await;
+    server.abort();
+}
+
+/// A server of the current protocol that tells its subscribers when a tool appears.
+#[derive(Clone, Default)]
+struct Growing(Arc<Grown>);
+
+#[derive(Default)]
+struct Grown {
+    tools: AtomicUsize,
+    news: tokio::sync::Notify,
+}
+
+impl ServerHandler for Growing {
+    fn get_info(&self) -> ServerConfig {
+        let tools = ServerCapabilities::builder().enable_tools().enable_tool_list_changed();
+        ServerConfig::new(tools.build())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let schema = json!({"type": "object"}).as_object().cloned().unwrap();
+        let count = 1 + self.0.tools.load(Ordering::SeqCst);
+        let tools = (0..count).map(|number| Tool::new(format!("t{number}"), "", schema.clone()));
+        Ok(ListToolsResult::with_all_items(tools.collect()).with_ttl_ms(3_600_000))
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        loop {
+            self.0.news.notified().await;
+            self.0.tools.fetch_add(1, Ordering::SeqCst);
+            if context.sink().notify_tool_list_changed().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_that_appear_on_a_server_of_the_current_protocol_are_heard_of_by_subscription() {
+    let growing = Growing::default();
+    let grown = growing.0.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(growing.clone()),
+        Arc::new(LocalSessionManager::default()),
+        StreamableHttpServerConfig::default(),
+    );
+    let (url, server) = serve(Router::new().nest_service("/mcp", service)).await;
+    let pool = pool(&url, "");
+    let tools = |pool: &Pool| pool.known().first().map_or(0, |server| server.tools.len());
+    pool.scan().await;
+    assert_eq!(tools(&pool), 1);
+    let mut changes = pool.changes();
+    grown.news.notify_one();
+    let heard = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        while tools(&pool) != 2 {
+            changes.changed().await.unwrap();
+        }
+    });
+    heard.await.unwrap();
     pool.close().await;
     server.abort();
 }

@@ -150,7 +150,7 @@ async fn the_ends_of_a_confined_server_leave_no_process_behind() {
     let pool = Pool::new(file, PoolOptions::default());
     assert!(pool.scan().await.remove(0).outcome.is_err());
     pool.close().await;
-    crate::mcp_traps::assert_none_left(&mark).await;
+    crate::support::hostile::assert_none_left(&mark).await;
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_table_written_for_codex_is_understood_unchanged() {
     assert_eq!((&**command, args.len(), cwd.as_deref()), ("npx", 2, Some("/tmp")));
     let variables: Vec<_> = env.keys().map(String::as_str).collect();
     assert_eq!(variables, ["MODE", "PATH", "TOKEN"]);
-    assert_eq!((docs.startup_timeout.as_secs_f64(), docs.max_concurrency), (10.5, 1));
+    assert_eq!((docs.startup_timeout.as_secs_f64(), docs.max_concurrent_calls), (10.5, 1));
     assert!(docs.required && docs.tools.refusal("open").is_some());
     assert!(docs.tools.refusal("search").is_none() && docs.tools.refusal("other").is_some());
     assert_eq!(docs.tools.approvals.get("search"), Some(&ApprovalMode::Approve));
@@ -63,7 +63,7 @@ fn a_table_written_for_codex_is_understood_unchanged() {
     };
     assert_eq!((bearer_token.as_deref(), headers.len()), (Some("s3cret-token"), 2));
     assert_eq!(file.warnings.len(), 2);
-    assert!(file.warnings[0].ends_with("mcp_servers.cloud.oauth"), "{:?}", file.warnings);
+    assert!(file.warnings[0].text.ends_with("mcp_servers.cloud.oauth"), "{:?}", file.warnings);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn an_unknown_key_is_refused_with_its_place_and_the_nearest_key() {
 #[test]
 fn a_variable_that_is_not_set_is_named_with_server_and_key() {
     let error = refusal("[mcp_servers.a]\ncommand = \"x\"\nenv = { KEY = \"${NOT_SET}\" }");
-    assert!(error.starts_with("mcp-servers.toml: mcp_servers.a.env.KEY: "), "{error}");
+    assert!(error.starts_with("mcp-servers.toml:3:9: mcp_servers.a.env.KEY: "), "{error}");
     assert!(error.ends_with("is not set: NOT_SET"), "{error}");
     let error = refusal("[mcp_servers.a]\nurl = \"http://h/\"\nbearer_token_env_var = \"NOT_SET\"");
     assert!(error.ends_with("is not set: NOT_SET"), "{error}");
@@ -130,8 +130,8 @@ fn what_cannot_be_meant_is_refused_by_name() {
         ),
         ("[mcp_servers.a]\ncommand = \"x\"\ntool_timeout_sec = nan", "expected seconds"),
         (
-            "[mcp_servers.a]\ncommand = \"x\"\nmax_concurrency = 0",
-            "max_concurrency: expected a number",
+            "[mcp_servers.a]\ncommand = \"x\"\nmax_concurrent_calls = 0",
+            ":3:1: mcp_servers.a.max_concurrent_calls: expected a number",
         ),
         (
             "[mcp_servers.a]\ncommand = \"x\"\nhttp_headers = { A = \"b\" }",
@@ -142,11 +142,66 @@ fn what_cannot_be_meant_is_refused_by_name() {
         ("[mcp_servers.a]\nurl = \"nonsense\"", "url: not a URL"),
         ("[mcp_servers.a]\nurl = \"http://h/\"\nhttp_headers = { \"a b\" = \"c\" }", "HTTP header"),
         ("[mcp_servers.a]\ncommand = \" \"", "the command is empty"),
+        (
+            "[mcp_servers.a]\ncommand = \"x\"\nrate_limit = \"60 a minute\"",
+            ":3:1: mcp_servers.a.rate_limit: expected calls per time, such as 5/s",
+        ),
+        ("[mcp_servers.a]\ncommand = \"x\"\nrate_limit = \"0/s\"", "expected calls per time"),
+        ("[mcp_servers.a]\ncommand = \"x\"\nidle_timeout_sec = -1", "idle_timeout_sec: expected"),
     ];
     for (text, expected) in cases {
         let error = refusal(text);
         assert!(error.contains(expected), "{text}\n{error}");
     }
+}
+
+#[test]
+fn the_bounds_of_a_server_are_read_and_have_defaults() {
+    let file = parse(
+        "[mcp_servers.a]\ncommand = \"x\"\nrate_limit = \"60/min\"\nidle_timeout_sec = 0\n\
+         breaker_failures = 2\nbreaker_cooldown_sec = 1.5\nmax_concurrency = 3\n\
+         [mcp_servers.b]\ncommand = \"x\"",
+    )
+    .unwrap();
+    let [a, b] = file.servers.as_slice() else { panic!() };
+    let rate = a.rate_limit.unwrap();
+    assert_eq!((rate.calls.get(), rate.per.as_secs()), (60, 60));
+    assert_eq!((a.idle_timeout, a.max_concurrent_calls), (None, 3));
+    assert_eq!((a.breaker.failures, a.breaker.cooldown.as_secs_f64()), (2, 1.5));
+    assert_eq!((b.rate_limit, b.idle_timeout.unwrap().as_secs()), (None, 600));
+    assert_eq!((b.breaker.failures, b.breaker.cooldown.as_secs()), (5, 30));
+}
+
+#[test]
+fn a_secret_in_plain_text_is_warned_of_by_its_key_and_not_shown() {
+    let file = parse(
+        "[mcp_servers.a]\ncommand = \"x\"\nargs = [\"--token\", \"abcdef123456\"]\n\
+         env = { API_KEY = \"abcdef123456\", OTHER_KEY = \"${TOKEN}\", MODE = \"fast\" }\n\
+         [mcp_servers.b]\nurl = \"http://ann:hunter2@h/\"",
+    )
+    .unwrap();
+    let warnings: Vec<_> = file.warnings.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    for (warning, key) in warnings.iter().zip(["a.env.API_KEY", "a.args", "b.url"]) {
+        assert!(warning.ends_with(&format!(": mcp_servers.{key}")), "{warning}");
+        assert!(!warning.contains("abcdef") && !warning.contains("hunter2"), "{warning}");
+    }
+}
+
+#[test]
+fn what_is_cached_of_a_server_is_told_apart_by_what_is_reached_and_by_no_secret() {
+    let prints = |text: &str, token: &'static str| {
+        let env = |name: &str| (name == "TOKEN").then(|| token.to_owned());
+        let file = ServersFile::parse("f".as_ref(), text, &env).unwrap();
+        file.servers[0].fingerprint.clone()
+    };
+    let text = "[mcp_servers.a]\ncommand = \"x\"\nenv = { T = \"${TOKEN}\", M = \"fast\" }";
+    let print = prints(text, "first-token");
+    assert_eq!(print, prints(text, "second-token"));
+    assert_eq!(print, prints(&format!("{text}\ntool_timeout_sec = 3"), "first-token"));
+    assert_eq!(print, prints(&text.replace("servers.a", "servers.b"), "first-token"));
+    assert_ne!(print, prints(&text.replace("fast", "slow"), "first-token"));
+    assert_ne!(print, prints(&format!("{text}\nargs = [\"b\"]"), "first-token"));
 }
 
 #[test]

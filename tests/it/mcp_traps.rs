@@ -1,19 +1,13 @@
 //! Every trap that an MCP server over stdio can lay, laid by the hostile fixture.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use perihelion::mcp::{
     CallContext, Error, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost, ToolOutcome,
 };
 use serde_json::{Map, Value, json};
 
-/// Finds the fixture, which cargo builds as an example beside the tests.
-fn hostile() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let path = test.ancestors().nth(2).unwrap().join("examples/hostile_mcp_server");
-    assert!(path.exists(), "build it with `cargo build --examples`: {}", path.display());
-    path
-}
+use crate::support::hostile::{assert_marked, assert_none_left, marked, new_mark, program, table};
 
 fn pool_of(file: &str) -> Pool {
     let env = |name: &str| match name {
@@ -24,12 +18,6 @@ fn pool_of(file: &str) -> Pool {
     let file = ServersFile::parse("mcp-servers.toml".as_ref(), file, &env).unwrap();
     let patience = Duration::from_millis(300);
     Pool::new(file, PoolOptions { patience, ..PoolOptions::default() })
-}
-
-/// Writes a table that starts the fixture in a mode; `more` are further lines of it.
-fn table(name: &str, mode: &str, more: &str) -> String {
-    let program = hostile();
-    format!("[mcp_servers.{name}]\ncommand = {program:?}\nargs = [{mode:?}]\n{more}\n")
 }
 
 fn pool(mode: &str, more: &str) -> Pool {
@@ -44,44 +32,6 @@ async fn scan(pool: &Pool) -> Result<ServerInfo, Error> {
 
 async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
     pool.call("x", tool, Map::new(), CallContext::default()).await
-}
-
-/// Lists the living processes that carry a mark in their environment.
-fn marked(mark: &str) -> BTreeSet<u32> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == format!("MARK={mark}").as_bytes())
-    })
-    .collect()
-}
-
-fn new_mark() -> (String, String) {
-    let mark = uuid::Uuid::new_v4().to_string();
-    let line = format!("env = {{ MARK = {mark:?} }}");
-    (mark, line)
-}
-
-/// Waits until so many processes show their mark; one amid its `exec` shows none for a moment.
-async fn assert_marked(mark: &str, count: usize) {
-    let started = perihelion::clock::monotonic();
-    while marked(mark).len() != count {
-        let found = marked(mark);
-        assert!(started.elapsed() < Duration::from_secs(10), "{count} expected: {found:?}");
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Waits until the kernel has taken away every process that was killed.
-pub async fn assert_none_left(mark: &str) {
-    let started = perihelion::clock::monotonic();
-    while !marked(mark).is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(10), "left behind: {:?}", marked(mark));
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]
@@ -137,10 +87,14 @@ async fn a_server_killed_mid_call_leaves_the_outcome_unknown_and_is_started_agai
 
 #[tokio::test]
 async fn an_answer_over_the_line_limit_ends_as_unknown_and_the_server_stays_usable() {
-    let pool = pool("plain", "tool_timeout_sec = 1.5");
+    let pool = pool("plain", "tool_timeout_sec = 1.5\nbreaker_failures = 1000");
     let error = call(&pool, "overlong-line").await.unwrap_err();
     assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("1.5 s")), "{error}");
-    assert!(!call(&pool, "echo").await.unwrap().is_error);
+    // A busy machine takes its time to read the line to its end.
+    let started = perihelion::clock::monotonic();
+    while let Err(error) = call(&pool, "echo").await {
+        assert!(started.elapsed() < Duration::from_secs(60), "{error}");
+    }
     pool.close().await;
 }
 
@@ -369,7 +323,7 @@ async fn a_server_that_asks_back_is_an_error_and_one_that_starts_a_task_is_unkno
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
     let (mark, line) = new_mark();
-    let program = hostile();
+    let program = program();
     let script = format!("trap '' TERM; exec {} ignores-the-end", program.display());
     let pool = pool_of(&format!(
         "[mcp_servers.x]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n{line}\n"
@@ -450,7 +404,7 @@ async fn servers_are_started_side_by_side() {
 async fn the_command_perihelion_means_this_program_wherever_it_is() {
     let text = "[mcp_servers.x]\ncommand = \"perihelion\"\nargs = [\"plain\"]\nrequired = true";
     let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
-    let options = PoolOptions { executable: Some(hostile()), ..PoolOptions::default() };
+    let options = PoolOptions { executable: Some(program()), ..PoolOptions::default() };
     let pool = Pool::new(file, options);
     assert_eq!(scan(&pool).await.unwrap().server_version, "hostile 1.2.3");
     assert!(pool.is_required("x") && !pool.is_required("y"));
@@ -473,21 +427,18 @@ async fn a_pool_can_be_closed_while_a_server_starts() {
     assert_none_left(&mark).await;
 }
 
-/// X6: unchanged servers keep running over a reload.
 #[tokio::test]
-async fn a_reload_keeps_unchanged_servers_and_ends_those_that_are_gone() {
-    let (mark, line) = new_mark();
-    let kept = table("x", "plain", "");
-    let pool = pool_of(&(kept.clone() + &table("gone", "plain", &line)));
+async fn servers_are_closed_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    // Each goes when all three know that it is over; one by one, none would go by itself.
+    let line = format!("env = {{ END_LOG = {log:?} }}");
+    let file = ["a", "b", "c"].map(|name| table(name, "ends-in-company", &line)).concat();
+    let file = ServersFile::parse("f".as_ref(), &file, &|_| None).unwrap();
+    let patience = Duration::from_secs(30);
+    let pool = Pool::new(file, PoolOptions { patience, ..PoolOptions::default() });
     pool.scan().await;
-    let before = call(&pool, "pid").await.unwrap();
-    assert_marked(&mark, 1).await;
-    let new = ServersFile::parse("f".as_ref(), &(kept + &table("new", "plain", "")), &|name| {
-        std::env::var(name).ok()
-    });
-    pool.reload(new.unwrap()).await;
-    assert_none_left(&mark).await;
-    assert_eq!(pool.names(), ["x", "new"]);
-    assert_eq!(call(&pool, "pid").await.unwrap().text, before.text, "the same process");
     pool.close().await;
+    let well = std::fs::read_to_string(directory.path().join("log.well")).unwrap();
+    assert_eq!(well.lines().count(), 3);
 }

@@ -207,6 +207,10 @@ impl Store for MemoryStore {
         Ok(self.state().list(filter))
     }
 
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        Ok(self.state().count_threads())
+    }
+
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
         self.state().delete(thread)
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::super::{Error, Outbox, RunStatus, TraceDebt};
+use super::super::{Error, Outbox, TraceDebt};
 use super::MemoryStore;
 use crate::ids::ThreadId;
 
@@ -17,6 +17,10 @@ impl Outbox for MemoryStore {
         Ok(debts)
     }
 
+    async fn count(&self) -> Result<u64, Error> {
+        Ok(self.owed(u32::MAX).await?.len() as u64)
+    }
+
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
         let state = self.state();
         Ok(state.debts.get(&thread).filter(|_| state.threads.contains_key(&thread)).cloned())
@@ -24,10 +28,6 @@ impl Outbox for MemoryStore {
 
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
         let mut state = self.state();
-        let newest = state.threads.get(&thread).and_then(|kept| kept.runs.last());
-        let is_running =
-            newest.is_some_and(|row| row.number == run && row.status == RunStatus::Running);
-        let run = run - u32::from(is_running);
         if state.debts.get(&thread).is_some_and(|debt| debt.to_run <= run) {
             state.debts.remove(&thread);
         } else if let Some(debt) = state.debts.get_mut(&thread) {

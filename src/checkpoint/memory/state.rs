@@ -171,6 +171,17 @@ impl State {
         found.into_iter().take(limit).cloned().collect()
     }
 
+    pub(super) fn count_threads(&self) -> Vec<(ThreadStatus, u64)> {
+        let mut counts: Vec<(ThreadStatus, u64)> = Vec::new();
+        for info in self.threads.values().map(|kept| &kept.info).filter(|one| one.root.is_none()) {
+            match counts.iter_mut().find(|(status, _)| *status == info.status) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((info.status, 1)),
+            }
+        }
+        counts
+    }
+
     pub(super) fn waiting(&self, wanted: &Wanted) -> Vec<Waiting> {
         let now = moment(clock::now());
         let is_due = |info: &ThreadInfo| match info.status {

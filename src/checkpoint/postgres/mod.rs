@@ -229,6 +229,10 @@ impl Store for PostgresStore {
         threads::list(&self.connections, filter).await
     }
 
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        threads::count(&self.connections).await
+    }
+
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
         removal::delete(&self.connections, thread).await
     }

@@ -10,15 +10,11 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-/// The newest run is left out while it is marked running.
-const PAID: &str = "WITH ended AS (
-        SELECT $2 - count(*)::integer AS upto FROM run JOIN thread ON thread.id = run.thread_id
-        WHERE run.thread_id = $1 AND number = $2 AND number = thread.runs AND run.status = 'running'
-     ), settled AS (
-        DELETE FROM trace_debt USING ended WHERE thread_id = $1 AND to_run <= upto
+const PAID: &str = "WITH settled AS (
+        DELETE FROM trace_debt WHERE thread_id = $1 AND to_run <= $2
      )
-     UPDATE trace_debt SET from_run = upto + 1 FROM ended
-     WHERE thread_id = $1 AND to_run > upto AND from_run <= upto";
+     UPDATE trace_debt SET from_run = $2 + 1
+     WHERE thread_id = $1 AND to_run > $2 AND from_run <= $2";
 
 #[async_trait]
 impl Outbox for PostgresStore {
@@ -30,6 +26,14 @@ impl Outbox for PostgresStore {
         .bind(i64::from(limit))
         .fetch_all(&mut *c))?;
         rows.iter().map(debt).collect()
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        let count = idempotent!(self.connections, |c| sqlx::query_scalar::<_, i64>(
+            "SELECT count(*) FROM trace_debt"
+        )
+        .fetch_one(&mut *c))?;
+        Ok(count.unsigned_abs())
     }
 
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {

@@ -4,7 +4,7 @@ use sqlx::{Connection, PgConnection, Row};
 
 use super::{
     super::{
-        Error, NewThread, ThreadFilter, ThreadInfo,
+        Error, NewThread, ThreadFilter, ThreadInfo, ThreadStatus,
         decode::{self, ThreadRow, thread_columns},
         limits::{big, text},
     },
@@ -124,4 +124,12 @@ pub(super) async fn list(
         .bind(filter.root.map(|root| root.0))
         .fetch_all(&mut *c))?;
     rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
+}
+
+pub(super) async fn count(connections: &Connections) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+    let rows = idempotent!(connections, |c| sqlx::query(
+        "SELECT status, count(*) AS threads FROM thread WHERE root_id IS NULL GROUP BY status"
+    )
+    .fetch_all(&mut *c))?;
+    rows.iter().map(decode::counted).collect()
 }

@@ -273,6 +273,10 @@ impl Store for SealedStore {
         Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
     }
 
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.inner.count_threads().await
+    }
+
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
         self.inner.delete(thread).await
     }

@@ -251,6 +251,10 @@ impl Store for SqliteStore {
         threads::list(&self.file, filter).await
     }
 
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        threads::count(&self.file).await
+    }
+
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
         removal::delete(&self.file, thread).await
     }

@@ -10,23 +10,10 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-/// The last run that has ended: the newest one is left out while it is marked running.
-macro_rules! upto {
-    () => {
-        "(?2 - EXISTS (SELECT 1 FROM run JOIN thread ON thread.id = run.thread_id
-            WHERE run.thread_id = ?1 AND number = ?2 AND number = thread.runs AND run.status = 'running'))"
-    };
-}
-
 /// Two statements of which either alone does no harm.
 const PAID: [&str; 2] = [
-    concat!("DELETE FROM trace_debt WHERE thread_id = ?1 AND to_run <= ", upto!()),
-    concat!(
-        "UPDATE trace_debt SET from_run = ",
-        upto!(),
-        " + 1 WHERE thread_id = ?1 AND from_run <= ",
-        upto!()
-    ),
+    "DELETE FROM trace_debt WHERE thread_id = ?1 AND to_run <= ?2",
+    "UPDATE trace_debt SET from_run = ?2 + 1 WHERE thread_id = ?1 AND from_run <= ?2",
 ];
 
 #[async_trait]
@@ -41,6 +28,13 @@ impl Outbox for SqliteStore {
         .fetch_all(&mut *reader)
         .await;
         reader.settle(rows)?.iter().map(debt).collect()
+    }
+
+    async fn count(&self) -> Result<u64, Error> {
+        let mut reader = self.file.reader().await?;
+        let query = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM trace_debt");
+        let count = query.fetch_one(&mut *reader).await;
+        Ok(reader.settle(count)?.unsigned_abs())
     }
 
     async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {

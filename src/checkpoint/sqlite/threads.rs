@@ -4,7 +4,7 @@ use sqlx::{Connection, SqliteConnection};
 
 use super::{
     super::{
-        Error, NewThread, ThreadFilter, ThreadInfo,
+        Error, NewThread, ThreadFilter, ThreadInfo, ThreadStatus,
         decode::{self, ThreadRow, thread_columns},
         limits::{big, text},
     },
@@ -31,6 +31,9 @@ const LIST: &str = concat!(
         AND (?5 IS NULL OR root_id = ?5) AND (?3 IS NULL OR updated_at < ?3)
      ORDER BY updated_at DESC, id DESC LIMIT ?4"
 );
+
+const COUNT: &str =
+    "SELECT status, count(*) AS threads FROM thread WHERE root_id IS NULL GROUP BY status";
 
 /// SQLITE_CONSTRAINT_PRIMARYKEY
 pub(super) const TAKEN: &str = "1555";
@@ -103,4 +106,10 @@ pub(super) async fn list(file: &File, filter: &ThreadFilter) -> Result<Vec<Threa
         .fetch_all(&mut *reader)
         .await;
     reader.settle(rows)?.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
+}
+
+pub(super) async fn count(file: &File) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+    let mut reader = file.reader().await?;
+    let rows = sqlx::query(COUNT).fetch_all(&mut *reader).await;
+    reader.settle(rows)?.iter().map(decode::counted).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api;
 use crate::cli::{Error, Exit, Signals, output};
 use crate::config::Settings;
-use crate::runtime::{TraceFinder, open_store};
+use crate::runtime::{Metrics, TraceFinder, open_store};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -17,6 +17,7 @@ Examples:
   perihelion trace serve --ui ./jaeger-ui/build
 
 What speaks to a Jaeger query service can be pointed here: the Jaeger UI, and the Jaeger data source of Grafana.
+Prometheus finds at /metrics how the threads of the database stand.
 With --ui this process serves a build of the Jaeger UI itself. There is no authentication, so it listens on
 loopback only. Content is shown where traces.content is set.")]
 pub(super) struct Args {
@@ -38,7 +39,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
     let store = open_store(&settings).await?;
     let finder = TraceFinder::new(Arc::clone(&store), &settings);
-    let mut router = api::jaeger::router(finder);
+    let metrics = Metrics::new(&settings, Arc::clone(&store))?;
+    let mut router = api::jaeger::router(finder).merge(api::metrics::router(metrics));
     if let Some(directory) = &args.ui {
         router = router.fallback_service(api::jaeger::interface(directory));
     }

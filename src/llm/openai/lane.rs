@@ -17,6 +17,7 @@ use super::{retry, wire};
 use crate::clock;
 use crate::config::ModelSettings;
 use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink};
+use crate::metrics;
 
 /// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
@@ -85,6 +86,7 @@ impl Lane {
                 && self.dialect.learn(forms, request.format.is_some(), *status, message)
             {
                 tracing::info!(endpoint = %self.endpoint, %message, "asking the model in a simpler form");
+                metrics::model_retried(request.role.as_str(), "simpler_form");
                 continue;
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
@@ -92,6 +94,7 @@ impl Lane {
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             tracing::warn!(error = %failed.error, ?wait, "asking the model again");
+            metrics::model_retried(request.role.as_str(), failed.error.class());
             clock::sleep(wait).await;
         }
     }

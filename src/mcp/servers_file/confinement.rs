@@ -25,7 +25,9 @@ pub(super) fn sandbox(
     table: &Table,
     env: Environment<'_>,
 ) -> Result<Option<Sandbox>, Error> {
-    let Some(sandbox) = table.sandbox.as_ref().filter(|_| table.enabled) else { return Ok(None) };
+    let Some(sandbox) = table.sandbox.as_ref().filter(|_| table.is_enabled()) else {
+        return Ok(None);
+    };
     let paths = |key: &str, written: &[String]| {
         let path = |text: &String| {
             // Where a path leads is no secret, though it came from the environment.

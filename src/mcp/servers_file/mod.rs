@@ -2,61 +2,145 @@
 
 mod confinement;
 mod expand;
+mod foreign;
+mod import;
+mod place;
 mod resolve;
+mod secret;
 mod table;
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{redact::Secrets, sandbox::Sandbox};
 use crate::config::strict::{self, Error};
 
-pub use table::{ApprovalMode, Effect};
+pub use foreign::Format;
+pub use import::{Imported, LeftOut, import};
+pub use table::{ApprovalMode, Effect, schema};
 
 /// The servers file, checked and with every variable expanded.
 #[derive(Clone, Debug, Default)]
 pub struct ServersFile {
-    /// All servers, the disabled ones too, in the order in which they are written.
+    /// All servers, the disabled ones too, in the order in which they are written, imported ones last.
     pub servers: Vec<ServerConfig>,
-    /// What was understood but has no effect yet, one sentence each, for the operator's eyes.
-    pub warnings: Vec<String>,
+    /// What was understood but has no effect or should not stand there, for the operator's eyes.
+    pub warnings: Vec<Warning>,
+    /// The files that it was read from: itself and what it imports.
+    pub sources: Vec<PathBuf>,
+}
+
+/// Something about a server's table that the operator should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub server: String,
+    /// One sentence; ends with the key it is about.
+    pub text: String,
 }
 
 impl ServersFile {
-    /// Reads and checks the file at `path`; `env` looks up environment variables.
+    /// Reads and checks the file at `path` and those it imports; `env` looks up environment variables.
     ///
     /// # Errors
     /// [`Error::Read`] when the file cannot be read; otherwise as [`ServersFile::parse`].
     pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Self::parse(path, &text, env)
+        Self::parse(path, &read(path)?, env)
     }
 
-    /// Checks the text of a servers file; `path` only names it in errors.
+    /// Checks the text of a servers file; `path` names it in errors, and is where imports start.
     ///
     /// # Errors
-    /// [`Error::Parse`] with line and column for broken TOML and unknown keys, [`Error::Value`] naming
-    /// server and key for a value that cannot be used or a variable that is not set.
+    /// [`Error::Parse`] with line and column for broken TOML, unknown keys, values that cannot be used and
+    /// variables that are not set; [`Error::Read`] and [`Error::Value`] for a file that is imported.
     pub fn parse(
         path: &Path,
         text: &str,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
+        let located = |error| place::locate(path, text, error);
         let file: table::File = strict::parse(path, text)?;
         let mut tables: Vec<_> = file.mcp_servers.into_iter().collect();
         tables.sort_by_key(|(_, table)| table.span().start);
-        let mut servers = Vec::with_capacity(tables.len());
-        let mut warnings = Vec::new();
+        let mut read = Self { sources: vec![path.to_owned()], ..Self::default() };
         for (name, table) in tables {
-            servers.push(resolve::server(path, name, table.into_inner(), env, &mut warnings)?);
+            let place = resolve::Place { path, section: "mcp_servers", server: &name };
+            read.add(&place, table.into_inner(), env).map_err(located)?;
         }
-        Ok(Self { servers, warnings })
+        for from in &file.import {
+            read.import(path, from, env).map_err(located)?;
+        }
+        Ok(read)
+    }
+
+    fn add(
+        &mut self,
+        place: &resolve::Place<'_>,
+        table: table::Table,
+        env: expand::Environment<'_>,
+    ) -> Result<(), Error> {
+        if self.get(place.server).is_some() {
+            let message = "there is a server of this name already; rename or remove one of the two";
+            return Err(place.error("", message));
+        }
+        let server = resolve::server(place, table, env, &mut self.warnings)?;
+        self.servers.push(server);
+        Ok(())
+    }
+
+    /// Adds the servers of another program's file as they stand there now.
+    fn import(
+        &mut self,
+        path: &Path,
+        from: &str,
+        env: expand::Environment<'_>,
+    ) -> Result<(), Error> {
+        let refuse = |message: String| {
+            let (path, key) = (path.to_owned(), "import".to_owned());
+            Error::Value { path, key, message }
+        };
+        let written = expand::expand(from, env, &mut Secrets::default()).map_err(refuse)?;
+        let source = path.parent().unwrap_or(Path::new("")).join(written);
+        let text = read(&source)?;
+        let format = foreign::detect(&source, &text).ok_or_else(|| {
+            refuse(format!("there are no MCP servers in a form that is known here: {from}"))
+        })?;
+        self.sources.push(source.clone());
+        if format == Format::Codex {
+            let file: table::CodexFile = strict::parse(&source, &text)?;
+            // Their order is of no importance, but must be the same each time.
+            let tables: BTreeMap<_, _> = file.mcp_servers.into_iter().collect();
+            for (name, table) in tables {
+                let place = resolve::Place { path: &source, section: "mcp_servers", server: &name };
+                self.add(&place, table, env)?;
+            }
+            return Ok(());
+        }
+        let section = if format == Format::VsCode { "servers" } else { "mcpServers" };
+        for server in foreign::read(&source, &text, format)? {
+            let name = server.name.clone();
+            let notes = server.notes.iter().map(|note| {
+                let text = format!("{note} (in {})", source.display());
+                Warning { server: name.clone(), text }
+            });
+            self.warnings.extend(notes);
+            let place = resolve::Place { path: &source, section, server: &name };
+            self.add(&place, server.into_table(), env)?;
+        }
+        Ok(())
     }
 
     /// Returns the server of that name.
     pub fn get(&self, name: &str) -> Option<&ServerConfig> {
         self.servers.iter().find(|server| server.name == name)
     }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// One server as the operator configured it.
@@ -79,12 +163,21 @@ pub struct ServerConfig {
     /// Hard cap on one result, in bytes of JSON.
     pub max_result_bytes: usize,
     /// Calls in flight at once.
-    pub max_concurrency: usize,
+    pub max_concurrent_calls: usize,
+    /// Calls over time; `None`: not bounded.
+    pub rate_limit: Option<RateLimit>,
+    /// Time without a call after which the server is stopped; `None`: never.
+    pub idle_timeout: Option<Duration>,
+    pub breaker: BreakerPolicy,
+    /// How long a tool list counts as fresh, whatever the server says.
+    pub definitions_ttl: Option<Duration>,
     pub tools: ToolPolicy,
     /// Hash of command and arguments, or of the address, as they are written; variables are not expanded.
     pub origin: String,
     /// `None`: the server sees and does what this process could.
     pub sandbox: Option<Sandbox>,
+    /// Digest of what decides which server is reached; no secret has a part in it.
+    pub fingerprint: String,
     pub(crate) secrets: Secrets,
 }
 
@@ -97,6 +190,22 @@ impl std::fmt::Debug for ServerConfig {
             .field("required", &self.required)
             .finish_non_exhaustive()
     }
+}
+
+/// So many calls in so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    pub calls: NonZeroU32,
+    pub per: Duration,
+}
+
+/// When calls of a failing server are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerPolicy {
+    /// Failures in a row that open the breaker.
+    pub failures: usize,
+    /// How long it stays open before a call is tried again.
+    pub cooldown: Duration,
 }
 
 /// How a server is reached.

@@ -1,10 +1,12 @@
 //! Turns a table as written into a server as it will run: expanded, checked, with defaults.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 
 use super::{
-    Effect, Error, Secrets, ServerConfig, ToolPolicy, Transport, confinement,
+    BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy, Transport, Warning,
+    confinement,
     expand::{Environment, INHERITED, expand, note},
+    secret,
     table::Table,
 };
 
@@ -13,34 +15,36 @@ const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Without a limit of its own, a call that reports progress lives this many tool timeouts.
 const TOTAL_FACTOR: u32 = 10;
 const MAX_RESULT_BYTES: usize = 8 * 1024 * 1024;
-const MAX_CONCURRENCY: usize = 8;
+const MAX_CONCURRENT_CALLS: usize = 8;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+const BREAKER_FAILURES: usize = 5;
+const BREAKER_COOLDOWN: Duration = Duration::from_secs(30);
 /// No timeout is longer than a week: larger numbers are mistakes of unit.
 const LONGEST_SECONDS: f64 = 604_800.0;
 
 /// Checks one table and fills in what it leaves out.
 pub(super) fn server(
-    path: &Path,
-    name: String,
+    place: &Place<'_>,
     table: Table,
     env: Environment<'_>,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<ServerConfig, Error> {
-    let place = Place { path, server: &name };
-    if !is_server_name(&name) {
+    if !is_server_name(place.server) {
         return Err(place.error("", "use 1 to 64 of A-Z a-z 0-9 _ - for a server's name"));
     }
-    warn_of_unsupported(&name, &table, warnings);
+    warn(place, &table, warnings);
     let mut secrets = Secrets::default();
-    let transport = transport(&place, &table, env, &mut secrets)?;
-    let sandbox = confinement::sandbox(&place, &table, env)?;
+    let transport = transport(place, &table, env, &mut secrets)?;
+    let sandbox = confinement::sandbox(place, &table, env)?;
     let tool_timeout = place.seconds("tool_timeout_sec", table.tool_timeout_sec)?;
     let tool_timeout = tool_timeout.unwrap_or(TOOL_TIMEOUT);
     let total = place.seconds("tool_total_timeout_sec", table.tool_total_timeout_sec)?;
-    let concurrency = place.positive("max_concurrency", table.max_concurrency)?;
+    let at_once = place.positive("max_concurrent_calls", table.max_concurrent_calls)?;
     let serial = table.supports_parallel_tool_calls == Some(false);
+    let idle = table.idle_timeout_sec.filter(|seconds| *seconds != 0.0);
+    let idle = place.seconds("idle_timeout_sec", idle)?;
     Ok(ServerConfig {
-        transport,
-        enabled: table.enabled,
+        enabled: table.is_enabled(),
         required: table.required,
         startup_timeout: place
             .seconds("startup_timeout_sec", table.startup_timeout_sec)?
@@ -50,20 +54,74 @@ pub(super) fn server(
         max_result_bytes: place
             .positive("max_result_bytes", table.max_result_bytes)?
             .unwrap_or(MAX_RESULT_BYTES),
-        max_concurrency: concurrency.unwrap_or(if serial { 1 } else { MAX_CONCURRENCY }),
+        max_concurrent_calls: at_once.unwrap_or(if serial { 1 } else { MAX_CONCURRENT_CALLS }),
+        rate_limit: match &table.rate_limit {
+            Some(text) => Some(rate(text).map_err(|why| place.error("rate_limit", why))?),
+            None => None,
+        },
+        idle_timeout: match table.idle_timeout_sec {
+            Some(_) => idle,
+            None => Some(IDLE_TIMEOUT),
+        },
+        breaker: BreakerPolicy {
+            failures: place
+                .positive("breaker_failures", table.breaker_failures)?
+                .unwrap_or(BREAKER_FAILURES),
+            cooldown: place
+                .seconds("breaker_cooldown_sec", table.breaker_cooldown_sec)?
+                .unwrap_or(BREAKER_COOLDOWN),
+        },
+        definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
         tools: policy(&table),
         origin: confinement::origin(&table),
         sandbox,
+        fingerprint: fingerprint(&transport, &table, &secrets),
+        transport,
         description: table.description,
         secrets,
-        name,
+        name: place.server.to_owned(),
     })
+}
+
+/// Reads a rate such as `60/min`.
+fn rate(text: &str) -> Result<RateLimit, String> {
+    let wrong = || format!("expected calls per time, such as 5/s, 60/min or 1000/h: {text}");
+    let (calls, per) = text.split_once('/').ok_or_else(wrong)?;
+    let calls: NonZeroU32 = calls.trim().parse().map_err(|_| wrong())?;
+    let seconds = match per.trim() {
+        "s" | "sec" | "second" => 1,
+        "m" | "min" | "minute" => 60,
+        "h" | "hour" => 3600,
+        _ => return Err(wrong()),
+    };
+    Ok(RateLimit { calls, per: Duration::from_secs(seconds) })
+}
+
+/// Digests what decides which server is reached: not how it is called, and no secret.
+fn fingerprint(transport: &Transport, table: &Table, secrets: &Secrets) -> String {
+    let reached = match transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            // What is inherited differs from terminal to terminal, and matters to no server's tools.
+            let given = env.iter().filter(|(name, _)| {
+                table.env.contains_key(*name) || !INHERITED.contains(&name.as_str())
+            });
+            let given: BTreeMap<_, _> = given.collect();
+            serde_json::json!({ "command": command, "args": args, "env": given, "cwd": cwd })
+        }
+        Transport::Http { url, bearer_token, headers } => {
+            serde_json::json!({ "url": url, "token": bearer_token, "headers": headers })
+        }
+    };
+    let digest = blake3::hash(secrets.redact_json(reached).to_string().as_bytes());
+    digest.to_hex().to_string()
 }
 
 /// Names the file and the server in errors.
 pub(super) struct Place<'a> {
-    path: &'a Path,
-    server: &'a str,
+    pub path: &'a Path,
+    /// What the key is called under which the servers stand.
+    pub section: &'a str,
+    pub server: &'a str,
 }
 
 impl Place<'_> {
@@ -71,7 +129,7 @@ impl Place<'_> {
         let dot = if key.is_empty() { "" } else { "." };
         Error::Value {
             path: self.path.to_owned(),
-            key: format!("mcp_servers.{}{dot}{key}", self.server),
+            key: format!("{}.{}{dot}{key}", self.section, self.server),
             message: message.into(),
         }
     }
@@ -129,7 +187,7 @@ fn stdio(
         ("env_http_headers", !table.env_http_headers.is_empty()),
     ];
     refuse(place, &http_only, "only a server with `url` takes this key")?;
-    if !table.enabled {
+    if !table.is_enabled() {
         // A disabled server's variables need not be set.
         let (command, args) = (command.to_owned(), table.args.clone());
         return Ok(Transport::Stdio { command, args, env: BTreeMap::new(), cwd: None });
@@ -158,7 +216,7 @@ fn stdio(
         }
     }
     for (name, text) in written {
-        if names_a_secret(&name) {
+        if secret::is_named(&name) {
             secrets.add(&text);
         }
         child.insert(name, text);
@@ -184,7 +242,7 @@ fn http(
         ("sandbox", table.sandbox.is_some()),
     ];
     refuse(place, &stdio_only, "only a server with `command` takes this key")?;
-    if !table.enabled {
+    if !table.is_enabled() {
         let url = url.to_owned();
         return Ok(Transport::Http { url, bearer_token: None, headers: BTreeMap::new() });
     }
@@ -264,26 +322,42 @@ fn policy(table: &Table) -> ToolPolicy {
     }
 }
 
-fn warn_of_unsupported(name: &str, table: &Table, warnings: &mut Vec<String>) {
+fn warn(place: &Place<'_>, table: &Table, warnings: &mut Vec<Warning>) {
+    let mut warn = |key: &str, text: &str| {
+        let text = format!("{text}: {}.{}.{key}", place.section, place.server);
+        warnings.push(Warning { server: place.server.to_owned(), text });
+    };
     for (key, set) in [("oauth", table.oauth.is_some()), ("scopes", !table.scopes.is_empty())] {
         if set {
-            warnings.push(format!(
+            warn(
+                key,
                 "OAuth is not supported yet, so this key has no effect; pass a token with \
-                 bearer_token_env_var instead: mcp_servers.{name}.{key}"
-            ));
+                 bearer_token_env_var instead",
+            );
         }
+    }
+    // Other programs' files are as they are.
+    if place.section != "mcp_servers" {
+        return;
+    }
+    let plain = "a secret stands here in plain text; put it into an environment variable and write \
+                 ${NAME} in its place";
+    let env = table.env.iter().map(|(name, text)| ("env", name, text));
+    let headers = table.http_headers.iter().map(|(name, text)| ("http_headers", name, text));
+    for (key, name, text) in env.chain(headers) {
+        if secret::is_plain(name, text) {
+            warn(&format!("{key}.{name}"), plain);
+        }
+    }
+    if !secret::in_args(&table.args).is_empty() {
+        warn("args", plain);
+    }
+    if table.url.as_deref().is_some_and(secret::has_password) {
+        warn("url", plain);
     }
 }
 
 fn is_server_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'))
-}
-
-/// Tells whether a variable of that name usually holds a secret.
-fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "DSN", "DATABASE_URL"]
-        .iter()
-        .any(|word| name.contains(word))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub use self::finder::TraceFinder;
 pub use self::replayer::{Replayed, Replayer};
-use super::{Error, is_abandoned};
+use super::{Error, Runtime, is_abandoned};
 use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use crate::clock;
 use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
@@ -69,6 +69,16 @@ pub async fn trace(
         TraceHead { thread_id: thread, title: rows.info.title, run, trace_id, overview, notes };
     let events = reading::events(&spans);
     Ok(Trace { head, events, spans })
+}
+
+impl Runtime {
+    /// Returns what happened in the newest run of a thread and those it went on with, in order.
+    ///
+    /// # Errors
+    /// As [`trace`].
+    pub async fn events(&self, thread: ThreadId) -> Result<Vec<Event>, Error> {
+        Ok(trace(self.store().as_ref(), self.settings(), thread, None).await?.events)
+    }
 }
 
 impl Trace {
@@ -146,13 +156,32 @@ fn collector_at(endpoint: String, settings: &Settings) -> Collector {
     let traces = &settings.traces;
     Collector {
         endpoint,
+        is_exact: traces.is_exact,
+        certificate: traces.certificate.clone(),
         headers: traces.headers.clone(),
-        protocol: match traces.protocol {
-            TraceProtocol::Http => Protocol::Http,
-            TraceProtocol::Grpc => Protocol::Grpc,
-        },
+        protocol: protocol(traces.protocol),
         gzip: traces.compression == Compression::Gzip,
         request_timeout: traces.timeout,
+    }
+}
+
+/// Returns the collector of metrics that the settings name.
+pub(super) fn metrics_collector(settings: &Settings) -> Option<Collector> {
+    settings.metrics.otlp.clone().map(|metrics| Collector {
+        endpoint: metrics.endpoint,
+        is_exact: metrics.is_exact,
+        certificate: metrics.certificate,
+        headers: metrics.headers,
+        protocol: protocol(metrics.protocol),
+        gzip: metrics.compression == Compression::Gzip,
+        request_timeout: metrics.timeout,
+    })
+}
+
+fn protocol(protocol: TraceProtocol) -> Protocol {
+    match protocol {
+        TraceProtocol::Http => Protocol::Http,
+        TraceProtocol::Grpc => Protocol::Grpc,
     }
 }
 
@@ -168,5 +197,6 @@ fn labels(settings: &Settings) -> Labels {
 /// Makes the exporter that the settings ask for.
 pub(super) fn exporter(settings: &Settings) -> Result<Option<Exporter>, otlp::Error> {
     let Some(collector) = collector(settings) else { return Ok(None) };
-    Exporter::new(&collector, view(settings), labels(settings)).map(Some)
+    let prices = settings.models.price_list();
+    Exporter::new(&collector, view(settings), labels(settings), prices).map(Some)
 }

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::{Error, collector_at, labels, view};
 use crate::checkpoint::Store;
-use crate::config::Settings;
+use crate::config::{Prices, Settings};
 use crate::ids::ThreadId;
 use crate::telemetry::otlp::Sink;
-use crate::telemetry::{self, About, Labels, View, Which, project, read};
+use crate::telemetry::{self, About, Labels, View, Which, bill, project, read};
 
 /// What became of the traces of a thread that were sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,6 +28,7 @@ pub struct Replayer {
     sink: Sink,
     view: View,
     labels: Labels,
+    prices: Prices,
 }
 
 impl Replayer {
@@ -42,9 +43,11 @@ impl Replayer {
         let mut collector = collector_at(endpoint.ok_or(Error::NoCollector)?, settings);
         if !own {
             collector.headers.clear();
+            collector.is_exact = false;
         }
         let sink = Sink::new(&collector)?;
-        Ok(Self { sink, view: view(settings), labels: labels(settings) })
+        let prices = settings.models.price_list();
+        Ok(Self { sink, view: view(settings), labels: labels(settings), prices })
     }
 
     /// Sends all traces of a thread, oldest first, under the ids they always have.
@@ -79,6 +82,7 @@ impl Replayer {
                 Err(error) => return Err(error.into()),
             };
             self.labels.apply(&mut spans);
+            bill(&mut spans, &self.prices);
             let rejected = self.sink.deliver(&spans, self.view.content).await?;
             done.traces += 1;
             done.rejected_spans += rejected;

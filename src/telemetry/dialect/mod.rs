@@ -40,6 +40,7 @@ pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
             out.put(n::INTERRUPT_KIND, interrupt_kind.clone());
         }
     }
+    out.cost(span);
     out.metadata();
     out.list
 }
@@ -253,6 +254,20 @@ impl Attributes {
         self.content(&[n::INPUT, n::LF_INPUT, n::OI_INPUT], sent.as_deref());
         let said = output.as_ref().map(|text| said(text, calls, finish_reason.as_deref()));
         self.content(&[n::OUTPUT, n::LF_OUTPUT, n::OI_OUTPUT], said.as_deref());
+    }
+
+    /// Says in US dollars what a span cost, where prices are set.
+    fn cost(&mut self, span: &Span) {
+        let Some(nano_usd) = span.spent.and_then(|spent| spent.nano_usd) else { return };
+        let usd = nano_usd as f64 / 1e9;
+        if let About::Chat { .. } = span.about {
+            self.put(n::USAGE_COST, usd);
+            self.put(n::OI_COST, usd);
+            self.put(n::LF_COST, json!({ "total": usd }).to_string());
+        } else {
+            // As with tokens: what is rolled up stands under a name that no backend adds up once more.
+            self.put(n::COST, usd);
+        }
     }
 
     fn agent(&mut self, about: &About) {

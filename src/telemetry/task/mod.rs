@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use self::calls::object_in;
-use super::canvas::Canvas;
+use super::canvas::{Canvas, task_kind};
 use super::projection::{WrittenRow, nested};
 use super::{About, Error, Link, Reason, Span, SpanId, Status, ToolCount};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
@@ -49,10 +49,10 @@ impl Work<'_> {
     /// # Errors
     /// When a stored value of a subgraph that the node ran is damaged.
     pub(super) fn draw(self, canvas: &mut Canvas<'_>) -> Result<bool, Error> {
-        let decides = matches!(self.node, node::SUPERVISOR | node::PREPROCESS);
+        let kind = task_kind(self.node);
+        let decides = kind == "transition";
         let first = canvas.spans.len();
-        let top =
-            canvas.id(self.step, self.task, if decides { "transition" } else { "agent" }, &[]);
+        let top = canvas.id(self.step, self.task, kind, &[]);
         let about = if decides { self.way(None) } else { self.agent() };
         let mut span = canvas.span(top, self.step, self.start, about);
         span.node = Some(self.node.to_owned());

@@ -1,36 +1,34 @@
 //! OTLP over gRPC.
 
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use secrecy::ExposeSecret as _;
-use tonic::codec::CompressionEncoding;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 
-use super::{Refusal, Taken};
+use super::{Payload, Refusal, Taken};
 use crate::telemetry::otlp::Collector;
 
 #[derive(Debug)]
 pub(in crate::telemetry) struct Grpc {
-    traces: TraceServiceClient<Channel>,
+    channel: Channel,
     headers: MetadataMap,
+    gzip: bool,
 }
 
 impl Grpc {
-    pub(super) fn new(collector: &Collector) -> Result<Self, String> {
+    /// Prepares a connection; `certificates` are trusted beside the usual ones.
+    pub(super) fn new(collector: &Collector, certificates: Option<&[u8]>) -> Result<Self, String> {
         let endpoint = Endpoint::from_shared(collector.endpoint.clone());
         let mut endpoint = endpoint.map_err(|error| error.to_string())?;
         if collector.endpoint.starts_with("https:") {
-            let tls = ClientTlsConfig::new().with_webpki_roots();
+            let mut tls = ClientTlsConfig::new().with_webpki_roots();
+            if let Some(pem) = certificates {
+                tls = tls.ca_certificate(Certificate::from_pem(pem));
+            }
             endpoint = endpoint.tls_config(tls).map_err(|error| error.to_string())?;
         }
         let limit = collector.request_timeout;
-        let mut traces =
-            TraceServiceClient::new(endpoint.connect_timeout(limit).timeout(limit).connect_lazy());
-        if collector.gzip {
-            traces = traces.send_compressed(CompressionEncoding::Gzip);
-        }
+        let channel = endpoint.connect_timeout(limit).timeout(limit).connect_lazy();
         let mut headers = MetadataMap::new();
         for (name, value) in &collector.headers {
             let wrong = || format!("the header {name} cannot be sent over gRPC");
@@ -40,18 +38,14 @@ impl Grpc {
             value.set_sensitive(true);
             headers.insert(key, value);
         }
-        Ok(Self { traces: traces.accept_compressed(CompressionEncoding::Gzip), headers })
+        Ok(Self { channel, headers, gzip: collector.gzip })
     }
 
-    pub(super) async fn traces(
-        &self,
-        request: ExportTraceServiceRequest,
-    ) -> Result<Taken, Refusal> {
+    pub(super) async fn send<P: Payload>(&self, request: P) -> Result<Taken, Refusal> {
         let mut request = tonic::Request::new(request);
         *request.metadata_mut() = self.headers.clone();
-        let answer = self.traces.clone().export(request).await.map_err(refusal)?.into_inner();
-        let rejected = answer.partial_success.map_or(0, |partial| partial.rejected_spans);
-        Ok(Taken { rejected: u64::try_from(rejected).unwrap_or_default() })
+        let answer = P::call(request, self.channel.clone(), self.gzip).await.map_err(refusal)?;
+        Ok(Taken { rejected: u64::try_from(P::rejected(answer)).unwrap_or_default() })
     }
 }
 
@@ -63,6 +57,7 @@ fn refusal(status: Status) -> Refusal {
     let too_large = words.contains("too large") || words.contains("larger than");
     match status.code() {
         Code::InvalidArgument => Refusal::Unreadable(reason),
+        Code::Unimplemented => Refusal::Absent(reason),
         Code::OutOfRange | Code::ResourceExhausted if too_large => Refusal::Unreadable(reason),
         Code::Cancelled
         | Code::DeadlineExceeded

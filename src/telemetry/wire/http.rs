@@ -4,15 +4,12 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use flate2::{Compression, write::GzEncoder};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
-use prost::Message;
+use prost::Message as _;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode};
 use secrecy::ExposeSecret as _;
 
-use super::{Refusal, Taken};
+use super::{Payload, Refusal, Taken};
 use crate::telemetry::otlp::Collector;
 
 /// Bytes of an answer that are read; a collector has little to say.
@@ -24,14 +21,25 @@ const WORDS: usize = 200;
 #[derive(Debug)]
 pub(in crate::telemetry) struct Http {
     client: reqwest::Client,
-    traces: String,
+    address: String,
     headers: HeaderMap,
     gzip: bool,
 }
 
 impl Http {
-    pub(super) fn new(collector: &Collector) -> Result<Self, String> {
-        let client = reqwest::Client::builder().timeout(collector.request_timeout).build();
+    /// Prepares a client; `certificates` are trusted beside the usual ones.
+    pub(super) fn new<P: Payload>(
+        collector: &Collector,
+        certificates: Option<&[u8]>,
+    ) -> Result<Self, String> {
+        let mut client = reqwest::Client::builder().timeout(collector.request_timeout);
+        if let Some(pem) = certificates {
+            let read = reqwest::Certificate::from_pem_bundle(pem);
+            for one in read.map_err(|error| causes(&error))? {
+                client = client.add_root_certificate(one);
+            }
+        }
+        let client = client.build();
         let mut headers = HeaderMap::new();
         for (name, value) in &collector.headers {
             let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
@@ -45,23 +53,20 @@ impl Http {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         let base = collector.endpoint.trim_end_matches('/');
-        let traces = match base.ends_with("/v1/traces") {
-            true => base.to_owned(),
-            false => format!("{base}/v1/traces"),
+        let address = match (collector.is_exact, base.ends_with(P::PATH)) {
+            (true, _) => collector.endpoint.clone(),
+            (false, true) => base.to_owned(),
+            (false, false) => format!("{base}{}", P::PATH),
         };
-        reqwest::Url::parse(&traces).map_err(|error| error.to_string())?;
-        let client = client.map_err(|error| error.to_string())?;
-        Ok(Self { client, traces, headers, gzip: collector.gzip })
+        reqwest::Url::parse(&address).map_err(|error| error.to_string())?;
+        let client = client.map_err(|error| causes(&error))?;
+        Ok(Self { client, address, headers, gzip: collector.gzip })
     }
 
-    pub(super) async fn traces(
-        &self,
-        request: &ExportTraceServiceRequest,
-    ) -> Result<Taken, Refusal> {
-        let answer = self.post(&self.traces, request.encode_to_vec()).await?;
-        let answer = ExportTraceServiceResponse::decode(&answer[..]).unwrap_or_default();
-        let rejected = answer.partial_success.map_or(0, |partial| partial.rejected_spans);
-        Ok(Taken { rejected: u64::try_from(rejected).unwrap_or_default() })
+    pub(super) async fn send<P: Payload>(&self, request: &P) -> Result<Taken, Refusal> {
+        let answer = self.post(&self.address, request.encode_to_vec()).await?;
+        let answer = P::Answer::decode(&answer[..]).unwrap_or_default();
+        Ok(Taken { rejected: u64::try_from(P::rejected(answer)).unwrap_or_default() })
     }
 
     async fn post(&self, address: &str, body: Vec<u8>) -> Result<Vec<u8>, Refusal> {
@@ -84,6 +89,9 @@ impl Http {
             StatusCode::BAD_REQUEST
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::UNPROCESSABLE_ENTITY => Err(Refusal::Unreadable(worded(status, &said))),
+            StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED => Err(Refusal::Absent(worded(status, &said))),
             status => Err(Refusal::Denied(worded(status, &said))),
         }
     }

@@ -4,14 +4,16 @@
 
 mod grpc;
 mod http;
+mod payload;
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
 use self::grpc::Grpc;
 use self::http::Http;
+pub(super) use self::payload::Payload;
 use super::otlp::{Collector, Protocol};
 use crate::clock;
 
@@ -34,50 +36,63 @@ pub(super) enum Refusal {
     Passing { reason: String, after: Option<Duration> },
     /// It cannot read the request, or finds it too large; a part of it may be fine.
     Unreadable(String),
-    /// It takes none of ours: wrong address, wrong credentials.
+    /// It takes none of ours: wrong credentials, above all.
     Denied(String),
+    /// There is nobody who takes this signal at this address.
+    Absent(String),
 }
 
 impl Refusal {
     pub(super) fn reason(self) -> String {
         match self {
-            Self::Passing { reason, .. } | Self::Unreadable(reason) | Self::Denied(reason) => {
-                reason
-            }
+            Self::Passing { reason, .. }
+            | Self::Unreadable(reason)
+            | Self::Denied(reason)
+            | Self::Absent(reason) => reason,
         }
     }
 }
 
-/// A way to a collector.
+/// A way to a collector for one signal.
 #[derive(Debug)]
-pub(super) enum Wire {
+pub(super) struct Wire<P> {
+    way: Way,
+    signal: PhantomData<fn(P)>,
+}
+
+#[derive(Debug)]
+enum Way {
     Http(Http),
     Grpc(Grpc),
 }
 
-impl Wire {
+impl<P: Payload> Wire<P> {
     /// Prepares the way; nothing is sent yet.
     pub(super) fn new(collector: &Collector) -> Result<Self, String> {
         crate::config::tls::install();
-        Ok(match collector.protocol {
-            Protocol::Http => Self::Http(Http::new(collector)?),
-            Protocol::Grpc => Self::Grpc(Grpc::new(collector)?),
-        })
+        let read = |path: &std::path::PathBuf| {
+            let unread =
+                |error| format!("the certificates in {} cannot be read: {error}", path.display());
+            std::fs::read(path).map_err(unread)
+        };
+        let certificates = collector.certificate.as_ref().map(read).transpose()?;
+        let way = match collector.protocol {
+            Protocol::Http => Way::Http(Http::new::<P>(collector, certificates.as_deref())?),
+            Protocol::Grpc => Way::Grpc(Grpc::new(collector, certificates.as_deref())?),
+        };
+        Ok(Self { way, signal: PhantomData })
     }
 
     /// Sends a request once.
-    pub(super) async fn send(&self, request: &ExportTraceServiceRequest) -> Result<Taken, Refusal> {
-        match self {
-            Self::Http(http) => http.traces(request).await,
-            Self::Grpc(grpc) => grpc.traces(request.clone()).await,
+    pub(super) async fn send(&self, request: &P) -> Result<Taken, Refusal> {
+        match &self.way {
+            Way::Http(http) => http.send(request).await,
+            Way::Grpc(grpc) => grpc.send(request.clone()).await,
         }
     }
 
     /// Sends a request, again and again while what is wrong may pass, with growing waits in between.
-    pub(super) async fn send_with_patience(
-        &self,
-        request: &ExportTraceServiceRequest,
-    ) -> Result<Taken, Refusal> {
+    pub(super) async fn send_with_patience(&self, request: &P) -> Result<Taken, Refusal> {
         let mut waits = ExponentialBuilder::default()
             .with_min_delay(FIRST_WAIT)
             .with_max_delay(LONGEST_WAIT)

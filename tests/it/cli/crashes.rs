@@ -145,7 +145,7 @@ async fn servers_end_with_the_program_also_when_it_is_told_twice() {
     wait_for(&mut child, "once more ends it at once").await;
     signal(&child, Signal::SIGINT);
     assert_eq!(child.wait().await.unwrap().code(), Some(130));
-    crate::mcp_traps::assert_none_left(&mark).await;
+    crate::support::hostile::assert_none_left(&mark).await;
     let show = world.run(&["threads", "show", "s"]).await.code(0);
     assert!(show.stdout.contains("crashed"), "{show:?}");
 }

@@ -159,3 +159,38 @@ async fn two_agents_of_one_stage_both_report() {
     assert_eq!(agents, ["mcp_agent_files", "mcp_agent_notes"]);
     run.says("stage: mcp_agent_files, mcp_agent_notes");
 }
+
+/// S2.10
+#[tokio::test]
+async fn the_events_of_a_run_are_in_the_object_when_they_are_asked_for() {
+    let world = World::new(reading()).await;
+    world.run(&["run", "What is it?", "--events"]).await.code(2).says("--json");
+    let args = ["run", "What is it?", "--json", "--events", "--thread", "t"];
+    let report = world.run(&args).await.code(0).json();
+    let events = report["events"].as_array().unwrap();
+    let kinds: Vec<String> = events
+        .iter()
+        .map(|event| format!("{} {}", event["type"], event["agent"]).replace('"', ""))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "MESSAGE supervisor",
+            "DECISION supervisor",
+            "MESSAGE mcp_agent_files",
+            "TOOL mcp_agent_files",
+            "MESSAGE mcp_agent_files",
+            "MESSAGE mcp_agent_files",
+            "RESULT mcp_agent_files",
+            "MESSAGE supervisor",
+            "DECISION supervisor",
+            "MESSAGE qa",
+            "RESULT qa",
+        ]
+    );
+    let answer = events.last().unwrap();
+    assert_eq!((&answer["message"], answer["data"].is_object()), (&report["answer"], true));
+    assert!(events.is_sorted_by_key(|event| event["timestamp"].as_str().unwrap().to_owned()));
+    let trace = world.run(&["trace", "t", "--json"]).await.code(0).json();
+    assert_eq!(report["events"], trace["events"]);
+}

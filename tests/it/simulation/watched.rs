@@ -372,6 +372,10 @@ impl Store for Watched {
         self.truth.fork(source, at, new).await
     }
 
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.truth.count_threads().await
+    }
+
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
         self.truth.list(filter).await
     }

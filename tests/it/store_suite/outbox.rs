@@ -8,7 +8,6 @@ use super::{on_every_store, stores::Fixture, writer::Writer};
 on_every_store!(
     what_is_owed_stays_owed_until_it_is_paid,
     a_run_that_begins_while_the_one_before_is_paid_stays_owed,
-    a_run_that_may_go_on_stays_owed,
     a_run_that_is_refused_owes_nothing,
     a_deleted_thread_owes_nothing,
 );
@@ -25,6 +24,7 @@ async fn owed(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
     let outbox = on.store.outbox().unwrap();
     let debt = outbox.owed_by(thread).await.unwrap();
     let all = outbox.owed(100_000).await.unwrap();
+    assert!(outbox.count().await.unwrap() >= u64::from(debt.is_some()));
     assert_eq!(all.into_iter().find(|one| one.thread == thread), debt);
     debt.map(|debt| (debt.from_run, debt.to_run))
 }
@@ -52,19 +52,6 @@ async fn a_run_that_begins_while_the_one_before_is_paid_stays_owed(on: &Fixture)
     on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
     on.store.outbox().unwrap().paid(thread, 1).await.unwrap();
     assert_eq!(owed(on, thread).await, Some((2, 2)));
-}
-
-async fn a_run_that_may_go_on_stays_owed(on: &Fixture) {
-    let thread = Writer::new(&on.store).await.thread;
-    run(on, thread).await;
-    let writer = Writer::claim(&on.store, thread).await;
-    on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
-    on.store.outbox().unwrap().paid(thread, 2).await.unwrap();
-    assert_eq!(owed(on, thread).await, Some((2, 2)), "what it had committed by then was delivered");
-    let (done, idle) = (RunStatus::Done, ThreadStatus::Idle);
-    on.store.end_run(thread, writer.fence, writer.run, done, idle, None).await.unwrap();
-    on.store.outbox().unwrap().paid(thread, 2).await.unwrap();
-    assert_eq!(owed(on, thread).await, None);
 }
 
 async fn a_run_that_is_refused_owes_nothing(on: &Fixture) {

@@ -16,6 +16,7 @@ on_every_store_sealed_too!(
     an_id_is_taken_once,
     a_subgraphs_thread_needs_its_root,
     threads_are_listed_newest_first_and_filtered,
+    threads_at_the_top_are_counted_by_status,
 );
 
 async fn a_new_thread_is_idle_and_empty(on: &Fixture) {
@@ -78,4 +79,20 @@ async fn threads_are_listed_newest_first_and_filtered(on: &Fixture) {
     assert_eq!(listed(old).await, [ids[1]]);
     let limited = ThreadFilter { limit: Some(2), ..ThreadFilter::default() };
     assert!(on.store.list(&limited).await.unwrap().len() == 2);
+}
+
+async fn threads_at_the_top_are_counted_by_status(on: &Fixture) {
+    let count = async |status: ThreadStatus| {
+        let counts = on.store.count_threads().await.unwrap();
+        counts.iter().find(|(found, _)| *found == status).map_or(0, |(_, count)| *count)
+    };
+    // Others may use the same database.
+    let (idle, busy) = (count(ThreadStatus::Idle).await, count(ThreadStatus::Busy).await);
+    let first = on.store.create(new_thread()).await.unwrap().id;
+    on.store.create(new_thread()).await.unwrap();
+    let child = NewThread { root: Some(first), namespace: "t:1:0".to_owned(), ..new_thread() };
+    on.store.create(child).await.unwrap();
+    on.store.claim(first, "a", super::writer::TTL, false).await.unwrap();
+    assert_eq!(count(ThreadStatus::Idle).await, idle + 1);
+    assert_eq!(count(ThreadStatus::Busy).await, busy + 1);
 }

@@ -15,6 +15,7 @@ mod plans;
 mod poison;
 mod prompts;
 mod reflection;
+mod reloads;
 mod secrets;
 mod turns;
 
@@ -29,7 +30,7 @@ use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{OpenAiModel, Role};
-use perihelion::mcp::ServersFile;
+use perihelion::mcp::{Pool, PoolOptions, ServersFile};
 use perihelion::runner::RunOptions;
 use perihelion::runtime::{Error, RunReport, RunStatusView, Runtime};
 use perihelion::swarm::{GraphState, Request};
@@ -146,6 +147,11 @@ impl Room {
 
     /// Opens a runtime as a fresh process would.
     async fn open(&self) -> Runtime {
+        self.open_with(PoolOptions::default()).await
+    }
+
+    /// Opens a runtime whose servers are started in another way.
+    async fn open_with(&self, options: PoolOptions) -> Runtime {
         let settings = self.settings();
         let model = Arc::new(OpenAiModel::new(&settings.models).unwrap());
         let env = |name: &str| self.env.get(name).cloned();
@@ -154,7 +160,8 @@ impl Room {
             Some(url) => perihelion::checkpoint::open(url).await.unwrap(),
             None => Arc::clone(&self.store),
         };
-        Runtime::with(settings, model, servers, store).await.unwrap()
+        let pool = Pool::new(servers, options);
+        Runtime::with_pool(settings, model, pool, store).await.unwrap()
     }
 
     /// Asks in a runtime of its own, and closes it.

@@ -66,6 +66,13 @@ async fn user_session_tags_and_environment_are_on_every_span() {
         assert_eq!(tags(span), ["demo", "urgent", "nightly"]);
         assert_eq!(attribute(&span.attributes, "user.id").as_deref(), Some("ada"));
         assert!(!format!("{span:?}").contains("canary-context"), "other context is content");
+        assert!(thread.len() <= 200, "a longer session would be dropped");
+        for (theirs, ours) in
+            [("langgraph_node", "graph.node.id"), ("langgraph_step", "graph.step")]
+        {
+            let place = said(span, &format!("observation.metadata.{theirs}"));
+            assert_eq!(place, attribute(&span.attributes, ours), "its place in the graph view");
+        }
     }
 }
 

@@ -6,6 +6,12 @@ use std::sync::{Arc, Mutex};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -16,6 +22,8 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use tonic::codec::CompressionEncoding;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Identity, ServerTlsConfig};
 
 /// What a collector does with what it gets.
 #[derive(Clone, Copy, Default)]
@@ -28,6 +36,8 @@ pub struct Manner {
     pub late: usize,
     /// Cannot read a request with a span of this name in it.
     pub dislikes: Option<&'static str>,
+    /// Takes requests and never answers.
+    pub stalls: bool,
 }
 
 /// What a collector has received.
@@ -36,6 +46,7 @@ pub struct Collector {
     manner: Arc<Mutex<Manner>>,
     /// Headers, bytes as they came uncompressed, and whether the request was taken.
     requests: Arc<Mutex<Vec<(HeaderMap, Bytes, bool)>>>,
+    metrics: Arc<Mutex<Vec<ExportMetricsServiceRequest>>>,
 }
 
 impl Collector {
@@ -49,11 +60,23 @@ impl Collector {
                 _ => body,
             };
             let (status, answer) = kept.take(headers, body);
-            async move { (status, answer.encode_to_vec()) }
+            let stalls = kept.manner.lock().unwrap().stalls;
+            async move {
+                if stalls {
+                    std::future::pending::<()>().await;
+                }
+                (status, answer.encode_to_vec())
+            }
         };
+        let counted = collector.clone();
+        let count = async move |body: Bytes| counted.count(&gunzipped(&body)).encode_to_vec();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/base", listener.local_addr().unwrap());
-        let router = axum::Router::new().route("/base/v1/traces", post(take));
+        let router = axum::Router::new()
+            .route("/base/v1/traces", post(take.clone()))
+            .route("/base/exact", post(take))
+            .route("/base/v1/metrics", post(count.clone()))
+            .route("/base/numbers", post(count));
         tokio::spawn(async move { axum::serve(listener, router).await });
         (collector, url)
     }
@@ -61,13 +84,43 @@ impl Collector {
     /// Starts one over gRPC on a free port; returns its address.
     pub async fn start_grpc(manner: Manner) -> (Self, String) {
         let collector = Self { manner: Arc::new(Mutex::new(manner)), ..Self::default() };
-        let service =
-            TraceServiceServer::new(collector.clone()).accept_compressed(CompressionEncoding::Gzip);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let router = tonic::service::Routes::new(service).into_axum_router();
+        let router = collector.services().into_axum_router();
         tokio::spawn(async move { axum::serve(listener, router).await });
         (collector, url)
+    }
+
+    /// Starts one over gRPC and TLS on a free port of `localhost`; returns its address.
+    pub async fn start_grpc_tls(identity: Identity) -> (Self, String) {
+        let collector = Self::default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        let services = collector.services();
+        let incoming = TcpIncoming::from(listener);
+        let tls = ServerTlsConfig::new().identity(identity);
+        let mut server = tonic::transport::Server::builder().tls_config(tls).unwrap();
+        let serving = server.add_routes(services);
+        tokio::spawn(async move { serving.serve_with_incoming(incoming).await });
+        (collector, url)
+    }
+
+    fn services(&self) -> tonic::service::Routes {
+        let gzip = CompressionEncoding::Gzip;
+        let traces = TraceServiceServer::new(self.clone()).accept_compressed(gzip);
+        let metrics = MetricsServiceServer::new(self.clone()).accept_compressed(gzip);
+        tonic::service::Routes::new(traces).add_service(metrics)
+    }
+
+    fn count(&self, body: &[u8]) -> ExportMetricsServiceResponse {
+        let request = ExportMetricsServiceRequest::decode(body).unwrap();
+        self.metrics.lock().unwrap().push(request);
+        ExportMetricsServiceResponse::default()
+    }
+
+    /// Returns the deliveries of metrics.
+    pub fn metrics(&self) -> Vec<ExportMetricsServiceRequest> {
+        self.metrics.lock().unwrap().clone()
     }
 
     /// Changes its manner from now on.
@@ -78,7 +131,10 @@ impl Collector {
     fn take(&self, headers: HeaderMap, body: Bytes) -> (StatusCode, ExportTraceServiceResponse) {
         let mut manner = self.manner.lock().unwrap();
         let request = ExportTraceServiceRequest::decode(&body[..]).unwrap();
-        let disliked = spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
+        // As MLflow answers.
+        let is_empty = request.resource_spans.is_empty();
+        let disliked =
+            is_empty || spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
         let status = match (&mut *manner, disliked) {
             (Manner { status: Some(status), .. }, _) => StatusCode::from_u16(*status).unwrap(),
             (Manner { late: late @ 1.., .. }, _) => {
@@ -145,12 +201,25 @@ impl TraceService for Collector {
     }
 }
 
+#[tonic::async_trait]
+impl MetricsService for Collector {
+    async fn export(
+        &self,
+        request: tonic::Request<ExportMetricsServiceRequest>,
+    ) -> Result<tonic::Response<ExportMetricsServiceResponse>, tonic::Status> {
+        Ok(tonic::Response::new(self.count(&request.into_inner().encode_to_vec())))
+    }
+}
+
 /// Returns an attribute's text, or its number as text.
 pub fn attribute(list: &[KeyValue], name: &str) -> Option<String> {
     let value = list.iter().find(|one| one.key == name)?.value.clone();
     match value {
         Some(AnyValue { value: Some(any_value::Value::StringValue(text)) }) => Some(text),
         Some(AnyValue { value: Some(any_value::Value::IntValue(number)) }) => {
+            Some(number.to_string())
+        }
+        Some(AnyValue { value: Some(any_value::Value::DoubleValue(number)) }) => {
             Some(number.to_string())
         }
         other => panic!("{name}: {other:?}"),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use perihelion::config::Settings;
+use perihelion::config::{Price, Settings};
 use perihelion::graph::RunEvent;
 use perihelion::runner::RunOptions;
 use perihelion::runtime::RunStatusView;
@@ -19,6 +19,32 @@ async fn collected(manner: Manner) -> (Collector, Settings) {
     settings.traces.otlp_endpoint = Some(url);
     settings.traces.headers = vec![("x-scope".into(), "perihelion".to_owned().into())];
     (collector, settings)
+}
+
+/// S1.12
+#[tokio::test]
+async fn what_calls_cost_is_sent_under_the_names_that_backends_add_up_and_once() {
+    let (collector, mut settings) = collected(Manner::default()).await;
+    let price = Price { input_per_mtok: 2.0, output_per_mtok: 8.0 };
+    settings.models.prices = [("scripted".to_owned(), price)].into();
+    let demo = Demo::open(settings).await;
+    let report = demo.ask(demo.runtime.run_options()).await;
+    demo.runtime.close().await;
+    let spans = collector.spans();
+    let costs = |name: &str| -> Vec<f64> {
+        let found = spans.iter().filter_map(|span| attribute(&span.attributes, name));
+        found.map(|number| number.parse().unwrap()).collect()
+    };
+    let total = report.cost_usd.unwrap();
+    let is_total = |numbers: Vec<f64>| (numbers.iter().sum::<f64>() - total).abs() < 1e-9;
+    assert!(is_total(costs("gen_ai.usage.cost")) && is_total(costs("llm.cost.total")));
+    let details = spans.iter().filter_map(|span| {
+        let text = attribute(&span.attributes, "langfuse.observation.cost_details")?;
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["total"].as_f64()
+    });
+    assert!(is_total(details.collect()));
+    let rolled_up = attribute(&spans[0].attributes, "perihelion.usage.cost").unwrap();
+    assert!((rolled_up.parse::<f64>().unwrap() - total).abs() < 1e-9, "{rolled_up}");
 }
 
 fn hex(bytes: &[u8]) -> String {

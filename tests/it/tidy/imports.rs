@@ -182,16 +182,20 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     };
     only("ids", &[]);
     only("clock", &[]);
+    only("metrics", &["clock"]);
     only("config", &["clock", "ids"]);
     only("graph", &["ids"]);
     only("checkpoint", &["graph", "failpoint", "ids", "clock"]);
-    only("journal", &["checkpoint", "graph", "failpoint", "ids", "clock"]);
+    only("journal", &["checkpoint", "graph", "failpoint", "metrics", "ids", "clock"]);
     only("bus", &["checkpoint", "graph", "failpoint", "ids", "clock"]);
-    only("runner", &["bus", "journal", "checkpoint", "graph", "failpoint", "ids", "clock"]);
-    only("llm", &["config", "clock", "ids"]);
-    only("mcp", &["config", "clock", "ids"]);
+    only(
+        "runner",
+        &["bus", "journal", "checkpoint", "graph", "failpoint", "metrics", "ids", "clock"],
+    );
+    only("llm", &["config", "metrics", "clock", "ids"]);
+    only("mcp", &["config", "metrics", "clock", "ids"]);
     only("servers", &["config", "clock"]);
-    only("swarm", &["graph", "llm", "mcp", "config", "ids"]);
+    only("swarm", &["graph", "llm", "mcp", "config", "metrics", "ids"]);
     only("dispatch", &["runner", "checkpoint", "failpoint", "clock", "ids"]);
     only("worker", &["runtime", "clock", "ids"]);
     only("api", &["runtime"]);

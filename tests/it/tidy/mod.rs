@@ -10,10 +10,11 @@ mod features;
 mod files;
 mod imports;
 mod map;
+mod observability;
 mod use_tree;
 
 /// Rooms that every other may use: they know nothing of what the program does.
-const GROUND: [&str; 4] = ["ids", "clock", "failpoint", "config"];
+const GROUND: [&str; 5] = ["ids", "clock", "failpoint", "config", "metrics"];
 
 /// A source file of the repository.
 struct Source {

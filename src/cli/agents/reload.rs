@@ -1,0 +1,74 @@
+//! Has the running processes of this machine read the servers file again.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::output;
+use super::standing::using;
+use crate::cli::{Error, Exit};
+use crate::config::Settings;
+use crate::runtime::{ReloadAnswer, Reloaded, request_reload};
+
+/// How long a process may take: every server is started and asked for its tools.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) async fn run(settings: &Settings, json: bool) -> Result<Exit, Error> {
+    let running = using(settings);
+    let asked = running.iter().map(|process| request_reload(process, PATIENCE));
+    let answers = futures::future::join_all(asked).await;
+    let mut exit = Exit::Done;
+    let mut rows = Vec::new();
+    for (process, answer) in running.iter().zip(&answers) {
+        if answer.as_ref().is_none_or(|answer| answer.refused.is_some()) {
+            exit = Exit::Failed;
+        }
+        let (role, pid) = (&process.role, process.pid);
+        rows.push(json!({ "pid": pid, "role": role, "answer": answer }));
+        if !json {
+            say(&format!("{role} {pid}"), answer.as_ref())?;
+        }
+    }
+    if json {
+        output::json(&json!({ "processes": rows }))?;
+    } else if running.is_empty() {
+        let file = settings.servers.file.display();
+        output::note(&format!(
+            "no process of this machine is running with the servers file {file}"
+        ));
+    }
+    Ok(exit)
+}
+
+fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<(), Error> {
+    match answer {
+        None => output::warning(&format!("{who} ended, or did not answer in time")),
+        Some(ReloadAnswer { refused: Some(why), .. }) => {
+            output::warning(&format!("{who} goes on with what it had: {why}"));
+        }
+        Some(answer) => {
+            output::text(&format!("{who}: {}", words(&answer.reloaded)))?;
+            for problem in &answer.problems {
+                output::warning(&format!("MCP server {problem}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says what a reload did.
+pub(in crate::cli) fn words(reloaded: &Reloaded) -> String {
+    let kinds = [
+        ("added", &reloaded.added),
+        ("replaced", &reloaded.replaced),
+        ("removed", &reloaded.removed),
+        ("unchanged", &reloaded.kept),
+    ];
+    let named = kinds.iter().filter(|(_, names)| !names.is_empty());
+    let words: Vec<String> =
+        named.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
+    match words.is_empty() {
+        true => "there are no servers".to_owned(),
+        false => words.join("; "),
+    }
+}

@@ -1,0 +1,97 @@
+//! One agent, with all that is known of it.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::output;
+use crate::cli::Error;
+use crate::config::strict::nearest;
+use crate::mcp::ToolDefinition;
+use crate::runtime::{AgentInfo, Phase, ServerState, Survey};
+use crate::swarm::AGENT_PREFIX;
+
+pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
+    let wanted = name.trim().to_lowercase();
+    let short = wanted.strip_prefix(AGENT_PREFIX).unwrap_or(&wanted);
+    let is = |server: &str| server.to_lowercase() == short;
+    let Some(agent) = found.agents.iter().find(|agent| is(&agent.server.name)) else {
+        if let Some(failed) = found.failed.iter().find(|one| is(&one.server)) {
+            let (server, problem) = (failed.server.clone(), failed.problem.clone());
+            return Err(Error::NoAgent { server, problem });
+        }
+        let names = found.agents.iter().map(|agent| agent.server.name.as_str());
+        let hint = nearest(short, names)
+            .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+        return Err(Error::UnknownAgent { name: name.trim().to_owned(), hint });
+    };
+    let is_its = |state: &&ServerState| state.server == agent.server.name;
+    let standing = found.states.iter().find(is_its);
+    if json {
+        return output::json(&row(agent, standing));
+    }
+    let server = &agent.server;
+    let mut text = format!(
+        "{}\n  server     {} ({}, MCP {})\n",
+        agent.name, server.name, server.server_version, server.protocol_version
+    );
+    if let Some(standing) = standing {
+        let (transport, phase) = (&standing.transport, standing.phase.as_str());
+        text.push_str(&format!("  state      {phase}, over {transport}\n"));
+    }
+    if !server.description.is_empty() {
+        text.push_str(&format!("  says       {}\n", output::one_line(&server.description)));
+    }
+    text.push_str("  tools\n");
+    for tool in &server.tools {
+        text.push_str(&format!("    {}{}\n", tool.name, nature(tool)));
+        if !tool.description.is_empty() {
+            text.push_str(&format!("      {}\n", output::brief(&tool.description, 200)));
+        }
+    }
+    for (tool, reason) in &server.rejected_tools {
+        text.push_str(&format!("  left out   {tool}: {}\n", output::one_line(reason)));
+    }
+    output::text(&text)
+}
+
+/// Says what happens around a call of the tool.
+fn nature(tool: &ToolDefinition) -> String {
+    let mut words = Vec::new();
+    if tool.needs_approval {
+        words.push("a person approves each call");
+    }
+    if tool.repeatable {
+        words.push("may be repeated after a crash");
+    }
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join("; ")) }
+}
+
+#[derive(Serialize)]
+pub(super) struct AgentRow<'a> {
+    name: &'a str,
+    server: &'a str,
+    description: &'a str,
+    server_version: &'a str,
+    state: Option<Phase>,
+    transport: Option<&'a str>,
+    protocol_version: &'a str,
+    tools: Vec<Value>,
+    rejected: Vec<Value>,
+}
+
+/// Returns what programs are shown of an agent.
+pub(super) fn row<'a>(agent: &'a AgentInfo, standing: Option<&'a ServerState>) -> AgentRow<'a> {
+    let server = &agent.server;
+    let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });
+    AgentRow {
+        name: &agent.name,
+        server: &server.name,
+        description: &server.description,
+        server_version: &server.server_version,
+        state: standing.map(|standing| standing.phase),
+        transport: standing.map(|standing| standing.transport.as_str()),
+        protocol_version: &server.protocol_version,
+        tools: server.tools.iter().map(|tool| json!(tool)).collect(),
+        rejected: server.rejected_tools.iter().map(rejected).collect(),
+    }
+}

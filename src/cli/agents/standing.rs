@@ -1,0 +1,83 @@
+//! All agents and how their servers stand, here and in the running processes of this machine.
+
+use serde_json::{Value, json};
+
+use super::output;
+use super::show::row;
+use crate::cli::Error;
+use crate::config::Settings;
+use crate::runtime::{Process, ServerProblem, ServerState, Survey, processes};
+
+pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<(), Error> {
+    let running = using(settings);
+    let standing = |server: &str| found.states.iter().find(|state| state.server == server);
+    if json {
+        let agents: Vec<_> =
+            found.agents.iter().map(|agent| row(agent, standing(&agent.server.name))).collect();
+        let failed: Vec<_> = found.failed.iter().map(problem).collect();
+        let processes: Vec<_> = running.iter().map(process).collect();
+        return output::json(
+            &json!({ "agents": agents, "failed": failed, "processes": processes }),
+        );
+    }
+    if !found.agents.is_empty() {
+        let rows = found.agents.iter().map(|agent| {
+            let server = &agent.server;
+            let tools: Vec<&str> = server.tools.iter().map(|one| one.name.as_str()).collect();
+            let state = standing(&server.name);
+            [
+                agent.name.clone(),
+                state.map(|state| state.phase.as_str().to_owned()).unwrap_or_default(),
+                format!(
+                    "{}, {}",
+                    state.map(|state| state.transport.as_str()).unwrap_or_default(),
+                    server.protocol_version
+                ),
+                format!("{}: {}", tools.len(), output::brief(&tools.join(", "), 100)),
+                output::brief(&server.description, 100),
+            ]
+        });
+        let head = ["agent", "state", "MCP", "tools", "description"];
+        output::text(&output::table(head, rows.collect()))?;
+    }
+    for process in &running {
+        output::text(&told(process))?;
+    }
+    for warning in &found.warnings {
+        output::warning(&format!("MCP server {}: {}", warning.server, warning.text));
+    }
+    for one in found.failed.iter().chain(&found.rejected) {
+        output::warning(&format!("MCP server {}: {}", one.server, one.problem));
+    }
+    if found.agents.is_empty() && found.failed.is_empty() {
+        let file = settings.servers.file.display();
+        output::note(&format!("there are no agents: no MCP server is configured in {file}"));
+    }
+    Ok(())
+}
+
+/// Finds the running processes that use the same servers file.
+pub(super) fn using(settings: &Settings) -> Vec<Process> {
+    let file = &settings.servers.file;
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+    processes().into_iter().filter(|process| process.servers_file == file).collect()
+}
+
+/// Says in a line per server how the servers of a running process stand.
+fn told(process: &Process) -> String {
+    let line = |state: &ServerState| {
+        let problem = state.problem.as_deref().map(|why| format!(": {}", output::one_line(why)));
+        let phase = state.phase.as_str();
+        format!("\n  {}: {phase}{}", state.server, problem.unwrap_or_default())
+    };
+    let lines: String = process.states.iter().map(line).collect();
+    format!("{} {}{lines}", process.role, process.pid)
+}
+
+fn process(process: &Process) -> Value {
+    json!({ "pid": process.pid, "role": process.role, "servers": process.states })
+}
+
+fn problem(one: &ServerProblem) -> Value {
+    json!({ "server": one.server, "reason": one.problem })
+}

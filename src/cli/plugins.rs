@@ -1,0 +1,47 @@
+//! Keeps the servers of a running command as the servers file says, and tells of it.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{agents, environment, output};
+use crate::runtime::{ReloadTold, Runtime, Watching};
+
+/// What keeps the servers; it ends when this is dropped.
+pub struct Plugins {
+    _watching: Option<Watching>,
+    _signal: Option<AbortOnDropHandle<()>>,
+}
+
+/// Takes changes of the servers file over while a command runs, also at SIGHUP.
+///
+/// Where a person sits at a terminal, SIGHUP says that the terminal is gone, and ends the process as ever.
+pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
+    let told = move |told: ReloadTold<'_>| match told {
+        ReloadTold::Done(reloaded, problems) => {
+            if reloaded.is_change() && !quiet {
+                output::note(&format!("servers taken over; {}", agents::words(reloaded)));
+            }
+            for one in problems {
+                output::warning(&format!("MCP server {}: {}", one.server, one.problem));
+            }
+        }
+        ReloadTold::Refused(error) => {
+            output::warning(&format!("the servers stay as they were: {error}"));
+        }
+    };
+    let watching = runtime.watch_servers(role, environment, Arc::new(told));
+    let is_service = role == "worker" || !std::io::stderr().is_terminal();
+    let hung_up = watching.as_ref().filter(|_| is_service).map(Watching::hung_up);
+    let signal = hung_up.and_then(|hung_up| {
+        let mut hangups = signal(SignalKind::hangup()).ok()?;
+        Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                hung_up.notify_one();
+            }
+        })))
+    });
+    Plugins { _watching: watching, _signal: signal }
+}

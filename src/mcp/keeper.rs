@@ -1,0 +1,178 @@
+//! Looks after one open session: lists the tools anew when they changed, stops a server that nobody uses,
+//! and takes away one that died.
+//!
+//! Holds neither server nor session while it waits, so that dropping them still ends the process.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use rmcp::{Peer, RoleClient, model::SubscriptionFilter, service::Subscription};
+use tokio::time::timeout;
+
+use super::{connect::Era, listing, server::Server, session::Session};
+use crate::clock;
+
+/// How often it is looked whether the process still lives, at least.
+const LOOK: Duration = Duration::from_secs(1);
+/// A server's own word does not make its list be asked for more often than this.
+const MOST_OFTEN: Duration = Duration::from_secs(30);
+/// How long a server may take to accept a subscription.
+const SUBSCRIBE: Duration = Duration::from_secs(5);
+/// How long a server that did not list its tools is not asked again.
+const UNHEARD: Duration = Duration::from_secs(10);
+/// Shortest wait, so that a moment that has passed is no busy loop.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+/// Looks after a session until it ends.
+pub(super) fn keep(server: &Arc<Server>, session: &Arc<Session>, era: Era) {
+    let closed = server.closed.clone();
+    let (server, session) = (Arc::downgrade(server), Arc::downgrade(session));
+    tokio::spawn(async move {
+        tokio::select! {
+            () = closed.cancelled() => {}
+            () = watch(server, session, era) => {}
+        }
+    });
+}
+
+/// How a session was found.
+enum Tended {
+    Well,
+    /// Its tools could not be listed; not to be asked again at once.
+    Unheard,
+    Ended,
+}
+
+async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
+    let Some((changed, peer)) =
+        session.upgrade().map(|session| (session.tools_changed.clone(), session.peer.clone()))
+    else {
+        return;
+    };
+    let mut news = match era {
+        Era::Modern => subscribe(&peer).await,
+        _ => None,
+    };
+    // Keeps nothing of the session alive while waiting.
+    drop(peer);
+    let mut pause = Duration::ZERO;
+    loop {
+        let Some(wait) = server.upgrade().map(|server| server.next_look().max(pause)) else {
+            return;
+        };
+        let has_changed = tokio::select! {
+            () = changed.notified() => true,
+            told = next(&mut news) => told,
+            () = clock::sleep(wait) => false,
+        };
+        let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
+        pause = match server.tend(&session, has_changed).await {
+            Tended::Well => Duration::ZERO,
+            Tended::Unheard => UNHEARD,
+            Tended::Ended => return,
+        };
+    }
+}
+
+/// Asks a server of the newer protocol to tell of changes; not all that offer it do.
+async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
+    let offered = peer.peer_info()?.capabilities.tools.as_ref()?.list_changed;
+    if offered != Some(true) {
+        return None;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    timeout(SUBSCRIBE, peer.listen(filter)).await.ok()?.ok()
+}
+
+/// Returns true at the next change that a subscription tells; never returns without one.
+async fn next(news: &mut Option<Subscription>) -> bool {
+    if let Some(subscription) = news {
+        if let Ok(Some(_)) = subscription.next().await {
+            return true;
+        }
+        // It has ended; the list is still asked for from time to time.
+        *news = None;
+    }
+    std::future::pending().await
+}
+
+impl Server {
+    /// Returns how long nothing needs to be looked after.
+    fn next_look(&self) -> Duration {
+        let mut wait = LOOK;
+        if let Some(limit) = self.config.idle_timeout {
+            let idle = self.idle_for().unwrap_or_default();
+            wait = wait.min(limit.saturating_sub(idle));
+        }
+        if let Some(listing) = &self.view().listing {
+            wait = wait.min(self.stale_in(listing));
+        }
+        wait.max(SHORTEST)
+    }
+
+    /// Returns when a list is to be asked for again.
+    fn stale_in(&self, listing: &listing::Listing) -> Duration {
+        let ttl = match self.config.definitions_ttl {
+            Some(ttl) => ttl,
+            None => listing.definitions.ttl(&self.config).max(MOST_OFTEN),
+        };
+        let age = clock::now() - listing.definitions.listed_at;
+        ttl.saturating_sub(age.to_std().unwrap_or_default())
+    }
+
+    /// Does what is due.
+    async fn tend(&self, session: &Arc<Session>, has_changed: bool) -> Tended {
+        let mut state = self.state.lock().await;
+        if !state.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
+            return Tended::Ended;
+        }
+        let is_lost = !session.is_open();
+        let limit = self.config.idle_timeout;
+        let is_unused = self.idle_for().zip(limit).is_some_and(|(idle, limit)| idle >= limit);
+        if is_lost || is_unused {
+            let patience = if is_lost { Duration::ZERO } else { self.around.patience };
+            state.session = None;
+            state.listing = None;
+            session.close(patience).await;
+            tracing::debug!(server = %self.config.name, is_lost, "MCP server is not running any longer");
+            self.change(|view| view.is_running = false);
+            return Tended::Ended;
+        }
+        let is_stale =
+            state.listing.as_ref().is_some_and(|listing| self.stale_in(listing).is_zero());
+        if !has_changed && !is_stale {
+            return Tended::Well;
+        }
+        drop(state);
+        // Calls go on meanwhile.
+        match listing::fetch(session, &self.config).await {
+            Ok(definitions) => {
+                let learnt = self.learn(definitions).await;
+                let mut state = self.state.lock().await;
+                let is_current =
+                    state.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session));
+                match learnt {
+                    Ok(listing) => {
+                        state.listing = is_current.then_some(listing).or(state.listing.take());
+                        Tended::Well
+                    }
+                    // The session after it has listed and was judged for itself.
+                    Err(_) if !is_current => Tended::Ended,
+                    Err(quarantined) => {
+                        state.session = None;
+                        state.listing = None;
+                        self.cannot_be_used(&quarantined);
+                        session.close(self.around.patience).await;
+                        Tended::Ended
+                    }
+                }
+            }
+            Err(reason) => {
+                tracing::debug!(server = %self.config.name, %reason, "the tool list could not be read anew");
+                Tended::Unheard
+            }
+        }
+    }
+}

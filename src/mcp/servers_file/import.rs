@@ -1,0 +1,222 @@
+//! Turns the servers of another program's file into tables of the servers file, secrets left out.
+
+use std::path::Path;
+
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
+
+use super::{
+    Error,
+    foreign::{self, Foreign, Format, variable},
+    secret,
+    table::{CodexFile, File},
+};
+use crate::config::strict;
+
+/// What an import gives.
+#[derive(Debug)]
+pub struct Imported {
+    /// The tables, as TOML.
+    pub tables: String,
+    /// The servers file with the tables added at its end; nothing else in it is changed.
+    pub file: String,
+    /// Names of the servers.
+    pub servers: Vec<String>,
+    /// Secrets that stood there in plain text and were not copied.
+    pub secrets: Vec<LeftOut>,
+    /// What was not taken over, one sentence each, after the server's name.
+    pub notes: Vec<(String, String)>,
+}
+
+/// A secret that was replaced by a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    pub server: String,
+    /// Where it stood.
+    pub key: String,
+    /// The environment variable that is referred to instead, and must be set.
+    pub variable: String,
+}
+
+/// Reads the file of another program and adds its servers to the text of a servers file.
+///
+/// Without a `format` it is found out. Nothing is written.
+///
+/// # Errors
+/// [`Error::Parse`] and [`Error::Value`] for files that cannot be read or hold what cannot be used, also for
+/// a server whose name is taken.
+pub fn import(
+    servers: (&Path, &str),
+    from: (&Path, &str),
+    format: Option<Format>,
+) -> Result<Imported, Error> {
+    let (path, text) = from;
+    let format = format.or_else(|| foreign::detect(path, text)).ok_or_else(|| Error::Value {
+        path: path.to_owned(),
+        key: "(the whole file)".into(),
+        message:
+            "this is no file with MCP servers that is known here; expected `mcpServers`, `servers` \
+                  or `[mcp_servers.<name>]`; or say which with --format"
+                .into(),
+    })?;
+    let mut import = Import::default();
+    let document = match format {
+        Format::Codex => import.codex(path, text)?,
+        Format::Claude | Format::VsCode => import.json(foreign::read(path, text, format)?),
+    };
+    let Import { names, secrets, notes } = import;
+    let known: File = strict::parse(servers.0, servers.1)?;
+    if let Some(taken) = names.iter().find(|name| known.mcp_servers.contains_key(*name)) {
+        return Err(Error::Value {
+            path: servers.0.to_owned(),
+            key: format!("mcp_servers.{taken}"),
+            message: format!(
+                "there is a server of this name already; rename one of the two, the other stands in {}",
+                path.display()
+            ),
+        });
+    }
+    let tables = document.to_string().trim_start().to_owned();
+    let end = match servers.1.trim_end() {
+        "" => String::new(),
+        text => format!("{text}\n\n"),
+    };
+    let file = format!("{end}{tables}");
+    // What is to be written must be readable again.
+    let _: File = strict::parse(servers.0, &file)?;
+    Ok(Imported { tables, file, servers: names, secrets, notes })
+}
+
+#[derive(Default)]
+struct Import {
+    names: Vec<String>,
+    secrets: Vec<LeftOut>,
+    notes: Vec<(String, String)>,
+}
+
+impl Import {
+    fn json(&mut self, servers: Vec<Foreign>) -> DocumentMut {
+        let mut all = Table::new();
+        all.set_implicit(true);
+        for mut server in servers {
+            let name = std::mem::take(&mut server.name);
+            let notes = server.notes.drain(..).map(|note| (name.clone(), note));
+            self.notes.extend(notes);
+            let mut table = table_of(server);
+            self.take_out(&name, &mut table);
+            all.insert(&name, Item::Table(table));
+            self.names.push(name);
+        }
+        let mut document = DocumentMut::new();
+        document.insert("mcp_servers", Item::Table(all));
+        document
+    }
+
+    /// Keeps the tables as they are written, comments included.
+    fn codex(&mut self, path: &Path, text: &str) -> Result<DocumentMut, Error> {
+        let checked: CodexFile = strict::parse(path, text)?;
+        if checked.mcp_servers.is_empty() {
+            let message = "there is no server in this file".to_owned();
+            return Err(Error::Value { path: path.to_owned(), key: "mcp_servers".into(), message });
+        }
+        // It was just parsed.
+        let mut document: DocumentMut = text.parse().unwrap_or_default();
+        let others: Vec<String> = document
+            .iter()
+            .map(|(key, _)| key.to_owned())
+            .filter(|key| key != "mcp_servers")
+            .collect();
+        for key in others {
+            document.remove(&key);
+        }
+        let servers = document.get_mut("mcp_servers").and_then(Item::as_table_like_mut);
+        for (name, item) in servers.into_iter().flat_map(TableLike::iter_mut) {
+            let name = name.get().to_owned();
+            if let Some(table) = item.as_table_like_mut() {
+                self.take_out(&name, table);
+            }
+            self.names.push(name);
+        }
+        Ok(document)
+    }
+
+    /// Replaces the secrets of a table by references.
+    fn take_out(&mut self, server: &str, table: &mut dyn TableLike) {
+        for key in ["env", "http_headers"] {
+            let pairs = table.get_mut(key).and_then(Item::as_table_like_mut);
+            for (name, item) in pairs.into_iter().flat_map(TableLike::iter_mut) {
+                let name = name.get().to_owned();
+                let Some(text) = item.as_str().filter(|text| secret::is_plain(&name, text)) else {
+                    continue;
+                };
+                let scheme = text.split_once(' ').map_or("", |(scheme, _)| scheme);
+                let variable = self.refer(server, &format!("{key}.{name}"), &name);
+                let reference = match scheme {
+                    "" => format!("${{{variable}}}"),
+                    scheme => format!("{scheme} ${{{variable}}}"),
+                };
+                *item = value(reference);
+            }
+        }
+        if let Some(args) = table.get_mut("args").and_then(Item::as_array_mut) {
+            let texts: Vec<String> =
+                args.iter().map(|arg| arg.as_str().unwrap_or_default().to_owned()).collect();
+            for (index, option) in secret::in_args(&texts) {
+                let variable = self.refer(server, "args", &option);
+                let written = texts.get(index).and_then(|text| text.split_once('='));
+                let reference = match written.filter(|(name, _)| name.starts_with('-')) {
+                    Some((name, _)) => format!("{name}=${{{variable}}}"),
+                    None => format!("${{{variable}}}"),
+                };
+                args.replace(index, reference);
+            }
+        }
+        if let Some(item) = table.get_mut("url")
+            && item.as_str().is_some_and(secret::has_password)
+        {
+            let variable = self.refer(server, "url", "url");
+            *item = value(format!("${{{variable}}}"));
+        }
+    }
+
+    /// Notes a secret and returns the variable that stands for it, named after the server as well.
+    fn refer(&mut self, server: &str, key: &str, name: &str) -> String {
+        let (own, name) = (variable(server), variable(name));
+        let variable = if name.contains(&own) { name } else { format!("{own}_{name}") };
+        let (server, key) = (server.to_owned(), key.to_owned());
+        self.secrets.push(LeftOut { server, key, variable: variable.clone() });
+        variable
+    }
+}
+
+fn table_of(server: Foreign) -> Table {
+    let mut table = Table::new();
+    let pairs = |pairs: Vec<(String, String)>| {
+        let mut inline = InlineTable::new();
+        for (name, text) in pairs {
+            inline.insert(&name, Value::from(text));
+        }
+        value(inline)
+    };
+    if let Some(command) = server.command {
+        table.insert("command", value(command));
+    }
+    if !server.args.is_empty() {
+        table.insert("args", value(server.args.into_iter().collect::<Array>()));
+    }
+    if !server.env.is_empty() {
+        table.insert("env", pairs(server.env));
+    }
+    if let Some(cwd) = server.cwd {
+        table.insert("cwd", value(cwd));
+    }
+    if let Some(url) = server.url {
+        table.insert("url", value(url));
+    }
+    if !server.headers.is_empty() {
+        table.insert("http_headers", pairs(server.headers));
+    }
+    if server.disabled {
+        table.insert("enabled", value(false));
+    }
+    table
+}

@@ -1,0 +1,73 @@
+//! Gives threads questions and messages, and goes on with them.
+
+use super::{Error, RunReport, Runtime};
+use crate::checkpoint::{self, ThreadStatus};
+use crate::ids::ThreadId;
+use crate::runner::RunOptions;
+use crate::swarm::{GraphState, GraphUpdate, Request};
+
+impl Runtime {
+    /// Asks a thread a question, making the thread when it is new, and runs to the end or the next interrupt.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a bad request, [`Error::Run`] when the thread has an unfinished run.
+    pub async fn ask(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        let outcome = self.runner().start(thread, input, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Makes a request the input of a thread, which is made when it is new.
+    pub(super) async fn input(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<GraphUpdate, Error> {
+        let input = request.into_input(&self.roster.names())?;
+        match self.store().info(thread).await {
+            Ok(_) => {}
+            Err(checkpoint::Error::UnknownThread(_)) => {
+                self.runner().create(thread, title).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(input)
+    }
+
+    /// Goes on with a thread after a crash, a failure, a stop or answers.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when there is nothing to go on with.
+    pub async fn resume(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let outcome = self.runner().resume(thread, options).await?;
+        Ok(self.report(outcome))
+    }
+
+    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.
+    ///
+    /// # Errors
+    /// [`Error::Answer`] when the thread waits for something else.
+    pub async fn message(
+        &self,
+        thread: ThreadId,
+        text: String,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        if self.store().info(thread).await?.status == ThreadStatus::Idle {
+            let request = Request { question: text, ..Request::default() };
+            return self.ask(thread, None, request, options).await;
+        }
+        self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
+    }
+}

@@ -1,0 +1,191 @@
+//! The plug-ins of a running process: read from the servers file, and read again when it changes.
+//!
+//! A servers file that cannot be used changes nothing: what ran before goes on. Runs under way go on in any case;
+//! an agent that vanished is found missing when a thread wants it.
+
+mod presence;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Error;
+use super::assemble::{AgentInfo, ServerProblem, sort_out};
+use super::survey::Survey;
+use crate::config::{self, Settings};
+use crate::mcp::{self, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
+use crate::swarm::Roster;
+
+pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
+pub use watch::{Environment, ReloadListener, ReloadTold, Watching};
+
+/// Servers and the agents that are made of them.
+pub(super) struct Plugins {
+    /// Where the servers stand; none where they did not come from a file.
+    file: Option<PathBuf>,
+    pub(super) pool: Arc<Pool>,
+    roster: Arc<Roster>,
+    problems: RwLock<Vec<ServerProblem>>,
+    /// The files that were read last.
+    sources: RwLock<Vec<PathBuf>>,
+    /// One reload at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// A servers file that was read, and where from.
+pub(super) struct Source {
+    pub servers: ServersFile,
+    pub file: Option<PathBuf>,
+}
+
+impl From<ServersFile> for Source {
+    fn from(servers: ServersFile) -> Self {
+        Self { servers, file: None }
+    }
+}
+
+impl Source {
+    /// Reads a servers file; the default one may be missing, one that was named may not.
+    pub fn read(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        Ok(Self { servers: read(path, env)?, file: Some(path.to_owned()) })
+    }
+
+    /// Makes the pool of these servers, which starts them when they are first called where the settings say so.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the servers' pins cannot be used.
+    pub fn pool(self, settings: &Settings) -> Result<(Pool, Self), Error> {
+        let options = pool_options(settings, false)?;
+        let Self { servers, file } = self;
+        let about = ServersFile { servers: Vec::new(), ..servers.clone() };
+        Ok((Pool::new(servers, options), Self { servers: about, file }))
+    }
+}
+
+/// Returns how the settings want servers to be started, with their pins beside the servers file.
+pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOptions, Error> {
+    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
+    let pins = Some(Arc::new(pins));
+    let cache = settings.servers.cache.then(config::cache_directory).flatten();
+    let cache = cache.map(|directory| directory.join("definitions"));
+    Ok(PoolOptions { cache, refresh, pins, ..PoolOptions::default() })
+}
+
+pub(super) fn read(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServersFile, Error> {
+    if !path.exists() {
+        return match path == Path::new("mcp-servers.toml") {
+            true => Ok(ServersFile::default()),
+            false => Err(Error::NoServersFile(path.to_owned())),
+        };
+    }
+    Ok(ServersFile::load(path, env)?)
+}
+
+impl Plugins {
+    /// Scans the servers for the first time; only a required one that fails is an error.
+    pub async fn begin(
+        about: Source,
+        pool: Arc<Pool>,
+        roster: Arc<Roster>,
+    ) -> Result<(Arc<Self>, AbortOnDropHandle<()>), Error> {
+        let survey = sort_out(mcp::ToolHost::scan(&*pool).await);
+        if let Some(required) = survey.failed.iter().find(|one| pool.is_required(&one.server)) {
+            return Err(Error::RequiredServer(required.problem.clone()));
+        }
+        let plugins = Self {
+            file: about.file,
+            roster,
+            problems: RwLock::new(problems(&about.servers.warnings, survey)),
+            sources: RwLock::new(about.servers.sources),
+            turn: tokio::sync::Mutex::default(),
+            pool,
+        };
+        plugins.fill();
+        let plugins = Arc::new(plugins);
+        let follow = AbortOnDropHandle::new(tokio::spawn(follow(&plugins)));
+        Ok((plugins, follow))
+    }
+
+    /// Returns the agents that there are now.
+    pub fn agents(&self) -> Vec<AgentInfo> {
+        let known = self.pool.known().into_iter();
+        known.map(|server| AgentInfo { name: mcp::agent_name(&server.name), server }).collect()
+    }
+
+    /// Returns what is wrong with servers, as it was found when they were last looked at.
+    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
+        self.problems.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the servers file again; `None` where the servers came from no file.
+    ///
+    /// # Errors
+    /// [`Error`] when the file cannot be used.
+    pub fn read_again(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<ServersFile>, Error> {
+        self.file.as_deref().map(|path| read(path, env)).transpose()
+    }
+
+    /// Takes a servers file over: what is the same keeps running, what is gone finishes its calls.
+    ///
+    /// New servers are looked at; `anew` asks all of them for their tools. A required server that fails is told
+    /// like any other: the process runs already.
+    pub async fn take_over(&self, file: ServersFile, anew: bool) -> Reloaded {
+        let _turn = self.turn.lock().await;
+        let warnings = file.warnings.clone();
+        *self.sources.write().unwrap_or_else(PoisonError::into_inner) = file.sources.clone();
+        let reloaded = self.pool.reload(file);
+        // Agents that are gone are not offered while new ones are looked at.
+        self.fill();
+        let found = if anew { self.pool.rescan().await } else { self.pool.look().await };
+        let found = problems(&warnings, sort_out(found));
+        *self.problems.write().unwrap_or_else(PoisonError::into_inner) = found;
+        self.fill();
+        reloaded
+    }
+
+    fn fill(&self) {
+        let known = self.pool.known();
+        let is_known = |name: &str| known.iter().any(|server| server.name == name);
+        let absent = self.pool.states().into_iter().filter(|state| !is_known(&state.server));
+        let reasons: Vec<_> =
+            absent.filter_map(|state| Some((state.server, state.problem?))).collect();
+        self.roster.set_absences(reasons);
+        self.roster.set(known);
+    }
+
+    fn sources(&self) -> Vec<PathBuf> {
+        let mut sources = self.sources.read().unwrap_or_else(PoisonError::into_inner).clone();
+        sources.extend(
+            self.file.iter().filter(|file| !sources.contains(file)).cloned().collect::<Vec<_>>(),
+        );
+        sources
+    }
+}
+
+fn problems(warnings: &[Warning], survey: Survey) -> Vec<ServerProblem> {
+    let warned = warnings.iter().map(|warning| ServerProblem {
+        server: warning.server.clone(),
+        problem: warning.text.clone(),
+    });
+    warned.chain(survey.failed).chain(survey.rejected).collect()
+}
+
+/// Keeps the agents as the servers say that their tools are; holds nothing that would keep processes alive.
+fn follow(plugins: &Arc<Plugins>) -> impl Future<Output = ()> + use<> {
+    let mut changes = plugins.pool.changes();
+    let plugins = Arc::downgrade(plugins);
+    async move {
+        while changes.changed().await.is_ok() {
+            let Some(plugins) = plugins.upgrade() else { return };
+            plugins.fill();
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What the program counts, as Prometheus and a collector get it.
+
+use std::collections::BTreeMap;
+
+use nix::sys::signal::Signal;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+use perihelion::metrics::DEFINITIONS;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr};
+
+use super::world::{World, reading, signal};
+use crate::telemetry::receiver::{Collector, Manner};
+
+/// A process that serves metrics, and what it says.
+struct Served {
+    child: Child,
+    said: Lines<BufReader<ChildStderr>>,
+    url: String,
+}
+
+impl Served {
+    async fn start(world: &World, args: &[&str]) -> Self {
+        perihelion::config::tls::install();
+        let mut child = world.start(args);
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let url = loop {
+            let line = said.next_line().await.unwrap().unwrap();
+            if let Some(at) = line.find("http://") {
+                let url = line[at..].split([';', ' ']).next().unwrap();
+                break url.trim_end_matches("/metrics").to_owned();
+            }
+        };
+        Self { child, said, url }
+    }
+
+    async fn until(&mut self, words: &str) {
+        while !self.said.next_line().await.unwrap().unwrap().contains(words) {}
+    }
+
+    async fn get(&self, path: &str) -> String {
+        reqwest::get(format!("{}{path}", self.url)).await.unwrap().text().await.unwrap()
+    }
+
+    async fn stop(mut self) {
+        signal(&self.child, Signal::SIGTERM);
+        assert!(self.child.wait().await.unwrap().success());
+    }
+}
+
+/// S1.12
+#[tokio::test]
+async fn a_worker_tells_prometheus_what_it_did_and_how_threads_stand() {
+    let world = World::new(reading()).await;
+    world.run(&["run", "What is it?", "--thread", "t", "--detach", "-q"]).await.code(0);
+    let mut worker = Served::start(&world, &["worker", "--metrics", "127.0.0.1:0"]).await;
+    worker.until(": done;").await;
+    assert_eq!(worker.get("/healthz").await, "ok\n");
+    let text = worker.get("/metrics").await;
+    for line in [
+        r#"perihelion_runs_started_total{perihelion_graph="swarm"} 1"#,
+        r#"perihelion_runs_ended_total{perihelion_graph="swarm",perihelion_status="done"} 1"#,
+        r#"perihelion_runs_active{perihelion_graph="swarm"} 0"#,
+        r#"perihelion_effects_recorded_total{perihelion_effect_kind="model"} 6"#,
+        r#"perihelion_effects_recorded_total{perihelion_effect_kind="tool"} 1"#,
+        r#"perihelion_reflections_total{gen_ai_agent_name="mcp_agent_files",perihelion_verdict="APPROVED"} 1"#,
+        r#"gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="read",mcp_server_name="files"} 1"#,
+        r#"gen_ai_invoke_agent_duration_seconds_count{gen_ai_agent_name="mcp_agent_files"} 1"#,
+        r#"perihelion_threads{perihelion_status="idle"} 1"#,
+        r#"perihelion_threads{perihelion_status="queued"} 0"#,
+        "perihelion_traces_owed 0",
+        r#"perihelion_mcp_server_up{mcp_server_name="files"} 1"#,
+        r#"perihelion_mcp_server_up{mcp_server_name="notes"} 1"#,
+    ] {
+        assert!(text.lines().any(|one| one == line), "missing: {line}\n{text}");
+    }
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let known: Vec<String> = DEFINITIONS.iter().map(|one| one.prometheus()).collect();
+    for name in names.filter(|name| *name != "target_info") {
+        assert!(known.contains(&name.to_owned()), "{name} is not documented");
+    }
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named_before_anything_is_begun() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let world = World::new(reading()).await;
+    let refused = world.run(&["worker", "--metrics", &port]).await.code(1);
+    refused.says(&format!("cannot serve metrics on 127.0.0.1:{port}"));
+    world.run(&["worker", "--metrics", "nowhere"]).await.code(2).says("127.0.0.1:9464");
+}
+
+#[tokio::test]
+async fn what_serves_traces_serves_the_state_of_the_threads_too() {
+    let world = World::new(reading()).await;
+    world.run(&["run", "What is it?", "-q"]).await.code(0);
+    let server = Served::start(&world, &["trace", "serve", "--addr", "127.0.0.1:0"]).await;
+    let text = server.get("/metrics").await;
+    assert!(text.contains(r#"perihelion_threads{perihelion_status="idle"} 1"#), "{text}");
+    server.stop().await;
+}
+
+/// Adds up the counters of a delivery by name.
+fn sums(request: &ExportMetricsServiceRequest) -> BTreeMap<String, u64> {
+    let resources = request.resource_metrics.iter();
+    let metrics = resources.flat_map(|one| &one.scope_metrics).flat_map(|scope| &scope.metrics);
+    metrics
+        .filter_map(|metric| match metric.data.as_ref()? {
+            Data::Sum(sum) => {
+                let points = sum.data_points.iter().map(|point| match point.value {
+                    Some(Value::AsInt(number)) => u64::try_from(number).unwrap(),
+                    _ => 0,
+                });
+                Some((metric.name.clone(), points.sum()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// S1.12
+#[tokio::test]
+async fn a_short_run_delivers_its_numbers_at_its_end() {
+    for protocol in ["http/protobuf", "grpc"] {
+        let (collector, url) = match protocol {
+            "grpc" => Collector::start_grpc(Manner::default()).await,
+            _ => Collector::start(Manner::default()).await,
+        };
+        let mut world = World::new(reading()).await;
+        world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
+        world.set("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
+        let run = world.run(&["run", "What is it?", "--json", "-q"]).await.code(0);
+        let report = run.json();
+        let deliveries = collector.metrics();
+        assert_eq!(deliveries.len(), 1, "{protocol}: {run:?}");
+        let sums = sums(&deliveries[0]);
+        assert_eq!(
+            Some(sums["gen_ai.client.inference.usage.input_tokens"]),
+            report["usage"]["input_tokens"].as_u64()
+        );
+        assert_eq!(
+            Some(sums["perihelion.steps.committed"]),
+            report["steps"].as_u64().map(|n| n + 1)
+        );
+        assert_eq!((sums["perihelion.runs.started"], sums["perihelion.runs.ended"]), (1, 1));
+        assert_eq!(sums["perihelion.export.deliveries"], 1, "the trace, which was sent before");
+        let said: Vec<&str> = deliveries[0].resource_metrics[0]
+            .resource
+            .iter()
+            .flat_map(|resource| resource.attributes.iter().map(|one| one.key.as_str()))
+            .collect();
+        assert!(said.contains(&"service.instance.id"), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_go_where_the_environment_says_and_nowhere_when_it_says_so() {
+    let (collector, url) = Collector::start(Manner::default()).await;
+    let mut world = World::new(reading()).await;
+    world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
+    world.set("OTEL_METRICS_EXPORTER", "none");
+    world.run(&["run", "What is it?", "-q"]).await.code(0);
+    assert_eq!((collector.metrics().len(), collector.headers().len()), (0, 1));
+
+    world.set("OTEL_METRICS_EXPORTER", "otlp");
+    world.set("OTEL_TRACES_EXPORTER", "none");
+    world.set("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    world.set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &format!("{url}/numbers"));
+    world.run(&["run", "What is it?", "-q"]).await.code(0);
+    assert_eq!((collector.metrics().len(), collector.headers().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_collector_without_metrics_is_no_trouble_and_one_that_is_away_costs_a_warning() {
+    let (_collector, url) = Collector::start(Manner::default()).await;
+    let mut world = World::new(reading()).await;
+    world.set("OTEL_TRACES_EXPORTER", "none");
+    world.set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &format!("{url}/nothing-there"));
+    let quiet = world.run(&["run", "What is it?", "-q"]).await.code(0);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("It is 42 [1].\n", ""));
+    world.set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:9/v1/metrics");
+    let warned = world.run(&["run", "What is it?", "-q"]).await.code(0);
+    assert_eq!(warned.stderr.matches("metrics were not delivered").count(), 1, "{warned:?}");
+}
