@@ -71,10 +71,13 @@ async fn a_worker_tells_prometheus_what_it_did_and_how_threads_stand() {
         r#"perihelion_threads{perihelion_status="queued"} 0"#,
         "perihelion_traces_owed 0",
         r#"perihelion_mcp_server_up{mcp_server_name="files"} 1"#,
-        r#"perihelion_mcp_server_up{mcp_server_name="notes"} 1"#,
     ] {
         assert!(text.lines().any(|one| one == line), "missing: {line}\n{text}");
     }
+    assert!(
+        !text.contains(r#"mcp_server_name="notes""#),
+        "nobody needed it, so it was not started"
+    );
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let known: Vec<String> = DEFINITIONS.iter().map(|one| one.prometheus()).collect();
     for name in names.filter(|name| *name != "target_info") {
