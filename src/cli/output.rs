@@ -56,7 +56,13 @@ pub(super) fn warning(message: &str) {
 
 /// Takes out what could steer a terminal; models and servers write some of what is shown.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+    let shown = |letter: &char| match letter {
+        '\n' | '\t' => true,
+        // Turns of direction and Unicode tags: they make a text read as another one than it is.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' => false,
+        other => !other.is_control(),
+    };
+    text.chars().filter(shown).collect()
 }
 
 /// Makes a text one line.

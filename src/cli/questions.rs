@@ -38,6 +38,14 @@ fn body(one: &InterruptView) -> String {
         "approval" => word("tool").map(|tool| {
             let server = word("server").map(|server| format!("{server}.")).unwrap_or_default();
             let call = format!("wants to call {server}{tool} with\n{}", indented(get("arguments")));
+            let reasons = get("reasons").and_then(Value::as_array).into_iter().flatten();
+            let reasons: Vec<String> = reasons
+                .filter_map(Value::as_str)
+                .map(|one| format!("because {}", one_line(one)))
+                .collect();
+            let until = word("expires_at").map(|time| format!("can be answered until {time}"));
+            let call =
+                std::iter::once(call).chain(reasons).chain(until).collect::<Vec<_>>().join("\n");
             match word("description") {
                 Some(description) if !description.is_empty() => format!("{call}\n({description})"),
                 _ => call,
@@ -129,7 +137,7 @@ fn indented(value: Option<&Value>) -> String {
 fn answers(one: &InterruptView) -> Vec<String> {
     let fixed: &[&str] = match one.kind.as_str() {
         "clarification" => &["--message 'TEXT'"],
-        "approval" => &["--approve", "--deny --reason 'WHY'"],
+        "approval" => &["--approve", "--approve --reason 'WHAT TO MIND'", "--deny --reason 'WHY'"],
         "outcome_unknown" => {
             &["--outcome done --result 'WHAT IT GAVE'", "--outcome retry", "--outcome skip"]
         }

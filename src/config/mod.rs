@@ -16,6 +16,7 @@ mod settings;
 pub mod strict;
 pub mod tls;
 mod traces;
+mod trust;
 
 pub use encryption::{Encryption, EncryptionKey};
 pub use metrics::{Metrics, MetricsCollector, Temporality};
@@ -29,3 +30,4 @@ pub use sections::{
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
 pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};
+pub use trust::{PinMode, TaintRule, Trust};

@@ -15,6 +15,7 @@ use super::sections::{
 };
 use super::strict::{self, Error};
 use super::traces::{Traces, TracesFile};
+use super::trust::{Trust, TrustFile};
 
 /// The settings file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "perihelion.toml";
@@ -27,6 +28,7 @@ pub struct Settings {
     pub worker: Worker,
     pub events: Events,
     pub servers: Servers,
+    pub trust: Trust,
     pub limits: Limits,
     pub prompts: Prompts,
     pub log: Log,
@@ -71,6 +73,7 @@ struct File {
     worker: WorkerFile,
     events: EventsFile,
     servers: ServersFile,
+    trust: TrustFile,
     limits: LimitsFile,
     prompts: PromptsFile,
     log: LogFile,
@@ -108,6 +111,7 @@ impl Settings {
             worker: Worker::resolve(parsed.worker, &sources)?,
             events: Events::resolve(parsed.events, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
+            trust: Trust::resolve(parsed.trust, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
             traces: Traces::resolve(parsed.traces.clone(), &sources)?,
@@ -134,6 +138,7 @@ impl Settings {
             Worker::KEYS,
             Events::KEYS,
             Servers::KEYS,
+            Trust::KEYS,
             Limits::KEYS,
             Prompts::KEYS,
             Log::KEYS,

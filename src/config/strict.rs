@@ -10,6 +10,9 @@ pub enum Error {
     /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
+    /// The file could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
     /// The text breaks TOML or the schema; `hint` names the nearest valid key where a key is unknown.
     #[error("{}:{line}:{column}: {message}{hint}", path.display())]
     Parse { path: PathBuf, line: usize, column: usize, message: String, hint: String },

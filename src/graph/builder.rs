@@ -115,6 +115,11 @@ impl<S: State> NodeEntry<S> {
 pub trait Resolver<S: State>: Send + Sync {
     /// Returns the node of that name, if it exists now.
     fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<S>>>;
+
+    /// Returns why a node is not there now, where that is known; the thread that needs it is told.
+    fn absence(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Why a graph could not be built.
@@ -173,6 +178,10 @@ impl<S: State> Graph<S> {
     /// Finds a node: a fixed one, or through the resolver.
     pub fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<S>>> {
         self.nodes.get(name).cloned().or_else(|| self.resolver.as_ref()?.resolve(name))
+    }
+
+    pub(super) fn absence(&self, name: &str) -> Option<String> {
+        self.resolver.as_ref()?.absence(name)
     }
 
     /// Returns whether a node of that name is declared, or might be brought by the resolver.

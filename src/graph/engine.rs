@@ -128,7 +128,8 @@ impl<S: State> Engine<S> {
         for task in &self.frontier.tasks {
             let Some(entry) = self.graph.resolve(&task.node) else {
                 let node = task.node.clone();
-                return out.push(Command::Fail(EngineError::Missing { node }));
+                let why = self.graph.absence(&node);
+                return out.push(Command::Fail(EngineError::Missing { node, why }));
             };
             self.entries.push(entry);
         }

@@ -109,8 +109,8 @@ pub enum EngineError {
     #[error("the node {node} failed: {message}")]
     Node { node: String, kind: String, message: String },
     /// A node of the frontier cannot be resolved: the thread is parked.
-    #[error("the next node no longer exists: {node}; bring it back and resume the thread")]
-    Missing { node: String },
+    #[error("{}", missing(node, why.as_deref()))]
+    Missing { node: String, why: Option<String> },
     /// A node or its route named a node that no one declared; nothing of the step was committed.
     #[error(
         "the node {node} leads to an unknown node: {target}; correct where it leads and resume the thread"
@@ -123,4 +123,15 @@ pub enum EngineError {
     /// A written value has no JSON form (a map with keys that are not strings).
     #[error("what the node {node} wrote cannot be stored as JSON: {reason}")]
     Encode { node: String, reason: String },
+}
+
+fn missing(node: &str, why: Option<&str>) -> String {
+    match why {
+        Some(why) => {
+            format!("the next node is not there now: {node}: {why}; then resume the thread")
+        }
+        None => {
+            format!("the next node no longer exists: {node}; bring it back and resume the thread")
+        }
+    }
 }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::{
     http, menu,
     process::{Process, Program},
+    sandbox,
     servers_file::{ServerConfig, Transport},
     session::{Kind, Listener, Session, with_last_words},
     stderr::Tail,
@@ -112,7 +113,20 @@ async fn attempt(
                 Some(own) => own.clone(),
                 None => PathBuf::from(command),
             };
-            let program = Program { program: &program, args, env, cwd: cwd.as_deref() };
+            let confined = match &config.sandbox {
+                Some(sandbox) => Some(
+                    sandbox
+                        .confine(&program, args, env, cwd.as_deref())
+                        .map_err(Failed::for_good)?,
+                ),
+                None => None,
+            };
+            let program = match &confined {
+                Some(confined) => {
+                    Program { program: &confined.program, args: &confined.args, env, cwd: None }
+                }
+                None => Program { program: &program, args, env, cwd: cwd.as_deref() },
+            };
             let tail = Tail::new(&config.name, config.secrets.clone());
             let (process, pipes) = Process::spawn(&program, tail).map_err(|error| {
                 let hint = "is it installed, and on the PATH of this process?";
@@ -129,6 +143,9 @@ async fn attempt(
                             failed.reason = format!("{}; {end}", failed.reason);
                         }
                         failed.reason = with_last_words(failed.reason, &process);
+                        if confined.is_some() {
+                            failed.reason = sandbox::explain(failed.reason);
+                        }
                     }
                     process.end(Duration::ZERO).await;
                     Err(failed)

@@ -37,6 +37,13 @@ pub(super) struct Identity {
 }
 
 impl Definitions {
+    /// Returns what the server says of itself, in the words that it wants to be known by.
+    pub fn own_words(&self) -> Option<&str> {
+        let Identity { title, description, .. } = &self.identity;
+        let said = self.instructions.as_ref().or(description.as_ref()).or(title.as_ref());
+        said.map(String::as_str)
+    }
+
     /// Returns how long the list is fresh: the operator's word goes before the server's.
     pub fn ttl(&self, config: &ServerConfig) -> Duration {
         let said = self.ttl_ms.map(Duration::from_millis);

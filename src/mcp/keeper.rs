@@ -149,12 +149,25 @@ impl Server {
         // Calls go on meanwhile.
         match listing::fetch(session, &self.config).await {
             Ok(definitions) => {
-                let listing = self.learn(definitions).await;
+                let learnt = self.learn(definitions).await;
                 let mut state = self.state.lock().await;
-                if state.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
-                    state.listing = Some(listing);
+                let is_current =
+                    state.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session));
+                match learnt {
+                    Ok(listing) => {
+                        state.listing = is_current.then_some(listing).or(state.listing.take());
+                        Tended::Well
+                    }
+                    // The session after it has listed and was judged for itself.
+                    Err(_) if !is_current => Tended::Ended,
+                    Err(quarantined) => {
+                        state.session = None;
+                        state.listing = None;
+                        self.cannot_be_used(&quarantined);
+                        session.close(self.around.patience).await;
+                        Tended::Ended
+                    }
                 }
-                Tended::Well
             }
             Err(reason) => {
                 tracing::debug!(server = %self.config.name, %reason, "the tool list could not be read anew");

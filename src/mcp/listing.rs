@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::{
     ServerInfo, ToolAnnotations, ToolDefinition,
     definitions::{Definitions, Identity},
-    menu,
+    gate::Gate,
+    hidden, menu,
     request::{self, Bounds, Failure},
     schema,
     servers_file::{ServerConfig, ToolPolicy},
@@ -153,9 +154,11 @@ struct Hints {
 impl Listing {
     /// Reads what a server said of itself, as far as the operator lets it.
     pub fn of(definitions: Definitions, config: &ServerConfig) -> Self {
-        let Identity { name, version, title, description } = &definitions.identity;
-        let said = definitions.instructions.as_ref().or(description.as_ref()).or(title.as_ref());
-        let description = config.description.as_ref().or(said).cloned().unwrap_or_default();
+        let Identity { name, version, .. } = &definitions.identity;
+        let open_world = config.tools.open_world == Some(true);
+        // What anybody may have written stays out of the supervisor's menu.
+        let said = definitions.own_words().filter(|_| !open_world);
+        let description = config.description.as_deref().or(said).unwrap_or_default();
         let info = ServerInfo {
             name: config.name.clone(),
             description: config.secrets.redact(description.trim()),
@@ -163,6 +166,7 @@ impl Listing {
             protocol_version: definitions.protocol_version.clone(),
             tools: Vec::new(),
             rejected_tools: Vec::new(),
+            open_world,
         };
         let tools = definitions.tools.clone();
         let mut listing = Self { info, outputs: HashMap::new(), definitions };
@@ -213,6 +217,12 @@ fn read(
             "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
         ));
     }
+    if let Some(letter) = hidden::find(&tool) {
+        return Err(format!(
+            "its definition holds a character that nobody sees: {}",
+            letter.escape_unicode()
+        ));
+    }
     let tool: Tool =
         serde_json::from_value(tool).map_err(|error| format!("malformed definition: {error}"))?;
     let well_named = !tool.name.trim().is_empty()
@@ -237,19 +247,24 @@ fn read(
         None => None,
     };
     let hints = tool.annotations.unwrap_or_default();
+    let annotations = ToolAnnotations {
+        read_only: hints.read_only_hint,
+        destructive: hints.destructive_hint,
+        idempotent: hints.idempotent_hint,
+        open_world: hints.open_world_hint,
+    };
+    let gate = Gate::of(policy, &tool.name, &annotations);
     let definition = ToolDefinition {
-        repeatable: policy.is_repeatable(&tool.name),
-        needs_approval: policy.needs_approval(&tool.name),
+        repeatable: gate.repeatable,
+        needs_approval: gate.needs_approval,
+        approved_in_advance: gate.approved_in_advance,
+        read_only: gate.read_only,
+        open_world: gate.open_world,
         title: tool.title.or(hints.title),
         description: tool.description.unwrap_or_default(),
         input_schema: tool.input_schema,
         output_schema: tool.output_schema,
-        annotations: ToolAnnotations {
-            read_only: hints.read_only_hint,
-            destructive: hints.destructive_hint,
-            idempotent: hints.idempotent_hint,
-            open_world: hints.open_world_hint,
-        },
+        annotations,
         name: tool.name,
     };
     Ok((definition, output))

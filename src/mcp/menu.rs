@@ -23,6 +23,11 @@ pub fn menu_line(info: &ServerInfo) -> String {
         line.push_str(cut(&description, DESCRIPTION_CHARS).trim_end_matches(['.', ';']));
         line.push(';');
     }
+    if info.open_world {
+        // The names of tools are words of the server, which must not reach the supervisor.
+        line.push_str(" reaches the open world");
+        return line;
+    }
     line.push_str(" tools: ");
     let mut room = LINE_CHARS.saturating_sub(line.chars().count());
     for (index, tool) in info.tools.iter().enumerate() {
@@ -68,13 +73,8 @@ mod tests {
     fn info(description: &str, tools: &[&str]) -> ServerInfo {
         let tool = |name: &&str| ToolDefinition {
             name: (*name).to_owned(),
-            title: None,
-            description: String::new(),
             input_schema: serde_json::json!({"type": "object"}),
-            output_schema: None,
-            annotations: Default::default(),
-            repeatable: false,
-            needs_approval: false,
+            ..ToolDefinition::default()
         };
         ServerInfo {
             name: "files".into(),
@@ -83,6 +83,7 @@ mod tests {
             protocol_version: "2025-11-25".into(),
             tools: tools.iter().map(tool).collect(),
             rejected_tools: Vec::new(),
+            open_world: false,
         }
     }
 
@@ -94,6 +95,13 @@ mod tests {
             "mcp_agent_files: Reads files. Second line; tools: list, read"
         );
         assert_eq!(menu_line(&info("", &[])), "mcp_agent_files: tools: none");
+    }
+
+    /// X6
+    #[test]
+    fn of_a_server_of_the_open_world_the_menu_holds_the_operators_words_alone() {
+        let info = ServerInfo { open_world: true, ..info("Reads pages", &["call_append_now"]) };
+        assert_eq!(menu_line(&info), "mcp_agent_files: Reads pages; reaches the open world");
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod elicitation;
 mod exchange;
 mod failure;
 mod form;
+mod gate;
+mod hidden;
 mod http;
 mod http_session;
 mod keeper;
@@ -22,13 +24,16 @@ mod menu;
 mod opening;
 mod outcome;
 mod phase;
+mod pins;
 mod pool;
 mod process;
 mod progress;
+mod quarantine;
 mod rate;
 mod redact;
 mod reload;
 mod request;
+mod sandbox;
 mod schema;
 mod server;
 mod servers_file;
@@ -41,8 +46,10 @@ pub use exchange::{Answers, Asked, Leg, Question, Reply, TaskHandle, Wants, acce
 pub use form::fill_form;
 pub use menu::{agent_name, menu_line};
 pub use phase::{Phase, ServerState};
+pub use pins::{Change, Changes, Pins, ServerPin, ToolPin, digest};
 pub use pool::{Pool, PoolOptions};
 pub use reload::Reloaded;
+pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
 pub use servers_file::{
     ApprovalMode, BreakerPolicy, Effect, Format, Imported, LeftOut, RateLimit, ServerConfig,

@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    Error,
+    Error, Pins,
     cache::Cache,
     connect::{self, Era},
     definitions::Definitions,
@@ -22,13 +22,15 @@ use super::{
 use crate::clock;
 
 /// Longer reasons are somebody's dump.
-const REASON_CHARS: usize = 2000;
+pub(super) const REASON_CHARS: usize = 2000;
 
 /// What the servers of a pool share.
 pub(super) struct Around {
     pub executable: Option<PathBuf>,
     pub patience: Duration,
     pub cache: Option<Cache>,
+    /// Where definitions are pinned; without it every server is taken as it is.
+    pub pins: Option<Arc<Pins>>,
     /// Do not believe what is on disk; only write it.
     pub refresh: bool,
     /// Counts changes of what is told of the servers.
@@ -74,15 +76,28 @@ impl Server {
         state.failure = opened.as_ref().err().cloned();
         self.attempts.fetch_add(1, Ordering::Release);
         if let Err(error) = &opened {
-            let reason = error.to_string();
-            self.count_failure(error.reason());
-            self.change(|view| {
-                view.is_running = false;
-                view.before = None;
-                view.failure = Some(reason);
-            });
+            let is_quarantined = matches!(error, Error::Quarantined { .. });
+            if !is_quarantined {
+                self.count_failure(error.reason());
+            }
+            self.cannot_be_used(error);
         }
         opened
+    }
+
+    /// Tells that the server could not be started, or is not to be called.
+    pub(super) fn cannot_be_used(&self, error: &Error) {
+        let reason = error.to_string();
+        let is_quarantined = matches!(error, Error::Quarantined { .. });
+        self.change(|view| {
+            view.is_running = false;
+            view.before = None;
+            view.failure = Some(reason);
+            if is_quarantined {
+                // What it was trusted to say is not what would be called.
+                view.listing = None;
+            }
+        });
     }
 
     async fn open_locked(
@@ -100,15 +115,24 @@ impl Server {
             Some(session) => session.clone(),
             None => self.connect(state).await?,
         };
+        // The keeper lists anew in its own time; where there are pins, no call goes out before that.
+        let relist = session.take_news() && self.around.pins.is_some() || relist;
         if let Some(listing) = state.listing.as_ref().filter(|_| !relist) {
             return Ok((session, listing.clone()));
         }
         match listing::fetch(&session, &self.config).await {
-            Ok(definitions) => {
-                let listing = self.learn(definitions).await;
-                state.listing = Some(listing.clone());
-                Ok((session, listing))
-            }
+            Ok(definitions) => match self.learn(definitions).await {
+                Ok(listing) => {
+                    state.listing = Some(listing.clone());
+                    Ok((session, listing))
+                }
+                Err(quarantined) => {
+                    state.session = None;
+                    state.listing = None;
+                    session.close(self.around.patience).await;
+                    Err(quarantined)
+                }
+            },
             Err(reason) => {
                 // A server that cannot list its tools is started anew the next time.
                 state.session = None;
@@ -151,11 +175,17 @@ impl Server {
     }
 
     /// Takes over what the server says of its tools, and keeps it for the next start.
-    pub(super) async fn learn(&self, definitions: Definitions) -> Arc<Listing> {
+    ///
+    /// What differs from the pin is kept as well, so that the next start knows of it, but shown to nobody.
+    ///
+    /// # Errors
+    /// [`Error::Quarantined`].
+    pub(super) async fn learn(&self, definitions: Definitions) -> Result<Arc<Listing>, Error> {
         if let Some(cache) = &self.around.cache {
             cache.store(&self.config, self.around.executable.as_deref(), &definitions).await;
         }
         let listing = Arc::new(Listing::of(definitions, &self.config));
+        self.judge(&listing)?;
         let known = listing.clone();
         self.change(|view| {
             let before = view.listing.as_ref().map(|before| &before.definitions);
@@ -168,7 +198,7 @@ impl Server {
             view.before = None;
             view.listing = Some(known);
         });
-        listing
+        Ok(listing)
     }
 
     /// Returns what is on disk of the server's tools, unless that is not to be believed.

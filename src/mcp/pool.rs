@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CallContext, Error, Leg, Reply, ServerInfo, ServerState, ServerStatus, ToolHost, cache::Cache,
-    opening::Around, server::Server, servers_file::ServersFile,
+    CallContext, Error, Leg, Pins, Reply, ServerInfo, ServerPin, ServerState, ServerStatus,
+    ToolHost, cache::Cache, opening::Around, server::Server, servers_file::ServersFile,
 };
 
 /// How the pool treats processes and what it knows of them beforehand.
@@ -30,6 +30,8 @@ pub struct PoolOptions {
     pub cache: Option<PathBuf>,
     /// Start every server all the same; what is kept is written, not read.
     pub refresh: bool,
+    /// Where definitions are pinned; without it every server is taken as it is.
+    pub pins: Option<Arc<Pins>>,
 }
 
 impl Default for PoolOptions {
@@ -40,6 +42,7 @@ impl Default for PoolOptions {
             executable: std::env::current_exe().ok(),
             cache: None,
             refresh: false,
+            pins: None,
         }
     }
 }
@@ -67,6 +70,7 @@ impl Pool {
             patience: options.patience,
             cache: options.cache.map(Cache::new),
             refresh: options.refresh,
+            pins: options.pins,
             changes: watch::Sender::new(0),
         };
         let pool = Self {
@@ -85,6 +89,15 @@ impl Pool {
     /// Returns the names of the enabled servers, in the file's order.
     pub fn names(&self) -> Vec<String> {
         self.servers().iter().map(|server| server.config.name.clone()).collect()
+    }
+
+    /// Returns what would be pinned of a server now; `None` for a bundled one, which is this program itself.
+    ///
+    /// # Errors
+    /// As [`ToolHost::scan`] for that server.
+    pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.pin().await
     }
 
     /// Tells whether the program should not start without this server (`required = true`).

@@ -62,16 +62,7 @@ mod tests {
     use super::*;
 
     fn tool(schema: Value) -> ToolDefinition {
-        ToolDefinition {
-            name: "add".into(),
-            title: None,
-            description: String::new(),
-            input_schema: schema,
-            output_schema: None,
-            annotations: Default::default(),
-            repeatable: false,
-            needs_approval: false,
-        }
+        ToolDefinition { name: "add".into(), input_schema: schema, ..ToolDefinition::default() }
     }
 
     #[test]

@@ -96,14 +96,18 @@ impl Server {
     pub async fn look(&self) -> Result<ServerInfo, Error> {
         let is_fresh =
             |listing: &&Arc<Listing>| listing.definitions.is_fresh(&self.config, clock::now());
-        if let Some(listing) = self.view().listing.as_ref().filter(is_fresh) {
+        let shown = self.view().listing.clone();
+        if let Some(listing) = shown.as_ref().filter(is_fresh)
+            && self.judge(listing).is_ok()
+        {
             return Ok(listing.info.clone());
         }
         if !self.config.required
             && let Some(definitions) = self.remembered().await
         {
             let listing = Arc::new(Listing::of(definitions, &self.config));
-            if is_fresh(&&listing) {
+            // Of what differs from its pin the server itself is asked: it may have been mended since.
+            if is_fresh(&&listing) && self.judge(&listing).is_ok() {
                 self.change(|view| view.listing = Some(listing.clone()));
                 return Ok(listing.info.clone());
             }
@@ -121,6 +125,10 @@ impl Server {
         };
         let Some(known) = known else { return };
         let listing = Arc::new(Listing::of(known.definitions.clone(), &self.config));
+        // The changed table may let more be seen of it than was pinned.
+        if self.judge_as_of(&listing, &old.config.origin).is_err() {
+            return;
+        }
         let mut view = self.view();
         match self.config.fingerprint == old.config.fingerprint {
             true => view.listing = Some(listing),

@@ -35,6 +35,8 @@ pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
     pub desk: Arc<Desk>,
     pub tools_changed: Arc<Notify>,
+    /// The same, until the next call asks.
+    pub has_news: Arc<AtomicBool>,
 }
 
 impl ClientHandler for Listener {
@@ -65,6 +67,7 @@ impl ClientHandler for Listener {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.has_news.store(true, Ordering::Release);
         self.tools_changed.notify_one();
     }
 }
@@ -76,6 +79,7 @@ pub(super) struct Session {
     pub desk: Arc<Desk>,
     /// Told when the server says that its tools changed.
     pub tools_changed: Arc<Notify>,
+    has_news: Arc<AtomicBool>,
     /// Whether the loss of this session was counted as a failure of its server.
     counted: AtomicBool,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
@@ -95,6 +99,7 @@ impl Session {
             progress: service.service().progress.clone(),
             desk: service.service().desk.clone(),
             tools_changed: service.service().tools_changed.clone(),
+            has_news: service.service().has_news.clone(),
             counted: AtomicBool::new(false),
             service: Mutex::new(Some(service)),
             kind,
@@ -127,6 +132,11 @@ impl Session {
     /// `RunningService::is_closed` would not notice a server that died.
     pub fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
+    }
+
+    /// Tells once whether the server said that its tools changed.
+    pub fn take_news(&self) -> bool {
+        self.has_news.swap(false, Ordering::AcqRel)
     }
 
     /// Returns true once: of the calls that lost one connection together, one counts as a failure.

@@ -20,7 +20,7 @@ pub struct ToolAnnotations {
 }
 
 /// One tool of one server, as listed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     pub name: String,
     #[serde(default)]
@@ -37,9 +37,22 @@ pub struct ToolDefinition {
     /// The *operator* declared in the servers file that the call may be repeated (read-only or idempotent).
     #[serde(default)]
     pub repeatable: bool,
-    /// The operator wants a person to approve each call (`approval_mode = "prompt"`).
+    /// A person approves each call: the operator wants it so, or the server calls the tool destructive.
     #[serde(default)]
     pub needs_approval: bool,
+    /// The operator approved every call in advance (`approval_mode = "approve"`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub approved_in_advance: bool,
+    /// A call changes nothing, by the word of the operator or of a server that is trusted in this.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub read_only: bool,
+    /// Anybody may have written what the tool returns, such as the authors of web pages.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub open_world: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A scanned server: what an agent can be made of.
@@ -57,6 +70,9 @@ pub struct ServerInfo {
     /// Tools left out of the list, with the reason (malformed definition, disabled …).
     #[serde(default)]
     pub rejected_tools: Vec<(String, String)>,
+    /// The operator declared that anybody may have written what this server says, its definitions too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub open_world: bool,
 }
 
 /// The result of scanning one configured server.
@@ -163,6 +179,9 @@ pub enum Error {
     /// The server has no such (enabled) tool.
     #[error("the MCP server {server} has no tool named: {tool}")]
     UnknownTool { server: String, tool: String },
+    /// What the server says of itself is not what was pinned; it is left alone until a person approves it.
+    #[error("the MCP server {server} is in quarantine: {reason}")]
+    Quarantined { server: String, reason: String },
     /// The server could not be started or connected; nothing was sent.
     #[error("cannot start the MCP server {server}: {reason}")]
     Start { server: String, reason: String },
@@ -183,6 +202,7 @@ impl Error {
         match self {
             Self::UnknownServer(_) => "unknown_server",
             Self::UnknownTool { .. } => "unknown_tool",
+            Self::Quarantined { .. } => "quarantined",
             Self::Start { .. } => "start_failed",
             Self::NotSent { .. } => "not_sent",
             Self::Unknown { .. } => "outcome_unknown",
@@ -194,7 +214,8 @@ impl Error {
     pub fn reason(&self) -> &str {
         match self {
             Self::UnknownServer(_) | Self::UnknownTool { .. } => "it is not there",
-            Self::Start { reason, .. }
+            Self::Quarantined { reason, .. }
+            | Self::Start { reason, .. }
             | Self::NotSent { reason, .. }
             | Self::Unknown { reason, .. }
             | Self::Refused { reason, .. } => reason,

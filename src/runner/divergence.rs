@@ -82,7 +82,9 @@ pub(super) fn why<S: State>(command: Command<S>) -> (String, String) {
         Command::Fail(EngineError::UnknownTarget { node, target }) => {
             (node, format!("it leads to an unknown node: {target}"))
         }
-        Command::Fail(EngineError::Missing { node }) => (node, "it no longer exists".to_owned()),
+        Command::Fail(EngineError::Missing { node, .. }) => {
+            (node, "it no longer exists".to_owned())
+        }
         Command::Fail(error) => (String::new(), error.to_string()),
         Command::Suspend(open) => {
             let node = open.into_iter().next().map_or_else(String::new, |one| one.node);

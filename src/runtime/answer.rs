@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, OpenInterrupt};
+use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::{OUTCOME_UNKNOWN, Verdict};
 use crate::mcp;
@@ -151,7 +152,7 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
         _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
     };
     if fits {
-        return Ok(value);
+        return Ok(dated(kind, value));
     }
     let given = value.get(key).unwrap_or(&value).to_string();
     Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
@@ -178,6 +179,14 @@ fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
     let content =
         mcp::fill_form(&question["requested_schema"], content).map_err(AnswerError::Unfit)?;
     Ok(json!({ "action": "accept", "content": content, "reason": reason }))
+}
+
+/// Notes when an approval was decided, by this clock and by no other.
+fn dated(kind: &str, mut value: Value) -> Value {
+    if kind == "approval" {
+        value["decided_at"] = json!(clock::now().to_rfc3339());
+    }
+    value
 }
 
 fn only<'a>(

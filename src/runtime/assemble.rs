@@ -73,8 +73,8 @@ impl Runtime {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let source = Source::read(&settings.servers.file, env)?;
+        let (pool, source) = source.pool(&settings)?;
         let store = super::open_store(&settings).await?;
-        let (pool, source) = source.pool(&settings.servers);
         Self::assemble(settings, model, pool, source, store).await
     }
 
@@ -105,7 +105,7 @@ impl Runtime {
         }
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings.servers);
+        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings)?;
         Self::assemble(settings, model, pool, source, store).await
     }
 
@@ -127,7 +127,7 @@ impl Runtime {
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 
-    /// Opens a runtime on parts that are there already.
+    /// Opens a runtime on parts that are there already; servers that did not come from a file have no pins.
     ///
     /// # Errors
     /// As [`Runtime::open`].
@@ -166,7 +166,7 @@ impl Runtime {
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         // Before anything happens that is counted.
         let deliveries = super::metrics::deliveries(&settings, &store, &tools)?;
-        let (prices, limits) = (settings.models.price_list(), star_limits(&settings.limits));
+        let (prices, limits) = (settings.models.price_list(), star_limits(&settings));
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
         let parents = Arc::new(parents);
         let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
@@ -305,7 +305,8 @@ impl Runtime {
     }
 }
 
-pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
+pub(super) fn star_limits(settings: &Settings) -> StarLimits {
+    let (limits, trust) = (&settings.limits, &settings.trust);
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,
@@ -316,6 +317,8 @@ pub(super) fn star_limits(limits: &config::Limits) -> StarLimits {
         max_reflections: limits.max_reflections,
         result_bytes: limits.result_bytes,
         breaker_retries: limits.breaker_retries,
+        approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
+        asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::answer::AnswerError;
 use crate::graph::BuildError;
 use crate::swarm::RequestError;
-use crate::{checkpoint, config, dispatch, llm, runner, telemetry};
+use crate::{checkpoint, config, dispatch, llm, mcp, runner, telemetry};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,14 @@ pub enum Error {
     NoCollector,
     #[error(transparent)]
     Graph(#[from] BuildError),
+    /// A server could not be looked at.
+    #[error(transparent)]
+    Server(mcp::Error),
+    /// There is no such server, or it is switched off.
+    #[error(
+        "no enabled MCP server has this name in the servers file: {0}; `perihelion agents` lists them"
+    )]
+    NoServer(String),
     /// A server marked `required` could not be scanned.
     #[error("a required MCP server is not there: {0}; mend it or set required = false")]
     RequiredServer(String),
@@ -91,7 +99,7 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
-            Self::NoCollector => true,
+            Self::NoCollector | Self::NoServer(_) => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(
                 error,

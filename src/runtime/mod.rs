@@ -17,6 +17,7 @@ mod plugins;
 mod replay;
 mod report;
 mod retention;
+mod review;
 mod survey;
 mod threads;
 mod trace;
@@ -33,6 +34,7 @@ pub use plugins::{
 pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
+pub use review::{Review, review};
 pub use survey::{Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,

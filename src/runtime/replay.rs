@@ -31,7 +31,7 @@ pub async fn replay(
         wanted = Some(found.ok_or(unknown)?.id);
     }
     let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
-    let star = Star::offline(prompts, settings.models.price_list(), star_limits(&settings.limits))?;
+    let star = Star::offline(prompts, settings.models.price_list(), star_limits(settings))?;
     let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(store));
     Ok(runner.replay(thread, wanted).await?)
 }

@@ -34,7 +34,7 @@ pub async fn survey(
 ) -> Result<Survey, Error> {
     let file = read(&settings.servers.file, env)?;
     let warnings = file.warnings.clone();
-    let pool = Pool::new(file, pool_options(&settings.servers, refresh));
+    let pool = Pool::new(file, pool_options(settings, refresh)?);
     let survey = sort_out(pool.scan().await);
     let states = pool.states();
     pool.close().await;

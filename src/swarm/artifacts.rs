@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::state::{Artifact, GraphState};
+use super::taint::Sources;
 use super::window::clip;
 use crate::llm::ToolSpec;
 
@@ -42,6 +43,7 @@ struct Wanted {
 pub(super) struct Piece {
     pub text: String,
     pub source: String,
+    pub tainted_by: Sources,
 }
 
 impl<'a> Artifacts<'a> {
@@ -80,7 +82,13 @@ impl<'a> Artifacts<'a> {
     }
 
     /// Keeps a result that is too long, and returns what the model is shown in its place.
-    pub(super) fn bounded(&mut self, key: String, source: &str, output: String) -> String {
+    pub(super) fn bounded(
+        &mut self,
+        key: String,
+        source: &str,
+        output: String,
+        tainted_by: &Sources,
+    ) -> String {
         if output.len() <= self.result_bytes {
             return output;
         }
@@ -90,8 +98,8 @@ impl<'a> Artifacts<'a> {
             "The result has {bytes} bytes and is kept as the artifact {key}; read on with \
              {READ_ARTIFACT}. It begins:\n{preview}"
         );
-        let artifact = Artifact { source: source.to_owned(), preview, bytes, content: output };
-        self.made.insert(key, artifact);
+        let (source, tainted_by) = (source.to_owned(), tainted_by.clone());
+        self.made.insert(key, Artifact { source, preview, bytes, content: output, tainted_by });
         shown
     }
 
@@ -124,7 +132,7 @@ impl<'a> Artifacts<'a> {
                 wanted.offset, wanted.key
             ),
         };
-        Ok(Piece { text, source: artifact.source.clone() })
+        Ok(Piece { text, source: artifact.source.clone(), tainted_by: artifact.tainted_by.clone() })
     }
 
     fn unknown(&self, key: &str) -> String {
@@ -144,9 +152,9 @@ mod tests {
         let state = GraphState::default();
         let mut artifacts = Artifacts::new(&state, 100);
         assert!(artifacts.spec().is_none(), "nothing to read yet");
-        assert_eq!(artifacts.bounded("k".into(), "s.t", "short".into()), "short");
+        assert_eq!(artifacts.bounded("k".into(), "s.t", "short".into(), &Sources::new()), "short");
         let long: String = "äöü".repeat(50);
-        let shown = artifacts.bounded("1.1.t1/1".into(), "s.t", long.clone());
+        let shown = artifacts.bounded("1.1.t1/1".into(), "s.t", long.clone(), &Sources::new());
         assert!(shown.contains("300 bytes") && shown.contains("1.1.t1/1"), "{shown}");
         assert!(artifacts.spec().is_some());
 
@@ -167,7 +175,7 @@ mod tests {
     fn a_wrong_key_or_argument_is_told_with_the_way_out() {
         let state = GraphState::default();
         let mut artifacts = Artifacts::new(&state, 1);
-        artifacts.bounded("a/1".into(), "s.t", "long".into());
+        artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
         let told = |arguments| artifacts.read(&arguments).err().unwrap();
         assert_eq!(told(json!({ "key": "b" })), "there is no artifact b; there are: a/1");
         assert!(told(json!({ "offset": 1 })).contains("missing field `key`"));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::{GraphState, ResultStatus};
+use super::taint::Sources;
 
 /// A task as an agent receives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct Assignment {
     /// Filled in when the task is handed out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency_outputs: Vec<DependencyOutput>,
+    /// What of the open world stands behind the task and the outputs given with it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
 }
 
 /// What an upstream agent handed back (S3.01).
@@ -30,6 +34,8 @@ pub struct DependencyOutput {
 impl Assignment {
     /// Returns the assignment with the outputs of the tasks it depends on.
     pub(super) fn with_outputs(mut self, state: &GraphState) -> Self {
+        let upstream = self.depends_on.iter().filter_map(|id| state.result_of(id));
+        self.tainted_by.extend(upstream.flat_map(|result| result.tainted_by.iter().cloned()));
         self.dependency_outputs = self
             .depends_on
             .iter()

@@ -90,6 +90,8 @@ pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) ->
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::ids::{RunId, ThreadId};
 
@@ -121,6 +123,8 @@ mod tests {
             max_reflections: 1,
             result_bytes: 1,
             breaker_retries: 2,
+            approval_timeout: Duration::from_secs(1),
+            asks_about_taint: true,
         };
         let run_at = |seconds| {
             let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::state::{GraphState, GraphUpdate, Message, Routing};
-use super::{breaker, node};
+use super::taint::Sources;
+use super::{breaker, node, taint};
 use crate::graph::{Context, NodeError, NodeOutput, Target};
 
 /// Kind of the interrupt that asks the user.
@@ -38,9 +39,11 @@ pub(super) async fn put(
         role: role.into(),
         name: name.map(Into::into),
         content,
+        tainted_by: Sources::new(),
     };
+    let question = message("question", "assistant", Some(node::SUPERVISOR), question);
     let messages = vec![
-        message("question", "assistant", Some(node::SUPERVISOR), question),
+        Message { tainted_by: taint::of_talk(state), ..question },
         message("clarification", "user", None, text_of(&answer)),
     ];
     let routing = Routing { question: None, ..state.routing.clone() };

@@ -104,6 +104,7 @@ pub(super) fn accept(
             task: task.task.clone(),
             depends_on: task.depends_on.iter().map(|id| format!("{prefix}.{id}")).collect(),
             dependency_outputs: Vec::new(),
+            tainted_by: Default::default(),
         }
     };
     Ok(Accepted::Work(

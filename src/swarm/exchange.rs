@@ -180,6 +180,10 @@ impl Exchange<'_> {
         match reply {
             Ok(reply) => serde_json::to_value(reply)
                 .map_err(|error| EffectFailure::Unknown(error.to_string())),
+            Err(error @ mcp::Error::Quarantined { .. }) => {
+                self.parts.roster.remove(self.agent, error.to_string());
+                Err(EffectFailure::NoEffect(error.to_string()))
+            }
             Err(error) if waits => Ok(json!({ LOST: error.to_string() })),
             Err(error @ mcp::Error::Unknown { .. }) => {
                 Err(EffectFailure::Unknown(error.to_string()))
@@ -259,7 +263,7 @@ impl Exchange<'_> {
             Some("retry") => None,
             Some("done") => {
                 let text = reported(answer.get("result").unwrap_or(&Value::Null));
-                Some(Told { text, source: None, is_error: false })
+                Some(Told::said(text, false))
             }
             _ => Some(Told::problem(
                 "a person decided to skip this call; its outcome is unknown".to_owned(),
@@ -274,12 +278,10 @@ fn step(value: Value) -> Step {
         return Step::Lost(reason.to_owned());
     }
     match serde_json::from_value(value.clone()) {
-        Ok(Reply::Done(outcome)) => {
-            Step::Ended(Told { text: outcome.text, source: None, is_error: outcome.is_error })
-        }
+        Ok(Reply::Done(outcome)) => Step::Ended(Told::said(outcome.text, outcome.is_error)),
         Ok(Reply::Asked { asked }) => Step::Asked(asked),
         Ok(Reply::Task { task }) => Step::Task(task),
-        Err(_) => Step::Ended(Told { text: reported(&value), source: None, is_error: false }),
+        Err(_) => Step::Ended(Told::said(reported(&value), false)),
     }
 }
 

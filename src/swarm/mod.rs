@@ -4,6 +4,7 @@
 //! every model and tool call goes through the node's context, so it happens once; no agent's failure
 //! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
 
+mod approval;
 mod artifacts;
 mod assignment;
 mod breaker;
@@ -22,6 +23,7 @@ mod specialist;
 mod star;
 mod state;
 mod supervisor;
+mod taint;
 mod tool_names;
 mod toolbox;
 mod trace_context;
@@ -37,6 +39,7 @@ pub use state::{
     AgentResult, Artifact, Citation, GraphState, GraphUpdate, Message, Preferences, ResultStatus,
     Routing, Spent, TaskRecord, ToolUse,
 };
+pub use taint::Sources;
 pub use trace_context::TraceContext;
 
 /// Prefix of the agents that are generated from MCP servers (S1.09).

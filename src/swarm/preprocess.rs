@@ -105,6 +105,7 @@ impl Node<GraphState> for Preprocess {
             role: "user".into(),
             name: None,
             content: state.input_request.clone(),
+            tainted_by: Default::default(),
         };
         let routing = Routing {
             first_step: ctx.place().step,

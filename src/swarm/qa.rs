@@ -8,7 +8,7 @@ use serde_json::json;
 use super::model::{RecordedModel, stop_or_failure};
 use super::star::StarParts;
 use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus};
-use super::{citing, node, window};
+use super::{citing, node, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatModel, ChatRequest, Error, Role};
 
@@ -34,6 +34,7 @@ impl Node<GraphState> for Qa {
             role: "assistant".into(),
             name: Some(node::QA.into()),
             content: answer.clone(),
+            tainted_by: taint::of_talk(state),
         };
         let update = GraphUpdate::new()
             .answer(Some(answer))

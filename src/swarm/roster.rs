@@ -14,6 +14,8 @@ use crate::mcp::{self, ServerInfo};
 #[derive(Debug, Default)]
 pub struct Roster {
     agents: RwLock<BTreeMap<String, Card>>,
+    /// Why agents that could be there are not.
+    absences: RwLock<BTreeMap<String, String>>,
     /// Answers to any name with an agent that knows nothing of its server: for replays, in which every
     /// node sees what the recorded one saw.
     answers_to_any: bool,
@@ -43,6 +45,7 @@ impl Roster {
             protocol_version: String::new(),
             tools: Vec::new(),
             rejected_tools: Vec::new(),
+            open_world: false,
         };
         self.answers_to_any.then(|| Arc::new(nothing()))
     }
@@ -59,6 +62,19 @@ impl Roster {
         };
         *self.agents.write().unwrap_or_else(PoisonError::into_inner) =
             servers.into_iter().map(card).collect();
+    }
+
+    /// Says why servers of the file have no agents.
+    pub fn set_absences(&self, reasons: impl IntoIterator<Item = (String, String)>) {
+        let reasons = reasons.into_iter().map(|(server, why)| (mcp::agent_name(&server), why));
+        *self.absences.write().unwrap_or_else(PoisonError::into_inner) = reasons.collect();
+    }
+
+    /// Takes an agent out of the menu: its server says something else than it did when it was scanned.
+    pub(super) fn remove(&self, agent: &str, why: String) {
+        self.agents.write().unwrap_or_else(PoisonError::into_inner).remove(agent);
+        let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
+        absences.insert(agent.to_owned(), why);
     }
 
     /// Returns the agents' names.
@@ -101,6 +117,11 @@ impl Resolver<GraphState> for AgentResolver {
         let specialist = Specialist { parts, name: name.to_owned(), server };
         Some(Arc::new(NodeEntry::new(Arc::new(specialist)).then(node::SUPERVISOR)))
     }
+
+    fn absence(&self, name: &str) -> Option<String> {
+        let parts = self.parts.upgrade()?;
+        parts.roster.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +137,7 @@ mod tests {
             protocol_version: String::new(),
             tools: Vec::new(),
             rejected_tools: Vec::new(),
+            open_world: false,
         };
         let roster = Roster::default();
         roster.set(["a", "b", "c"].map(server));

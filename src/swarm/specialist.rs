@@ -11,7 +11,7 @@ use super::reflection::{Judged, Subject, judge};
 use super::star::StarParts;
 use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus, Spent, ToolUse};
 use super::toolbox::Toolbox;
-use super::{Assignment, breaker, seen, window};
+use super::{Assignment, breaker, seen, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::mcp::ServerInfo;
@@ -62,6 +62,7 @@ impl Specialist {
         let (task, timer) = (assignment.id.clone(), Timer::start());
         let model = RecordedModel::new(&ctx, &self.parts);
         let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task);
+        tools.tainted_by.extend(taint::of_opening(ctx.state(), &assignment));
         let mut work =
             Work { output: String::new(), error: None, reflection: "UNVERIFIED", attempts: 0 };
         match self.work(&ctx, &model, &assignment, &mut tools, &mut work).await {
@@ -169,9 +170,11 @@ impl Specialist {
                 tool_calls: response.tool_calls.clone(),
                 tool_call_id: None,
             });
-            for call in &response.tool_calls {
+            let left = limit.saturating_sub(tools.calls.len());
+            tools.ask_people(&response.tool_calls[..left.min(response.tool_calls.len())]).await?;
+            for (index, call) in response.tool_calls.iter().enumerate() {
                 let told = if tools.calls.len() < limit {
-                    tools.call(call).await?
+                    tools.call(index, call).await?
                 } else {
                     format!(
                         "not called: the limit of {limit} tool calls was reached; answer with what you have"
@@ -261,6 +264,7 @@ impl Specialist {
             tools: uses.collect(),
             usage: spent.usage,
             turn,
+            tainted_by: tools.tainted_by.clone(),
         };
         let said = match work.error {
             None => work.output,
@@ -271,6 +275,7 @@ impl Specialist {
             role: "assistant".into(),
             name: Some(self.name.clone()),
             content: said,
+            tainted_by: tools.tainted_by,
         };
         GraphUpdate::new()
             .results(vec![result])

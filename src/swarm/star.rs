@@ -1,6 +1,7 @@
 //! The star itself: preprocess → supervisor ⇄ agents … → QA (S1.02).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::node;
 use super::offline::Offline;
@@ -18,7 +19,7 @@ use crate::mcp::ToolHost;
 /// Name of the graph, which threads keep and clients ask for.
 pub const GRAPH: &str = "swarm";
 
-/// Bounds of the star's work; a reached one leads to QA, not to an error.
+/// Bounds of the star's work, and what it asks people about; a reached bound leads to QA, not to an error.
 #[derive(Clone, Copy, Debug)]
 pub struct StarLimits {
     /// Super-steps of one turn.
@@ -37,6 +38,10 @@ pub struct StarLimits {
     pub result_bytes: usize,
     /// Repeated routings without progress at which the breaker trips.
     pub breaker_retries: u32,
+    /// How long a request for approval can be answered.
+    pub approval_timeout: Duration,
+    /// Whether a person approves calls that the open world may have led to.
+    pub asks_about_taint: bool,
 }
 
 /// What the star's nodes share.

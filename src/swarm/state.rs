@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Assignment;
+use super::taint::Sources;
 use crate::graph::{Dict, Log};
 use crate::llm::Usage;
 
@@ -19,6 +20,9 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub content: String,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
 }
 
 /// One task as it was handed out.
@@ -69,6 +73,9 @@ pub struct AgentResult {
     pub tools: Vec<ToolUse>,
     pub usage: Usage,
     pub turn: u32,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
 }
 
 /// Where a statement comes from.
@@ -92,6 +99,9 @@ pub struct Artifact {
     /// Length of the whole, in bytes.
     pub bytes: usize,
     pub content: String,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
 }
 
 /// What the caller wants of the routing.

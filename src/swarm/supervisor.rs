@@ -11,7 +11,7 @@ use super::decision::{Accepted, SupervisorDecision, accept};
 use super::model::{RecordedModel, stop_or_failure};
 use super::star::StarParts;
 use super::state::{GraphState, GraphUpdate, Spent, TaskRecord};
-use super::{Assignment, breaker, clarification, handout, node, seen, window};
+use super::{Assignment, breaker, clarification, handout, node, seen, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
 use crate::llm::{self, ChatRequest, Role};
 use crate::metrics;
@@ -176,9 +176,13 @@ impl Supervisor {
         ctx: &Context<GraphState>,
         update: GraphUpdate,
         plan: Vec<String>,
-        stages: Vec<Vec<Assignment>>,
+        mut stages: Vec<Vec<Assignment>>,
     ) -> NodeOutput<GraphState> {
         let state = ctx.state();
+        let tainted_by = taint::of_talk(state);
+        for task in stages.iter_mut().flatten() {
+            task.tainted_by.extend(tainted_by.iter().cloned());
+        }
         let mut agents: Vec<String> =
             stages.iter().flatten().map(|task| task.agent.clone()).collect();
         agents.sort();

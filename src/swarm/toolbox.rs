@@ -1,19 +1,20 @@
 //! An agent's tools: checked, gated, called once, and their results kept in bounds.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
+use super::approval::{self, Decision, Gated};
 use super::artifacts::{Artifacts, READ_ARTIFACT};
 use super::exchange::Exchange;
 use super::star::StarParts;
 use super::state::{Citation, GraphState};
+use super::taint::Sources;
 use super::tool_names::ToolNames;
 use super::window::{clip, prompt_failed};
 use crate::graph::{Context, NodeError};
 use crate::llm::{ToolCall, ToolSpec};
 use crate::mcp::{self, ServerInfo, ToolDefinition};
-
-/// Kind of the interrupt that asks a person to allow a call.
-const APPROVAL: &str = "approval";
 
 /// Times that the same call with the same arguments is made for one task.
 const SAME_CALLS: usize = 3;
@@ -35,11 +36,18 @@ pub(super) struct Told {
     pub text: String,
     pub source: Option<String>,
     pub is_error: bool,
+    /// A word for the agent from the person who approved the call.
+    pub instruction: Option<String>,
 }
 
 impl Told {
+    /// Tells what a tool said.
+    pub(super) fn said(text: String, is_error: bool) -> Self {
+        Self { text, source: None, is_error, instruction: None }
+    }
+
     pub(super) fn problem(text: String) -> Self {
-        Self { text, source: None, is_error: true }
+        Self::said(text, true)
     }
 }
 
@@ -53,6 +61,10 @@ pub(super) struct Toolbox<'a> {
     names: ToolNames,
     pub calls: Vec<CallRecord>,
     pub artifacts: Artifacts<'a>,
+    /// What of the open world the agent was shown so far.
+    pub tainted_by: Sources,
+    /// What people decided of the calls of the model's last answer, by their places in it.
+    decisions: BTreeMap<usize, Decision>,
 }
 
 impl<'a> Toolbox<'a> {
@@ -65,7 +77,19 @@ impl<'a> Toolbox<'a> {
     ) -> Self {
         let names = ToolNames::new(&server.tools);
         let artifacts = Artifacts::new(ctx.state(), parts.limits.result_bytes);
-        Self { ctx, parts, server, agent, task, names, calls: Vec::new(), artifacts }
+        let definitions = server.open_world.then(|| server.name.clone());
+        Self {
+            ctx,
+            parts,
+            server,
+            agent,
+            task,
+            names,
+            calls: Vec::new(),
+            artifacts,
+            tainted_by: definitions.into_iter().collect(),
+            decisions: BTreeMap::new(),
+        }
     }
 
     /// Returns the tools as the model is shown them.
@@ -79,11 +103,55 @@ impl<'a> Toolbox<'a> {
         own.chain(self.artifacts.spec()).collect()
     }
 
-    /// Performs a call that the model asked for and returns what the model is told; a failure is told as data.
+    /// Asks people about all calls of an answer that need their word, before the first call is made.
+    ///
+    /// The model wrote all of them before it saw any of their results.
+    ///
+    /// # Errors
+    /// [`NodeError`] while a person has to decide, or when the run stops.
+    pub(super) async fn ask_people(&mut self, calls: &[ToolCall]) -> Result<(), NodeError> {
+        let mut places = Vec::new();
+        let mut gated = Vec::new();
+        for (place, call) in calls.iter().enumerate() {
+            let Some(tool) = self.names.find(&call.name, &self.server.tools) else { continue };
+            let tainted_by = self.taint_of(tool);
+            let Value::Object(arguments) = &call.arguments else { continue };
+            let needs_word = tool.needs_approval || !tainted_by.is_empty();
+            if needs_word
+                && mcp::validate_arguments(tool, arguments).is_ok()
+                && !self.is_worn_out(&tool.name, &call.arguments)
+            {
+                let (agent, server) = (self.agent, self.server.name.as_str());
+                places.push(place);
+                gated.push(Gated { agent, server, tool, arguments, tainted_by });
+            }
+        }
+        let timeout = self.parts.limits.approval_timeout;
+        let decisions = approval::decide(self.ctx, timeout, &gated).await?;
+        self.decisions = places.into_iter().zip(decisions).collect();
+        Ok(())
+    }
+
+    /// Returns what of the open world could be behind a call that changes something.
+    fn taint_of(&self, tool: &ToolDefinition) -> Sources {
+        let is_free = tool.read_only || tool.approved_in_advance;
+        match self.parts.limits.asks_about_taint && !is_free {
+            true => self.tainted_by.clone(),
+            false => Sources::new(),
+        }
+    }
+
+    /// Performs a call that the model asked for, the one at a place of its answer, and returns what the model
+    /// is told; a failure is told as data.
     ///
     /// # Errors
     /// [`NodeError`] when a person must decide first, or the run stops.
-    pub(super) async fn call(&mut self, call: &ToolCall) -> Result<String, NodeError> {
+    pub(super) async fn call(
+        &mut self,
+        place: usize,
+        call: &ToolCall,
+    ) -> Result<String, NodeError> {
+        let decision = self.decisions.remove(&place);
         let (server, tools) = (self.server, &self.server.tools);
         let tool = self.names.find(&call.name, tools);
         let name = tool.map_or_else(|| call.name.clone(), |tool| tool.name.clone());
@@ -96,9 +164,13 @@ impl<'a> Toolbox<'a> {
                 "not called: the same call was made {SAME_CALLS} times for this task and will not be \
                  repeated; go on with what it gave"
             )),
-            Some(tool) => self.perform(tool, &full_name, &call.arguments).await?,
+            Some(tool) => self.perform(tool, &full_name, &call.arguments, decision).await?,
             None if call.name == READ_ARTIFACT => match self.artifacts.read(&call.arguments) {
-                Ok(piece) => Told { text: piece.text, source: Some(piece.source), is_error: false },
+                Ok(piece) => {
+                    self.tainted_by.extend(piece.tainted_by);
+                    let source = Some(piece.source);
+                    Told { text: piece.text, source, is_error: false, instruction: None }
+                }
                 Err(problem) => Told::problem(problem),
             },
             None => Told::problem(format!(
@@ -111,16 +183,21 @@ impl<'a> Toolbox<'a> {
             "type": "tool_result", "agent": self.agent, "tool": full_name, "is_error": told.is_error,
             "preview": clip(&told.text, 200),
         }));
-        let Told { text, source, is_error } = told;
+        if tool.is_some_and(|tool| tool.open_world) {
+            self.tainted_by.insert(full_name.clone());
+        }
+        let Told { text, source, is_error, instruction } = told;
         // A piece of an artifact is in bounds already and must not become one itself.
         let output = match source {
             Some(_) => text,
             None => {
                 let key = format!("{}/{}", self.task, self.calls.len() + 1);
-                self.artifacts.bounded(key, &full_name, text)
+                self.artifacts.bounded(key, &full_name, text, &self.tainted_by)
             }
         };
-        let shown = json!({ "tool": call.name, "output": output, "is_error": is_error });
+        let shown = json!({
+            "tool": call.name, "output": output, "is_error": is_error, "instruction": instruction,
+        });
         let shown = self.parts.prompts.render("tool_result", shown).map_err(prompt_failed)?;
         let (arguments, source) = (call.arguments.clone(), source.unwrap_or(full_name));
         self.calls.push(CallRecord { tool: name, arguments, output, is_error, source });
@@ -139,6 +216,7 @@ impl<'a> Toolbox<'a> {
         tool: &ToolDefinition,
         full_name: &str,
         arguments: &Value,
+        decision: Option<Decision>,
     ) -> Result<Told, NodeError> {
         let Value::Object(arguments) = arguments else {
             return Ok(Told::problem(format!(
@@ -149,11 +227,17 @@ impl<'a> Toolbox<'a> {
         if let Err(problem) = mcp::validate_arguments(tool, arguments) {
             return Ok(Told::problem(problem));
         }
-        if tool.needs_approval
-            && let Some(denied) = self.denied(tool, arguments).await?
-        {
-            return Ok(Told::problem(denied));
-        }
+        let instruction = match decision {
+            Some(Decision::Denied { reason }) => {
+                return Ok(Told::problem(format!("a person denied this call: {reason}")));
+            }
+            Some(Decision::Approved { instruction }) => instruction,
+            // Whatever led here, a gated call without a person's word is not made.
+            None if tool.needs_approval => {
+                return Ok(Told::problem("not called: nobody approved this call".into()));
+            }
+            None => None,
+        };
         let exchange = Exchange {
             ctx: self.ctx,
             parts: self.parts,
@@ -162,29 +246,7 @@ impl<'a> Toolbox<'a> {
             tool,
             full_name,
         };
-        exchange.perform(arguments).await
-    }
-
-    /// Asks a person to allow the call; returns what the model is told when it was denied.
-    async fn denied(
-        &self,
-        tool: &ToolDefinition,
-        arguments: &Map<String, Value>,
-    ) -> Result<Option<String>, NodeError> {
-        let payload = json!({
-            "agent": self.agent,
-            "server": self.server.name,
-            "tool": tool.name,
-            "arguments": arguments,
-            "description": clip(&tool.description, 500),
-            "choices": ["approve", "deny"],
-        });
-        let answer = self.ctx.interrupt(APPROVAL, payload).await?;
-        if answer.get("decision").and_then(Value::as_str) == Some("approve") {
-            return Ok(None);
-        }
-        let reason = answer.get("reason").and_then(Value::as_str).unwrap_or("no reason given");
-        Ok(Some(format!("a person denied this call: {reason}")))
+        Ok(Told { instruction, ..exchange.perform(arguments).await? })
     }
 
     /// Returns where the work's facts come from: the calls that succeeded, each once; the agent where there are none.

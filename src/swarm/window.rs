@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::state::{GraphState, ResultStatus};
+use super::state::{Artifact, GraphState, Message, ResultStatus};
 use crate::graph::NodeError;
 use crate::llm;
 
@@ -74,6 +74,11 @@ pub(super) fn context(state: &GraphState) -> Vec<Entry> {
 
 /// Returns what was said between user, supervisor and QA, without the present request and the agents' reports.
 pub(super) fn history(state: &GraphState) -> Vec<Said> {
+    of_talk(state).into_iter().map(said).collect()
+}
+
+/// Returns the messages that [`history`] shows.
+pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
     let request = format!("{}.user", state.turn);
     let is_talk = |name: &str| [super::node::SUPERVISOR, super::node::QA].contains(&name);
     last(state, SESSION_MESSAGES, |message| {
@@ -83,24 +88,28 @@ pub(super) fn history(state: &GraphState) -> Vec<Said> {
 
 /// Returns the last messages, whoever spoke.
 pub(super) fn recent(state: &GraphState) -> Vec<Said> {
+    of_late(state).into_iter().map(said).collect()
+}
+
+/// Returns the messages that [`recent`] shows.
+pub(super) fn of_late(state: &GraphState) -> Vec<&Message> {
     last(state, AGENT_MESSAGES, |_| true)
 }
 
-fn last(state: &GraphState, count: usize, shown: impl Fn(&&super::Message) -> bool) -> Vec<Said> {
-    let total = state.messages.len();
-    let mut said: Vec<Said> = (0..total)
-        .rev()
-        .filter_map(|index| state.messages.get(index))
-        .filter(shown)
-        .take(count)
-        .map(|message| Said {
-            role: message.role.clone(),
-            name: message.name.clone(),
-            content: clip(&message.content, OUTPUT_CHARS),
-        })
-        .collect();
-    said.reverse();
-    said
+fn last(state: &GraphState, count: usize, shown: impl Fn(&&Message) -> bool) -> Vec<&Message> {
+    let all = (0..state.messages.len()).rev();
+    let messages = all.filter_map(|index| state.messages.get(index)).filter(shown);
+    let mut messages: Vec<&Message> = messages.take(count).collect();
+    messages.reverse();
+    messages
+}
+
+fn said(message: &Message) -> Said {
+    Said {
+        role: message.role.clone(),
+        name: message.name.clone(),
+        content: clip(&message.content, OUTPUT_CHARS),
+    }
 }
 
 /// Returns the turn's results, numbered as they are cited, each cut after so many characters.
@@ -127,19 +136,21 @@ pub(super) fn results(state: &GraphState, chars: usize) -> Vec<NumberedResult> {
 
 /// Returns keys and beginnings of the blackboard's artifacts, those of the present turn first.
 pub(super) fn artifacts(state: &GraphState) -> Vec<Preview> {
+    let preview = |(key, artifact): (&String, &Artifact)| Preview {
+        key: key.clone(),
+        preview: clip(&artifact.preview, LISTED_CHARS),
+    };
+    listed(state).map(preview).collect()
+}
+
+/// Returns the artifacts that [`artifacts`] shows.
+pub(super) fn listed(state: &GraphState) -> impl Iterator<Item = (&String, &Artifact)> {
     let own = format!("{}.", state.turn);
     // Keys begin with the turn, and `/` is the character that follows `.`.
     let turn = own.clone()..format!("{}/", state.turn);
     let present = state.global_state.range(turn);
-    let earlier = state.global_state.iter().filter(|(key, _)| !key.starts_with(&own));
-    present
-        .chain(earlier)
-        .take(ARTIFACTS)
-        .map(|(key, artifact)| Preview {
-            key: key.clone(),
-            preview: clip(&artifact.preview, LISTED_CHARS),
-        })
-        .collect()
+    let earlier = state.global_state.iter().filter(move |(key, _)| !key.starts_with(&own));
+    present.chain(earlier).take(ARTIFACTS)
 }
 
 /// Cuts a text after so many characters, and says so.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use perihelion::mcp::{Format, ServersFile, Transport, import};
+use perihelion::mcp::{ApprovalMode, Format, ServersFile, Transport, import};
 
 const CLAUDE: &str = r#"{
   "mcpServers": {
@@ -112,7 +112,8 @@ fn tables_of_codex_keep_their_comments_and_leave_the_rest_behind() {
          # asks first\napproval_mode = \"prompt\"\n"
     );
     assert_eq!(imported.file, format!("{OURS}\n{}", imported.tables));
-    assert!(parsed(&imported.file).get("docs").unwrap().tools.needs_approval("search"));
+    let tools = &parsed(&imported.file).get("docs").unwrap().tools.clone();
+    assert_eq!(tools.approvals.get("search"), Some(&ApprovalMode::Prompt));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `perihelion agents`: what the MCP servers give, how they stand, and what is wrong with those that give nothing.
 
+mod approve;
 mod import;
 mod reload;
 mod show;
@@ -7,7 +8,7 @@ mod standing;
 
 use super::{Error, Exit, Signals, environment, output};
 use crate::config::Settings;
-use crate::runtime::{servers_schema, survey};
+use crate::runtime::{review, servers_schema, survey};
 
 pub(super) use reload::words;
 
@@ -18,6 +19,7 @@ Servers whose tools are known from an earlier time are not started; --refresh st
 Examples:
   perihelion agents
   perihelion agents show files
+  perihelion agents approve files --dry-run
   perihelion agents list --refresh --json
   perihelion agents reload
   perihelion agents import .mcp.json --write")]
@@ -45,6 +47,10 @@ enum Command {
         /// The agent's name, with or without its prefix
         name: String,
     },
+    /// Show how a server differs from what was pinned of it, and accept it as it is now.
+    ///
+    /// A server whose name, version, instructions or tools changed is in quarantine until then.
+    Approve(approve::Args),
     /// Have the running processes of this machine read the servers file again and ask every server for its tools.
     Reload,
     /// Turn the servers of Claude, VS Code or Codex into tables for the servers file; secrets are not copied.
@@ -59,6 +65,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let refresh = match &command {
         Command::Schema => {
             output::bytes(schema()?.as_bytes())?;
+            return Ok(Exit::Done);
+        }
+        Command::Approve(approved) => {
+            let found = tokio::select! {
+                biased;
+                () = signals.stopped() => return Ok(Exit::Aborted),
+                found = review(&settings, &environment, approved.server()) => found?,
+            };
+            approve::run(found, approved, args.json)?;
             return Ok(Exit::Done);
         }
         Command::Import(args) => return import::run(&settings, args),

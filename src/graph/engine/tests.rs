@@ -204,7 +204,9 @@ fn with_a_resolver_an_unknown_target_parks_the_next_step_instead() {
     let (mut engine, _) = at(&graph, Limits::default());
     assert_eq!(told(&end(&mut engine, 0, Ok(go("a", [Target::node("b")])))), ["commit 1 false"]);
     let out = committed(&mut engine);
-    assert!(matches!(&out[..], [Command::Fail(EngineError::Missing { node })] if node == "b"));
+    assert!(
+        matches!(&out[..], [Command::Fail(EngineError::Missing { node, why: None })] if node == "b")
+    );
 }
 
 /// A node that is removed while it runs still leads where it led.

@@ -1,5 +1,6 @@
 //! Reads `mcp-servers.toml`: which servers there are, how to reach them, what their tools may do.
 
+mod confinement;
 mod expand;
 mod foreign;
 mod import;
@@ -15,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use super::redact::Secrets;
+use super::{redact::Secrets, sandbox::Sandbox};
 use crate::config::strict::{self, Error};
 
 pub use foreign::Format;
@@ -173,6 +174,10 @@ pub struct ServerConfig {
     /// How long a tool list counts as fresh, whatever the server says.
     pub definitions_ttl: Option<Duration>,
     pub tools: ToolPolicy,
+    /// Hash of command and arguments, or of the address, as they are written; variables are not expanded.
+    pub origin: String,
+    /// `None`: the server sees and does what this process could.
+    pub sandbox: Option<Sandbox>,
     /// Digest of what decides which server is reached; no secret has a part in it.
     pub fingerprint: String,
     pub(crate) secrets: Secrets,
@@ -232,6 +237,10 @@ pub struct ToolPolicy {
     pub default_approval: ApprovalMode,
     pub effects: BTreeMap<String, Effect>,
     pub approvals: BTreeMap<String, ApprovalMode>,
+    /// The server's hints may make rules milder, and not only stricter.
+    pub trust_annotations: bool,
+    /// Whether anybody may have written what the server says; `None`: the tools' own hints decide.
+    pub open_world: Option<bool>,
 }
 
 impl ToolPolicy {
@@ -245,16 +254,6 @@ impl ToolPolicy {
         } else {
             None
         }
-    }
-
-    /// Tells whether the operator declared that a call may be repeated.
-    pub fn is_repeatable(&self, tool: &str) -> bool {
-        *self.effects.get(tool).unwrap_or(&self.default_effect) != Effect::Write
-    }
-
-    /// Tells whether a person approves each call.
-    pub fn needs_approval(&self, tool: &str) -> bool {
-        *self.approvals.get(tool).unwrap_or(&self.default_approval) == ApprovalMode::Prompt
     }
 
     /// Returns the tools that the file names, to be compared with those that the server lists.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 
 use super::{
     BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy, Transport, Warning,
+    confinement,
     expand::{Environment, INHERITED, expand, note},
     secret,
     table::Table,
@@ -36,6 +37,7 @@ pub(super) fn server(
     warn(place, &table, warnings);
     let mut secrets = Secrets::default();
     let transport = transport(place, &table, env, &mut secrets)?;
+    let sandbox = confinement::sandbox(place, &table, env)?;
     let tool_timeout = place.seconds("tool_timeout_sec", table.tool_timeout_sec)?;
     let tool_timeout = tool_timeout.unwrap_or(TOOL_TIMEOUT);
     let total = place.seconds("tool_total_timeout_sec", table.tool_total_timeout_sec)?;
@@ -76,6 +78,8 @@ pub(super) fn server(
         },
         definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
         tools: policy(&table),
+        origin: confinement::origin(&table),
+        sandbox,
         fingerprint: fingerprint(&transport, &table, &secrets),
         transport,
         description: table.description,
@@ -235,11 +239,12 @@ fn http(
     env: Environment<'_>,
     secrets: &mut Secrets,
 ) -> Result<Transport, Error> {
-    let stdio_only: [(&str, bool); 4] = [
+    let stdio_only: [(&str, bool); 5] = [
         ("args", !table.args.is_empty()),
         ("env", !table.env.is_empty()),
         ("env_vars", !table.env_vars.is_empty()),
         ("cwd", table.cwd.is_some()),
+        ("sandbox", table.sandbox.is_some()),
     ];
     refuse(place, &stdio_only, "only a server with `command` takes this key")?;
     if !table.is_enabled() {
@@ -317,6 +322,8 @@ fn policy(table: &Table) -> ToolPolicy {
         default_approval: table.default_tools_approval_mode.unwrap_or_default(),
         effects,
         approvals,
+        trust_annotations: table.trust_annotations,
+        open_world: table.open_world,
     }
 }
 

@@ -116,6 +116,25 @@ pub(super) struct Table {
     pub breaker_cooldown_sec: Option<f64>,
     /// Seconds for which a tool list counts as fresh; by default what the server says (`ttlMs`), else 86400.
     pub definitions_ttl_sec: Option<f64>,
+    /// Whether the server's own hints may make rules milder (`readOnlyHint`, `idempotentHint`).
+    #[serde(default)]
+    pub trust_annotations: bool,
+    /// Whether anybody may have written what the server says; by default what each tool says of itself.
+    pub open_world: Option<bool>,
+    /// Confines the server with bubblewrap: what is not listed does not exist for it.
+    pub sandbox: Option<SandboxTable>,
+}
+
+/// What a confined server may see; an empty table lets it see the system's programs and nothing else.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SandboxTable {
+    /// Paths that it may read; relative ones start where the server does.
+    pub read_only: Vec<String>,
+    /// Paths that it may read and write.
+    pub writable: Vec<String>,
+    /// Whether it has the network of this machine; otherwise it has none.
+    pub network: bool,
 }
 
 impl Table {

@@ -14,8 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Error;
 use super::assemble::{AgentInfo, ServerProblem, sort_out};
 use super::survey::Survey;
-use crate::config::{self, Servers};
-use crate::mcp::{self, Pool, PoolOptions, Reloaded, ServersFile, Warning};
+use crate::config::{self, Settings};
+use crate::mcp::{self, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
 use crate::swarm::Roster;
 
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
@@ -53,19 +53,24 @@ impl Source {
     }
 
     /// Makes the pool of these servers, which starts them when they are first called where the settings say so.
-    pub fn pool(self, settings: &Servers) -> (Pool, Self) {
-        let options = pool_options(settings, false);
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the servers' pins cannot be used.
+    pub fn pool(self, settings: &Settings) -> Result<(Pool, Self), Error> {
+        let options = pool_options(settings, false)?;
         let Self { servers, file } = self;
         let about = ServersFile { servers: Vec::new(), ..servers.clone() };
-        (Pool::new(servers, options), Self { servers: about, file })
+        Ok((Pool::new(servers, options), Self { servers: about, file }))
     }
 }
 
-/// Returns how the settings want servers to be started.
-pub(super) fn pool_options(settings: &Servers, refresh: bool) -> PoolOptions {
-    let cache = settings.cache.then(config::cache_directory).flatten();
+/// Returns how the settings want servers to be started, with their pins beside the servers file.
+pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOptions, Error> {
+    let pins = Pins::beside(&settings.servers.file, settings.trust.pins)?;
+    let pins = Some(Arc::new(pins));
+    let cache = settings.servers.cache.then(config::cache_directory).flatten();
     let cache = cache.map(|directory| directory.join("definitions"));
-    PoolOptions { cache, refresh, ..PoolOptions::default() }
+    Ok(PoolOptions { cache, refresh, pins, ..PoolOptions::default() })
 }
 
 pub(super) fn read(
@@ -147,7 +152,13 @@ impl Plugins {
     }
 
     fn fill(&self) {
-        self.roster.set(self.pool.known());
+        let known = self.pool.known();
+        let is_known = |name: &str| known.iter().any(|server| server.name == name);
+        let absent = self.pool.states().into_iter().filter(|state| !is_known(&state.server));
+        let reasons: Vec<_> =
+            absent.filter_map(|state| Some((state.server, state.problem?))).collect();
+        self.roster.set_absences(reasons);
+        self.roster.set(known);
     }
 
     fn sources(&self) -> Vec<PathBuf> {

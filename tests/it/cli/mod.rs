@@ -12,6 +12,7 @@ mod metrics;
 mod otlp;
 mod plugins;
 mod pruning;
+mod quarantine;
 mod questions;
 mod refusals;
 mod runs;

@@ -3,6 +3,7 @@
 //! Enter at [`Room`]: one thread with its store, its model and its servers, which can crash and be
 //! opened again.
 
+mod approvals;
 mod artifacts;
 mod asking;
 mod breaker;
@@ -12,6 +13,7 @@ mod failures;
 mod injection;
 mod people;
 mod plans;
+mod poison;
 mod prompts;
 mod reflection;
 mod reloads;

@@ -1,0 +1,50 @@
+//! `perihelion agents approve`: one server beside its pin, and the pin made anew.
+
+use serde_json::json;
+
+use super::output;
+use crate::cli::Error;
+use crate::runtime::Review;
+use crate::swarm::AGENT_PREFIX;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The agent's name, with or without its prefix
+    name: String,
+    /// Show the differences and accept nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Args {
+    /// Returns the server's name.
+    pub fn server(&self) -> &str {
+        let name = self.name.trim();
+        name.strip_prefix(AGENT_PREFIX).unwrap_or(name)
+    }
+}
+
+/// Shows the differences and, unless they were only to be shown, accepts them.
+pub(super) fn run(found: Review, args: &Args, json: bool) -> Result<(), Error> {
+    let (server, nothing) = (found.server.clone(), found.nothing());
+    let (headings, text, path) =
+        (found.headings.clone(), found.text.clone(), found.path().display().to_string());
+    let accepted = nothing.is_none() && !args.dry_run;
+    if accepted {
+        found.accept()?;
+    }
+    if json {
+        return output::json(&json!({
+            "server": server, "changes": headings, "text": text, "accepted": accepted,
+        }));
+    }
+    if !text.is_empty() {
+        output::text(&text)?;
+    }
+    output::note(&match nothing {
+        Some(why) => format!("MCP server {server}: {why}"),
+        None if args.dry_run => format!("nothing was accepted: perihelion agents approve {server}"),
+        None => format!("MCP server {server} is pinned as shown, in {path}"),
+    });
+    Ok(())
+}

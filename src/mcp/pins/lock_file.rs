@@ -1,0 +1,79 @@
+//! The lock file: pins as sorted JSON, one change per line, meant for version control.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::pin::ServerPin;
+use crate::config::Error;
+
+/// The form of the file that this program writes and reads.
+const VERSION: u32 = 1;
+
+/// All pins of a servers file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LockFile {
+    version: u32,
+    pub servers: BTreeMap<String, ServerPin>,
+}
+
+impl LockFile {
+    /// Reads and checks the file; one that does not exist holds no pins.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Self { version: VERSION, servers: BTreeMap::new() });
+            }
+            Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
+        };
+        let file: Self = serde_json::from_str(&text).map_err(|error| Error::Parse {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            message: format!("this is no lock file of MCP servers: {error}"),
+            hint: "; take it back from version control, or approve each server anew".to_owned(),
+        })?;
+        let refuse = |key: String, message: String| {
+            Err(Error::Value { path: path.to_owned(), key, message })
+        };
+        if file.version != VERSION {
+            let message = format!("this program reads version {VERSION}, not: {}", file.version);
+            return refuse("version".to_owned(), message);
+        }
+        for (name, pin) in &file.servers {
+            if let Some(part) = pin.altered() {
+                return refuse(
+                    format!("servers.{name}.{part}"),
+                    format!(
+                        "the hash is not that of what stands there; take the file back from version control, or \
+                         remove the server's entry and approve it anew: perihelion agents approve {name}"
+                    ),
+                );
+            }
+        }
+        Ok(file)
+    }
+
+    /// Changes the file, which is replaced whole or not at all.
+    ///
+    /// Processes that write at the same time take turns where the file system has locks.
+    pub fn change(path: &Path, change: impl FnOnce(&mut Self)) -> Result<(), Error> {
+        let failed = |source| Error::Write { path: path.to_owned(), source };
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let turn = File::open(directory.unwrap_or(Path::new("."))).map_err(failed)?;
+        // Without locks two first looks can lose one pin, which is then made at the next look.
+        let _ = turn.lock();
+        let mut file = Self::load(path)?;
+        change(&mut file);
+        let mut text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;
+        text.push('\n');
+        let beside = path.with_extension(format!("lock.{}", uuid::Uuid::new_v4().simple()));
+        let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+        written.inspect_err(|_| drop(std::fs::remove_file(&beside))).map_err(failed)
+    }
+}

@@ -1,0 +1,115 @@
+//! Pins: what each server said of itself when it was trusted, and the quarantine of those that say otherwise now.
+//!
+//! Enter at [`Pins`], which keeps `mcp-servers.lock` beside the servers file. Invariant: where pins are kept, no
+//! definition reaches a model that differs from its pin. Deliberately absent: any judgement of what a
+//! definition says; that is for the person who approves it.
+
+mod canonical;
+mod changes;
+mod lock_file;
+mod pin;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::{Error, PinMode};
+
+pub use canonical::digest;
+pub use changes::{Change, Changes};
+use lock_file::LockFile;
+pub use pin::{ServerPin, ToolPin};
+
+/// The pins of a servers file.
+#[derive(Debug)]
+pub struct Pins {
+    path: PathBuf,
+    mode: PinMode,
+    /// Pins that could not be written down; they hold for as long as this process lives.
+    unwritten: Mutex<BTreeMap<String, ServerPin>>,
+}
+
+impl Pins {
+    /// Opens the pins of a servers file: `mcp-servers.toml` has its pins in `mcp-servers.lock`.
+    ///
+    /// # Errors
+    /// [`Error`] when there is a lock file that cannot be read, or whose hashes are not those of what it holds.
+    pub fn beside(servers_file: &Path, mode: PinMode) -> Result<Self, Error> {
+        let path = servers_file.with_extension("lock");
+        if mode != PinMode::Off {
+            LockFile::load(&path)?;
+        }
+        Ok(Self { path, mode, unwritten: Mutex::default() })
+    }
+
+    /// Returns where the pins stand.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Compares what a server says with its pin; a server seen for the first time is pinned where the mode
+    /// allows that.
+    ///
+    /// A tool that the operator switched off is not missed. The file is read anew each time, so that what another process approved counts here.
+    ///
+    /// # Errors
+    /// Why the server is to be left alone, in words that name the way out.
+    pub(super) fn judge(
+        &self,
+        server: &str,
+        seen: &ServerPin,
+        is_switched_off: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        if self.mode == PinMode::Off {
+            return Ok(());
+        }
+        let known = LockFile::load(&self.path).map_err(|error| error.to_string())?;
+        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = known.servers.get(server).or_else(|| unwritten.get(server)).cloned();
+        drop(unwritten);
+        let review = format!(
+            "`perihelion agents approve {server} --dry-run` shows it, and without --dry-run accepts it"
+        );
+        match (pinned, self.mode) {
+            (Some(mut pinned), _) => {
+                pinned.tools.retain(|tool, _| !is_switched_off(tool));
+                let changes = Changes::between(Some(&pinned), seen);
+                if changes.is_empty() {
+                    return Ok(());
+                }
+                Err(format!("it is not what was pinned: {}; {review}", changes.summary()))
+            }
+            (None, PinMode::Required) => Err(format!("nobody has approved it yet; {review}")),
+            (None, _) => {
+                if let Err(error) = self.pin(server, seen.clone()) {
+                    tracing::warn!(
+                        server, path = %self.path.display(), %error,
+                        "MCP definitions are pinned for this process only: the lock file cannot be written"
+                    );
+                    let mut unwritten =
+                        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                    unwritten.insert(server.to_owned(), seen.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells how what a server says now differs from its pin.
+    ///
+    /// # Errors
+    /// As [`Pins::beside`].
+    pub fn changes(&self, server: &str, seen: &ServerPin) -> Result<Changes, Error> {
+        Ok(Changes::between(LockFile::load(&self.path)?.servers.get(server), seen))
+    }
+
+    /// Pins what a server says, in place of what was pinned before.
+    ///
+    /// # Errors
+    /// [`Error`] when the lock file cannot be read or written; it is replaced whole or not at all.
+    pub fn pin(&self, server: &str, seen: ServerPin) -> Result<(), Error> {
+        LockFile::change(&self.path, |file| {
+            file.servers.insert(server.to_owned(), seen);
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! Holds what a server says against its pin, before anybody gets to see it.
+
+use super::{
+    Error, ServerPin, listing::Listing, menu, opening::REASON_CHARS, server::Server,
+    servers_file::Transport,
+};
+
+impl Server {
+    /// Returns what would be pinned of the server now; `None` for a bundled one, which is this program itself.
+    pub async fn pin(&self) -> Result<Option<ServerPin>, Error> {
+        let (_, listing) = self.open(true).await?;
+        Ok((!self.is_bundled()).then(|| self.pin_of(&listing, &self.config.origin)))
+    }
+
+    /// Compares a listing with the server's pin: a fresh one, or one that is remembered.
+    pub(super) fn judge(&self, listing: &Listing) -> Result<(), Error> {
+        self.judge_as_of(listing, &self.config.origin)
+    }
+
+    /// Compares what another server under this name said with the pin.
+    pub(super) fn judge_as_of(&self, listing: &Listing, origin: &str) -> Result<(), Error> {
+        let pins = self.around.pins.as_ref().filter(|_| !self.is_bundled());
+        let Some(pins) = pins else { return Ok(()) };
+        let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
+        let seen = self.pin_of(listing, origin);
+        pins.judge(&self.config.name, &seen, is_off).map_err(|reason| {
+            let reason = menu::cut(&reason, REASON_CHARS);
+            Error::Quarantined { server: self.config.name.clone(), reason }
+        })
+    }
+
+    fn is_bundled(&self) -> bool {
+        let own = |command: &str| command == "perihelion" && self.around.executable.is_some();
+        matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
+    }
+
+    fn pin_of(&self, listing: &Listing, origin: &str) -> ServerPin {
+        let info = &listing.info;
+        // Whatever of it can come into the menu.
+        let said = listing.definitions.own_words().unwrap_or_default();
+        ServerPin::new(origin, &info.server_version, said, &info.tools, &self.config.secrets)
+    }
+}

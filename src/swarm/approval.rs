@@ -1,0 +1,131 @@
+//! Asks people to allow calls: all calls of one answer of the model together, each for itself, and for a time.
+//!
+//! An approval is bound to what was shown, which is what is sent: the question's id is derived from server, tool and
+//! exact arguments, and each of several equal calls has its own. It is used once, by the call it belongs to.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::state::GraphState;
+use super::taint::Sources;
+use super::window::clip;
+use crate::graph::{Context, Interrupt, NodeError};
+use crate::mcp::{self, ToolDefinition};
+
+/// Kind of the interrupt.
+const APPROVAL: &str = "approval";
+
+/// What a person decided of one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Allowed, perhaps with a word for the agent.
+    Approved {
+        instruction: Option<String>,
+    },
+    Denied {
+        reason: String,
+    },
+}
+
+/// A call that needs a person's word.
+pub(super) struct Gated<'a> {
+    pub agent: &'a str,
+    pub server: &'a str,
+    pub tool: &'a ToolDefinition,
+    pub arguments: &'a Map<String, Value>,
+    /// What of the open world the call may go back to; empty where the tool itself is gated.
+    pub tainted_by: Sources,
+}
+
+impl Gated<'_> {
+    fn payload(&self, asked_at: DateTime<Utc>, expires_at: DateTime<Utc>) -> Value {
+        let call =
+            json!({ "server": self.server, "tool": self.tool.name, "arguments": self.arguments });
+        json!({
+            "agent": self.agent,
+            "server": self.server,
+            "tool": self.tool.name,
+            "arguments": self.arguments,
+            "description": clip(&self.tool.description, 500),
+            "choices": ["approve", "deny"],
+            "reasons": self.reasons(),
+            "tainted_by": self.tainted_by,
+            "call_sha256": mcp::digest(&call),
+            "asked_at": asked_at.to_rfc3339(),
+            "expires_at": expires_at.to_rfc3339(),
+        })
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if self.tool.needs_approval {
+            reasons.push(match self.tool.annotations.destructive {
+                Some(true) => "the server says of this tool that it destroys".to_owned(),
+                _ => "the servers file wants each call of this tool approved".to_owned(),
+            });
+        }
+        if !self.tainted_by.is_empty() {
+            let sources: Vec<&str> = self.tainted_by.iter().map(String::as_str).collect();
+            reasons.push(format!(
+                "what strangers may have written led to this call: it came from {}",
+                sources.join(", ")
+            ));
+        }
+        reasons
+    }
+}
+
+/// Asks for a decision of each call; calls whose answers came too late are asked for again.
+///
+/// Every round draws the time once and ends only when all of its questions are answered, so that a
+/// node that runs again after a crash asks the same questions.
+///
+/// # Errors
+/// [`NodeError::Interrupted`] with all questions that are still open.
+pub(super) async fn decide(
+    ctx: &Context<GraphState>,
+    timeout: Duration,
+    calls: &[Gated<'_>],
+) -> Result<Vec<Decision>, NodeError> {
+    let mut decisions: Vec<Option<Decision>> = vec![None; calls.len()];
+    while decisions.iter().any(Option::is_none) {
+        let asked_at = ctx.now().await?;
+        let expires_at =
+            asked_at.checked_add_signed(chrono::Duration::from_std(timeout).unwrap_or_default());
+        let expires_at = expires_at.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        let mut open: Vec<Interrupt> = Vec::new();
+        for (call, decision) in calls.iter().zip(&mut decisions) {
+            if decision.is_some() {
+                continue;
+            }
+            match ctx.interrupt(APPROVAL, call.payload(asked_at, expires_at)).await {
+                Ok(answer) if is_late(&answer, expires_at) => {}
+                Ok(answer) => *decision = Some(read(&answer)),
+                Err(NodeError::Interrupted(questions)) => open.extend(questions),
+                Err(error) => return Err(error),
+            }
+        }
+        if !open.is_empty() {
+            return Err(NodeError::Interrupted(open));
+        }
+    }
+    Ok(decisions.into_iter().flatten().collect())
+}
+
+/// Tells whether an answer was given after the request had run out; one without a time counts as timely.
+fn is_late(answer: &Value, expires_at: DateTime<Utc>) -> bool {
+    let decided_at = answer.get("decided_at").and_then(Value::as_str);
+    let decided_at = decided_at.and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+    decided_at.is_some_and(|decided_at| decided_at > expires_at)
+}
+
+fn read(answer: &Value) -> Decision {
+    let reason = answer.get("reason").and_then(Value::as_str).map(str::trim);
+    let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
+    match answer.get("decision").and_then(Value::as_str) {
+        Some("approve") => Decision::Approved { instruction: reason },
+        _ => Decision::Denied { reason: reason.unwrap_or_else(|| "no reason given".into()) },
+    }
+}

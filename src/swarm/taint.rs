@@ -1,0 +1,28 @@
+//! Provenance: which servers of the open world had a say in a text, directly or through others.
+//!
+//! Taint travels with what it is in: from a tool's result to the agent that read it, to its output, its artifacts and
+//! its message, to whoever is shown these, and to the tasks that a supervisor makes of them. It is never
+//! washed off by a model that puts things in other words.
+
+use std::collections::BTreeSet;
+
+use super::state::GraphState;
+use super::{Assignment, window};
+
+/// Where a text comes from: `server.tool` of results, `server` of a server's own definitions.
+pub type Sources = BTreeSet<String>;
+
+/// Returns what stands behind the supervisor's words, and QA's, who are shown the same.
+pub(super) fn of_talk(state: &GraphState) -> Sources {
+    let results = state.results_of_turn().map(|result| &result.tainted_by);
+    let messages = window::of_talk(state).into_iter().map(|message| &message.tainted_by);
+    let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
+    results.chain(messages).chain(artifacts).flatten().cloned().collect()
+}
+
+/// Returns what stands behind the prompt with which an agent begins a task.
+pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources {
+    let messages = window::of_late(state).into_iter().map(|message| &message.tainted_by);
+    let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
+    messages.chain(artifacts).chain([&assignment.tainted_by]).flatten().cloned().collect()
+}
