@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Notify;
 
 use crate::graph::{RunEvent, State, StreamMode};
@@ -22,11 +24,33 @@ const PIECE: usize = 16 << 10;
 pub(super) struct Waiting {
     /// The step whose end it tells, if it is such an event.
     pub(super) ends: Option<u64>,
-    pub(super) event: Value,
+    pub(super) event: Said,
     /// The task that told it, by step and index.
     of: Option<(u64, u32)>,
-    is_piece: bool,
     size: usize,
+}
+
+/// An event as JSON: written once, unless it is a piece of an answer that others are joined to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Said {
+    Whole(Box<RawValue>),
+    Piece(Value),
+}
+
+impl Said {
+    /// Writes an event down.
+    pub(super) fn whole<S: State>(event: &RunEvent<S>) -> Option<Self> {
+        to_raw_value(event).ok().map(Self::Whole)
+    }
+
+    /// Returns how many bytes it takes, about.
+    fn size(&self) -> usize {
+        match self {
+            Self::Whole(text) => text.get().len(),
+            Self::Piece(value) => weight(value),
+        }
+    }
 }
 
 /// How a run ended.
@@ -77,9 +101,13 @@ impl Ear {
             }
             _ => {}
         }
-        let Ok(event) = serde_json::to_value(event) else { return };
-        let size = weight(&event);
-        self.0.put(Waiting { ends, event, of, is_piece, size });
+        let said = match is_piece {
+            true => serde_json::to_value(event).ok().map(Said::Piece),
+            false => Said::whole(event),
+        };
+        let Some(event) = said else { return };
+        let size = event.size();
+        self.0.put(Waiting { ends, event, of, size });
     }
 }
 
@@ -92,10 +120,13 @@ impl Desk {
         {
             let mut queue = self.lock();
             let is_full = queue.waiting.len() >= EVENTS || queue.bytes + new.size > BYTES;
-            if new.is_piece && queue.bytes + new.size <= BYTES {
+            if let Said::Piece(piece) = &new.event
+                && queue.bytes + new.size <= BYTES
+            {
                 let before = queue.waiting.iter_mut().rev().find(|one| one.of == new.of);
-                if let Some(before) = before.filter(|one| one.is_piece && one.size < PIECE)
-                    && join(&mut before.event, &new.event)
+                if let Some(before) = before.filter(|one| one.size < PIECE)
+                    && let Said::Piece(text) = &mut before.event
+                    && join(text, piece)
                 {
                     before.size += new.size;
                     queue.bytes += new.size;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Bus;
-use super::desk::{Ending, Waiting};
+use super::desk::{Ending, Said, Waiting};
 use super::publisher::Telling;
 use crate::checkpoint::{Encoded, Error, EventRow, StepKind, StepRow};
 use crate::clock;
@@ -21,7 +21,7 @@ const STEPS: u32 = 64;
 /// An event ready to be written, with the newest step whose end is told by then.
 pub(super) struct Line {
     step: u64,
-    event: Value,
+    event: Said,
 }
 
 /// The one writer of a thread's log, for as long as its run holds the thread.
@@ -101,7 +101,7 @@ impl Scribe {
     pub(super) async fn write(&mut self) -> Result<(), Error> {
         while !self.lines.is_empty() {
             let lines: Vec<&Line> = self.lines.iter().take(BATCH).collect();
-            let events: Vec<&Value> = lines.iter().map(|line| &line.event).collect();
+            let events: Vec<&Said> = lines.iter().map(|line| &line.event).collect();
             let count = lines.len();
             let batch = EventRow {
                 first: self.last + 1,
@@ -152,13 +152,13 @@ impl Scribe {
 }
 
 /// Tells a step's end as the run did that committed it.
-fn end_of<S: State>(row: &StepRow) -> Result<Value, Error> {
+fn end_of<S: State>(row: &StepRow) -> Result<Said, Error> {
     let frontier: Frontier = serde_json::from_slice(&row.frontier)
         .map_err(|error| Error::Damaged(format!("the frontier of step {}: {error}", row.seq)))?;
     let next = frontier.tasks.into_iter().map(|task| task.node).collect();
     Ok(event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next }))
 }
 
-fn event_of<S: State>(event: &RunEvent<S>) -> Value {
-    serde_json::to_value(event).unwrap_or(Value::Null)
+fn event_of<S: State>(event: &RunEvent<S>) -> Said {
+    Said::whole(event).unwrap_or(Said::Piece(Value::Null))
 }
