@@ -2,7 +2,7 @@
 //!
 //! Both read the same instruments, each defined once in [`crate::metrics`]: OpenTelemetry's SDK adds up, a
 //! [`ManualReader`] is read for deliveries, and OpenTelemetry's own Prometheus exporter for the text. The SDK's
-//! periodic exporter is not used, for the reasons given in [`otlp`](super::otlp).
+//! periodic exporter is not used, for the reasons given in [`otlp`].
 
 mod deliveries;
 
