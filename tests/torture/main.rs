@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 
 /// X2: the runs that are part of every test, one on each database, some seconds of storm.
 fn short() -> ExitCode {
-    let common = "torture --crashes 2 --cut-one-of 100 --least 1 --seconds 150";
+    let common = "torture --crashes 2 --cut-one-of 200 --least 1 --seconds 240";
     for more in
         ["--database postgres --kills 60 --zombies 6", "--database sqlite --kills 30 --zombies 4"]
     {

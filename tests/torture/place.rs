@@ -19,6 +19,9 @@ use super::storm::Storm;
 /// How often a process is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// How much longer a process lives in a build that is not optimised, and so does its work more slowly.
+const SLOWNESS: u64 = if cfg!(debug_assertions) { 4 } else { 1 };
+
 /// Stopped processes at a time; each holds its memory and its connections.
 const STOPPED: usize = 16;
 
@@ -75,7 +78,7 @@ fn start(storm: &Storm, number: u64, place: u64, is_calm: bool) -> Child {
 
 async fn watch(storm: &Storm, child: &mut Child, plan: Plan, is_calm: bool) -> Watched {
     let mut started = plan.is_early.then(clock::monotonic);
-    let end_after = Duration::from_millis(plan.end_after);
+    let end_after = Duration::from_millis(plan.end_after * SLOWNESS);
     let mut stdout = child.stdout.take().unwrap();
     let mut said = [0; 8];
     loop {
