@@ -75,6 +75,12 @@ impl Cache {
         }
     }
 
+    /// Forgets what a server said.
+    pub async fn remove(&self, config: &ServerConfig, executable: Option<&Path>) {
+        // What is not there is forgotten already.
+        let _ = tokio::fs::remove_file(self.path(config, executable)).await;
+    }
+
     /// Removes what was not written for long.
     async fn clear(&self) -> std::io::Result<()> {
         let mut files = tokio::fs::read_dir(&self.directory).await?;

@@ -1,6 +1,6 @@
 //! Opens a connection: starts or reaches the server and agrees on a protocol version, in bounded time.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     http, menu,
+    oauth::Access,
     process::{Process, Program},
     sandbox,
     servers_file::{ServerConfig, Transport},
@@ -61,11 +62,12 @@ pub(super) async fn connect(
     config: &ServerConfig,
     era: Era,
     executable: Option<&PathBuf>,
+    access: Option<&Arc<Access>>,
 ) -> Result<(Session, Era), String> {
     let started = clock::monotonic();
     let left = || config.startup_timeout.saturating_sub(started.elapsed());
     let first = if era == Era::Unknown { config.startup_timeout / 2 } else { left() };
-    let next = match attempt(config, era, executable, first).await {
+    let next = match attempt(config, era, executable, access, first).await {
         Ok(session) => {
             let era = learnt(era, &session);
             return Ok((session, era));
@@ -73,7 +75,7 @@ pub(super) async fn connect(
         Err(Failed { retry: Some(next), .. }) => next,
         Err(Failed { reason, .. }) => return Err(reason),
     };
-    match attempt(config, next, executable, left()).await {
+    match attempt(config, next, executable, access, left()).await {
         Ok(session) => Ok((session, next)),
         Err(Failed { reason, .. }) => Err(reason),
     }
@@ -103,6 +105,7 @@ async fn attempt(
     config: &ServerConfig,
     era: Era,
     executable: Option<&PathBuf>,
+    access: Option<&Arc<Access>>,
     limit: Duration,
 ) -> Result<Session, Failed> {
     let listener = Listener::default();
@@ -152,10 +155,11 @@ async fn attempt(
                 }
             }
         }
-        Transport::Http { url, bearer_token, headers } => {
-            let token = bearer_token.as_deref();
-            let (transport, session) = http::transport(url, token, headers, limit, max_message)
-                .map_err(Failed::for_good)?;
+        Transport::Http { url, bearer_token, headers, .. } => {
+            let (token, access) = (bearer_token.as_deref(), access.cloned());
+            let (transport, session) =
+                http::transport(url, token, headers, access, limit, max_message)
+                    .map_err(Failed::for_good)?;
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)
                 .map(|service| Session::new(service, Kind::Http(session)))

@@ -7,7 +7,9 @@ use rmcp::{ErrorData, ServiceError, model::ErrorCode};
 use super::{
     Error, ToolOutcome,
     http::{self, Delivery},
-    menu, outcome,
+    menu,
+    oauth::Access,
+    outcome,
     request::Failure,
     servers_file::ServerConfig,
     session::Session,
@@ -20,6 +22,8 @@ const REASON_CHARS: usize = 2000;
 pub(super) struct Call<'a> {
     pub config: &'a ServerConfig,
     pub tool: &'a str,
+    /// What gives out the server's tokens, if anything does.
+    pub access: Option<&'a Access>,
 }
 
 impl Call<'_> {
@@ -89,7 +93,10 @@ pub(super) async fn judge(
         }
         Failure::Service(ServiceError::McpError(error)) => return rpc_error(call, &error),
         Failure::Service(ServiceError::TransportSend(error)) => {
-            let reason = http::chain(error.error.as_ref());
+            let wants_login = call.access.filter(|_| http::wants_token(error.error.as_ref()));
+            let reason = wants_login
+                .and_then(Access::trouble)
+                .unwrap_or_else(|| http::chain(error.error.as_ref()));
             match http::delivery(error.error.as_ref()) {
                 Delivery::NotSent => call.not_sent(&reason),
                 Delivery::Refused => call.refused(&reason),

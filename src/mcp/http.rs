@@ -1,6 +1,6 @@
 //! Reaches servers over streamable HTTP, and reads what its failures mean for a call.
 
-use std::{collections::BTreeMap, error::Error as StdError, time::Duration};
+use std::{collections::BTreeMap, error::Error as StdError, sync::Arc, time::Duration};
 
 use reqwest::{
     StatusCode,
@@ -12,16 +12,20 @@ use rmcp::transport::{
     streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
 };
 
-use super::http_session::{Client, SessionId};
+use super::{
+    http_session::{Client, SessionId},
+    oauth::Access,
+};
 use crate::config::tls;
 
 const MAX_REDIRECTS: usize = 5;
 
-/// Prepares the transport; nothing is sent yet.
+/// Prepares the transport; nothing is sent yet. Where there is `access`, it gives the tokens.
 pub(super) fn transport(
     url: &str,
     bearer_token: Option<&str>,
     headers: &BTreeMap<String, String>,
+    access: Option<Arc<Access>>,
     connect_timeout: Duration,
     max_message_bytes: usize,
 ) -> Result<(StreamableHttpClientTransport<Client>, SessionId), String> {
@@ -48,7 +52,7 @@ pub(super) fn transport(
         config = config.auth_header(token);
     }
     let session = SessionId::default();
-    let client = Client { inner: client, session: session.clone() };
+    let client = Client { inner: client, session: session.clone(), access };
     Ok((StreamableHttpClientTransport::with_client(client, config), session))
 }
 
@@ -69,7 +73,8 @@ fn same_origin() -> redirect::Policy {
     })
 }
 
-fn is_loopback(url: &str) -> bool {
+/// Tells whether an address is one of this machine.
+pub(super) fn is_loopback(url: &str) -> bool {
     let parsed = reqwest::Url::parse(url).ok();
     let host = parsed.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -104,8 +109,23 @@ pub(super) fn delivery(error: &(dyn StdError + Send + Sync + 'static)) -> Delive
         Failure::HttpStatus(error) if error.status == 429 => Delivery::Refused,
         Failure::AuthRequired(_) | Failure::InsufficientScope(_) => Delivery::Refused,
         Failure::SessionExpired | Failure::ReinitializationFailed(_) => Delivery::NotSent,
+        // There was no token to send it with, or none that the server takes.
+        Failure::Auth(_) => Delivery::NotSent,
         _ => Delivery::Unknown,
     }
+}
+
+/// Tells whether a request failed for want of a token that allows it.
+pub(super) fn wants_token(error: &(dyn StdError + Send + Sync + 'static)) -> bool {
+    let failure = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(
+        failure,
+        Some(
+            StreamableHttpError::AuthRequired(_)
+                | StreamableHttpError::InsufficientScope(_)
+                | StreamableHttpError::Auth(_)
+        )
+    )
 }
 
 /// Joins an error with its causes; each layer of HTTP says only a part.

@@ -1,4 +1,4 @@
-//! Notes the session that a streamable HTTP server gave, which rmcp keeps to itself.
+//! Sends requests with the token that there is, and notes the session that the server gave, which rmcp keeps to itself.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,17 @@ use futures::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::{
     model::ClientJsonRpcMessage,
-    transport::streamable_http_client::{
-        SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    transport::{
+        auth::AuthError,
+        streamable_http_client::{
+            SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+        },
     },
 };
+use secrecy::{ExposeSecret as _, SecretString};
 use sse_stream::Sse;
+
+use super::oauth::{Access, Refusal};
 
 /// The id of the session under which the last message was sent; a server may replace it.
 #[derive(Clone, Debug, Default)]
@@ -31,15 +37,67 @@ impl SessionId {
     }
 }
 
-/// An HTTP client that notes the session and otherwise is the one inside.
+/// An HTTP client that notes the session, sends the token that there is, and otherwise is the one inside.
 #[derive(Clone)]
 pub(super) struct Client {
     pub inner: reqwest::Client,
     pub session: SessionId,
+    /// What gives out tokens; none where one is configured, or nobody can log in.
+    pub access: Option<Arc<Access>>,
 }
 
 type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl Client {
+    /// Sends a request with a token, and once more with a new one where the server refuses that.
+    async fn send<T, F>(
+        &self,
+        token: Option<String>,
+        request: impl Fn(Option<String>) -> F + Send + Sync,
+    ) -> Result<T, Failure>
+    where
+        T: Send,
+        F: Future<Output = Result<T, Failure>> + Send,
+    {
+        let Some(access) = &self.access else { return request(token).await };
+        let expose = |token: &SecretString| token.expose_secret().to_owned();
+        let token = access.token().await.map_err(no_token)?;
+        let mut sent = request(token.as_ref().map(expose)).await;
+        let is_refused = matches!(sent, Err(Failure::AuthRequired(_)));
+        if let Some(refused) = token.filter(|_| is_refused)
+            && let Some(fresh) = access.renewed(Some(refused)).await.map_err(no_token)?
+        {
+            sent = request(Some(expose(&fresh))).await;
+        }
+        if sent.is_ok() {
+            access.accepted();
+        }
+        if let Some(refusal) = sent.as_ref().err().and_then(Refusal::of) {
+            access.refused(refusal).await;
+        }
+        sent
+    }
+}
+
+impl Refusal {
+    fn of(failure: &Failure) -> Option<Self> {
+        match failure {
+            Failure::AuthRequired(error) => {
+                Some(Self { challenge: error.www_authenticate_header.clone(), lacks: None })
+            }
+            Failure::InsufficientScope(error) => {
+                let lacks = Some(error.required_scope.clone().unwrap_or_default());
+                Some(Self { challenge: error.www_authenticate_header.clone(), lacks })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn no_token(trouble: impl std::fmt::Display) -> Failure {
+    Failure::Auth(AuthError::AuthorizationFailed(trouble.to_string()))
+}
 
 impl StreamableHttpClient for Client {
     type Error = reqwest::Error;
@@ -53,7 +111,11 @@ impl StreamableHttpClient for Client {
         custom_headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         self.session.note(session_id.as_ref());
-        self.inner.post_message(uri, message, session_id, auth_header, custom_headers).await
+        let request = |token| {
+            let (uri, headers) = (uri.clone(), custom_headers.clone());
+            self.inner.post_message(uri, message.clone(), session_id.clone(), token, headers)
+        };
+        self.send(auth_header, request).await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -66,17 +128,17 @@ impl StreamableHttpClient for Client {
         max_sse_event_size: usize,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         self.session.note(session_id.as_ref());
-        let inner = &self.inner;
-        inner
-            .post_message_with_max_sse_event_size(
-                uri,
-                message,
-                session_id,
-                auth_header,
-                custom_headers,
+        let request = |token| {
+            self.inner.post_message_with_max_sse_event_size(
+                uri.clone(),
+                message.clone(),
+                session_id.clone(),
+                token,
+                custom_headers.clone(),
                 max_sse_event_size,
             )
-            .await
+        };
+        self.send(auth_header, request).await
     }
 
     async fn delete_session(
@@ -86,7 +148,11 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<(), Failure> {
-        self.inner.delete_session(uri, session_id, auth_header, custom_headers).await
+        let request = |token| {
+            let (uri, headers) = (uri.clone(), custom_headers.clone());
+            self.inner.delete_session(uri, session_id.clone(), token, headers)
+        };
+        self.send(auth_header, request).await
     }
 
     async fn get_stream(
@@ -97,7 +163,11 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        self.inner.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await
+        let request = |token| {
+            let (uri, session, headers) = (uri.clone(), session_id.clone(), custom_headers.clone());
+            self.inner.get_stream(uri, session, last_event_id.clone(), token, headers)
+        };
+        self.send(auth_header, request).await
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -109,16 +179,16 @@ impl StreamableHttpClient for Client {
         custom_headers: Headers,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let inner = &self.inner;
-        inner
-            .get_stream_with_max_sse_event_size(
-                uri,
-                session_id,
-                last_event_id,
-                auth_header,
-                custom_headers,
+        let request = |token| {
+            self.inner.get_stream_with_max_sse_event_size(
+                uri.clone(),
+                session_id.clone(),
+                last_event_id.clone(),
+                token,
+                custom_headers.clone(),
                 max_sse_event_size,
             )
-            .await
+        };
+        self.send(auth_header, request).await
     }
 }

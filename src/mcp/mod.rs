@@ -21,6 +21,7 @@ mod leg;
 mod listing;
 mod mark;
 mod menu;
+mod oauth;
 mod opening;
 mod outcome;
 mod phase;
@@ -36,6 +37,7 @@ mod request;
 mod sandbox;
 mod schema;
 mod server;
+mod server_login;
 mod servers_file;
 mod session;
 mod stderr;
@@ -45,6 +47,7 @@ mod types;
 pub use exchange::{Answers, Asked, Leg, Question, Reply, TaskHandle, Wants, accepted, declined};
 pub use form::fill_form;
 pub use menu::{agent_name, menu_line};
+pub use oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use phase::{Phase, ServerState};
 pub use pins::{Change, Changes, Pins, ServerPin, ToolPin, digest};
 pub use pool::{Pool, PoolOptions};
@@ -52,13 +55,16 @@ pub use reload::Reloaded;
 pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
 pub use servers_file::{
-    ApprovalMode, BreakerPolicy, Effect, Format, Imported, LeftOut, RateLimit, ServerConfig,
-    ServersFile, ToolPolicy, Transport, Warning, import, schema,
+    ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, RateLimit,
+    ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
 };
 pub use types::{
     CallContext, Error, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition, ToolHost,
     ToolOutcome, Via,
 };
+
+/// A directive for log filters: the library logs the codes that come back from a login.
+pub const LOG_DIRECTIVE: &str = "rmcp::transport::auth=off";
 
 /// How long a tool list is fresh if neither the operator nor the server says.
 const UNSAID_TTL: std::time::Duration = std::time::Duration::from_secs(86_400);

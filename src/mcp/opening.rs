@@ -16,6 +16,7 @@ use super::{
     keeper,
     listing::{self, Listing},
     menu,
+    oauth::Logins,
     server::Server,
     session::Session,
 };
@@ -31,6 +32,8 @@ pub(super) struct Around {
     pub cache: Option<Cache>,
     /// Where definitions are pinned; without it every server is taken as it is.
     pub pins: Option<Arc<Pins>>,
+    /// Where logins to servers are kept; without it servers that want one cannot be used.
+    pub logins: Option<Logins>,
     /// Do not believe what is on disk; only write it.
     pub refresh: bool,
     /// Counts changes of what is told of the servers.
@@ -134,6 +137,7 @@ impl Server {
                 }
             },
             Err(reason) => {
+                let reason = self.wants_login().unwrap_or(reason);
                 // A server that cannot list its tools is started anew the next time.
                 state.session = None;
                 state.listing = None;
@@ -148,6 +152,7 @@ impl Server {
         state.listing = None;
         clock::sleep(self.pause()).await;
         let executable = self.around.executable.as_ref();
+        let access = self.access.as_ref();
         let mut guessed = false;
         if state.era == Era::Unknown
             && let Some(before) = self.on_disk().await
@@ -155,12 +160,13 @@ impl Server {
             state.era = before.era();
             guessed = state.era != Era::Unknown;
         }
-        let mut connected = connect::connect(&self.config, state.era, executable).await;
+        let mut connected = connect::connect(&self.config, state.era, executable, access).await;
         if guessed && connected.is_err() {
             // It may have been replaced by one that is greeted otherwise.
-            connected = connect::connect(&self.config, Era::Unknown, executable).await;
+            connected = connect::connect(&self.config, Era::Unknown, executable, access).await;
         }
         let (session, era) = connected.map_err(|reason| {
+            let reason = self.wants_login().unwrap_or(reason);
             state.era = Era::Unknown;
             self.start_error(&reason)
         })?;

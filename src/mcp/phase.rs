@@ -16,6 +16,8 @@ pub enum Phase {
     Stopped,
     /// It failed so often that calls are refused for a while.
     BreakerOpen,
+    /// It takes no calls until a person has logged in, or until its client credentials are mended.
+    NeedsLogin,
     /// It could not be started or connected, or did not tell its tools.
     Failed,
 }
@@ -29,6 +31,7 @@ impl Phase {
             Self::Running => "running",
             Self::Stopped => "stopped",
             Self::BreakerOpen => "breaker open",
+            Self::NeedsLogin => "needs login",
             Self::Failed => "failed",
         }
     }

@@ -12,8 +12,9 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CallContext, Error, Leg, Pins, Reply, ServerInfo, ServerPin, ServerState, ServerStatus,
-    ToolHost, cache::Cache, opening::Around, server::Server, servers_file::ServersFile,
+    CallContext, Error, Leg, LoggedOut, Login, Logins, Pins, Reply, ServerInfo, ServerPin,
+    ServerState, ServerStatus, ToolHost, cache::Cache, opening::Around, server::Server,
+    servers_file::ServersFile,
 };
 
 /// How the pool treats processes and what it knows of them beforehand.
@@ -32,6 +33,8 @@ pub struct PoolOptions {
     pub refresh: bool,
     /// Where definitions are pinned; without it every server is taken as it is.
     pub pins: Option<Arc<Pins>>,
+    /// Where logins to servers are kept; by default nowhere: a server that wants one cannot be used.
+    pub logins: Option<Logins>,
 }
 
 impl Default for PoolOptions {
@@ -43,6 +46,7 @@ impl Default for PoolOptions {
             cache: None,
             refresh: false,
             pins: None,
+            logins: None,
         }
     }
 }
@@ -71,6 +75,7 @@ impl Pool {
             cache: options.cache.map(Cache::new),
             refresh: options.refresh,
             pins: options.pins,
+            logins: options.logins,
             changes: watch::Sender::new(0),
         };
         let pool = Self {
@@ -98,6 +103,24 @@ impl Pool {
     pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
         let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
         known.pin().await
+    }
+
+    /// Begins a person's login to a server; whoever asks shows the address and waits for the end.
+    ///
+    /// # Errors
+    /// [`Error::UnknownServer`]; [`Error::Login`] when nobody can log in, or the server cannot be reached.
+    pub async fn log_in(&self, server: &str) -> Result<Login, Error> {
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.log_in().await
+    }
+
+    /// Forgets a login, and what is known of the server's tools with it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownServer`]; [`Error::Login`] when there can be none, or its file cannot be changed.
+    pub async fn log_out(&self, server: &str) -> Result<LoggedOut, Error> {
+        let known = self.find(server).ok_or_else(|| Error::UnknownServer(server.to_owned()))?;
+        known.log_out().await
     }
 
     /// Tells whether the program should not start without this server (`required = true`).

@@ -1,28 +1,58 @@
 //! Keeps the secrets of a server's configuration out of everything that leaves this room.
 
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
 use serde_json::Value;
 
 /// Shorter values would blot out ordinary words.
 const SHORTEST: usize = 6;
+/// Tokens are renewed; of those before, somebody may still speak.
+const LEARNT: usize = 16;
 
-/// The secret values of one server's configuration.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Secrets(Vec<String>);
+/// The secret values of one server's configuration, and those that were got for it since.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets {
+    written: Vec<String>,
+    /// Shared by all copies.
+    learnt: Arc<Mutex<VecDeque<String>>>,
+}
+
+/// What was got since is not part of the configuration.
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
 
 impl Secrets {
     /// Notes a secret; values under six bytes are too common to be searched for and are skipped.
     pub fn add(&mut self, value: &str) {
         let value = value.trim();
-        if value.len() >= SHORTEST && !self.0.iter().any(|known| known == value) {
-            self.0.push(value.to_owned());
+        if value.len() >= SHORTEST && !self.written.iter().any(|known| known == value) {
+            self.written.push(value.to_owned());
             // A secret that contains another one must be replaced first.
-            self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+            self.written.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        }
+    }
+
+    /// Notes a secret that was got while the server is in use, for all copies; the oldest ones are forgotten.
+    pub fn learn(&self, value: &str) {
+        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        if value.len() >= SHORTEST && !learnt.iter().any(|known| known == value) {
+            learnt.push_back(value.to_owned());
+            if learnt.len() > LEARNT {
+                learnt.pop_front();
+            }
         }
     }
 
     /// Replaces every secret in a text by `[redacted]`.
     pub fn redact(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        self.written.iter().chain(learnt.iter()).fold(text.to_owned(), |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret, "[redacted]") } else { text }
         })
     }
@@ -46,7 +76,7 @@ impl Secrets {
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Secrets({})", self.0.len())
+        write!(f, "Secrets({})", self.written.len())
     }
 }
 
@@ -57,12 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_secret_is_replaced_first_and_short_values_are_left_alone() {
+    fn the_longer_secret_is_replaced_first_and_copies_learn_together() {
         let mut secrets = Secrets::default();
         for value in ["abcdef", "abcdef-and-more", "on"] {
             secrets.add(value);
         }
         assert_eq!(secrets.redact("abcdef-and-more on abcdef"), "[redacted] on [redacted]");
+        secrets.clone().learn("token-of-today");
+        assert_eq!(secrets.redact("a token-of-today"), "a [redacted]");
         assert_eq!(
             secrets.redact_json(json!({"a": ["x abcdef", 1]})),
             json!({"a": ["x [redacted]", 1]})

@@ -20,6 +20,7 @@ use super::{
     failure::Call,
     leg::Sent,
     listing::Listing,
+    oauth::Access,
     opening::{Around, State},
     rate::Rate,
     servers_file::{ServerConfig, Transport},
@@ -35,6 +36,8 @@ pub(super) struct Server {
     pub config: ServerConfig,
     pub(super) around: Arc<Around>,
     pub(super) state: Mutex<State>,
+    /// What gives out tokens, where none is configured.
+    pub(super) access: Option<Arc<Access>>,
     /// Counts finished attempts to connect, so that those who waited for one share its failure.
     pub(super) attempts: AtomicU64,
     pub(super) closed: CancellationToken,
@@ -65,7 +68,14 @@ pub(super) struct View {
 
 impl Server {
     pub fn new(config: ServerConfig, around: Arc<Around>) -> Arc<Self> {
+        let access = match (&config.transport, &around.logins) {
+            (Transport::Http { url, oauth: Some(oauth), .. }, Some(logins)) => {
+                Some(Arc::new(Access::new(&config.name, url, oauth, &config.secrets, logins)))
+            }
+            _ => None,
+        };
         Arc::new_cyclic(|me| Self {
+            access,
             around,
             state: Mutex::default(),
             attempts: AtomicU64::new(0),
@@ -94,6 +104,9 @@ impl Server {
     ///
     /// A required server is scanned unless it was in this process: whether it starts is the point.
     pub async fn look(&self) -> Result<ServerInfo, Error> {
+        if let Some(access) = &self.access {
+            access.look().await;
+        }
         let is_fresh =
             |listing: &&Arc<Listing>| listing.definitions.is_fresh(&self.config, clock::now());
         let shown = self.view().listing.clone();
@@ -147,6 +160,7 @@ impl Server {
         let refusal = self.trouble();
         let view = self.view();
         let phase = match &view.listing {
+            _ if self.wants_login().is_some() => Phase::NeedsLogin,
             _ if refusal.is_some() => Phase::BreakerOpen,
             _ if view.is_running => Phase::Running,
             _ if view.failure.is_some() => Phase::Failed,
@@ -171,12 +185,13 @@ impl Server {
 
     /// Says why calls are refused now, if they are.
     pub fn trouble(&self) -> Option<String> {
-        self.breaker().refusal(clock::monotonic()).map(|open| open.to_string())
+        let refusal = self.breaker().refusal(clock::monotonic());
+        self.wants_login().or_else(|| refusal.map(|open| open.to_string()))
     }
 
     /// Goes one leg of a call, once; how a call ended is counted, what is asked of its task is not.
     pub async fn call(&self, tool: &str, leg: Leg, context: CallContext) -> Result<Reply, Error> {
-        let call = Call { config: &self.config, tool };
+        let call = Call { config: &self.config, tool, access: self.access.as_deref() };
         let leg = match leg {
             Leg::Call { arguments, answers, state } => Sent { arguments, answers, state },
             // Neither begins anything: refusing them would only lose what already runs.

@@ -194,6 +194,9 @@ pub enum Error {
     /// The server refused the call with a protocol error; the tool did not run.
     #[error("the MCP server {server} refused the call of {tool}: {reason}")]
     Refused { server: String, tool: String, reason: String },
+    /// Nobody could be logged in to the server, or out of it.
+    #[error("no login to the MCP server {server}: {reason}")]
+    Login { server: String, reason: String },
 }
 
 impl Error {
@@ -207,6 +210,7 @@ impl Error {
             Self::NotSent { .. } => "not_sent",
             Self::Unknown { .. } => "outcome_unknown",
             Self::Refused { .. } => "refused",
+            Self::Login { .. } => "login_failed",
         }
     }
 
@@ -217,6 +221,7 @@ impl Error {
             Self::Quarantined { reason, .. }
             | Self::Start { reason, .. }
             | Self::NotSent { reason, .. }
+            | Self::Login { reason, .. }
             | Self::Unknown { reason, .. }
             | Self::Refused { reason, .. } => reason,
         }

@@ -4,6 +4,7 @@ mod confinement;
 mod expand;
 mod foreign;
 mod import;
+mod oauth;
 mod place;
 mod resolve;
 mod secret;
@@ -21,7 +22,8 @@ use crate::config::strict::{self, Error};
 
 pub use foreign::Format;
 pub use import::{Imported, LeftOut, import};
-pub use table::{ApprovalMode, Effect, schema};
+pub use oauth::OAuth;
+pub use table::{ApprovalMode, Effect, Grant, schema};
 
 /// The servers file, checked and with every variable expanded.
 #[derive(Clone, Debug, Default)]
@@ -224,7 +226,13 @@ pub enum Transport {
         cwd: Option<String>,
     },
     /// Streamable HTTP.
-    Http { url: String, bearer_token: Option<String>, headers: BTreeMap<String, String> },
+    Http {
+        url: String,
+        bearer_token: Option<String>,
+        headers: BTreeMap<String, String>,
+        /// How a token is got; `None`: `bearer_token` or a header is one.
+        oauth: Option<OAuth>,
+    },
 }
 
 /// Which tools are offered and what the operator declares of them.

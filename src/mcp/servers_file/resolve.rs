@@ -6,7 +6,7 @@ use super::{
     BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy, Transport, Warning,
     confinement,
     expand::{Environment, INHERITED, expand, note},
-    secret,
+    oauth, secret,
     table::Table,
 };
 
@@ -113,7 +113,7 @@ fn fingerprint(transport: &Transport, table: &Table, secrets: &Secrets) -> Strin
             let given: BTreeMap<_, _> = given.collect();
             serde_json::json!({ "command": command, "args": args, "env": given, "cwd": cwd })
         }
-        Transport::Http { url, bearer_token, headers } => {
+        Transport::Http { url, bearer_token, headers, oauth: _ } => {
             serde_json::json!({ "url": url, "token": bearer_token, "headers": headers })
         }
     };
@@ -186,10 +186,12 @@ fn stdio(
     env: Environment<'_>,
     secrets: &mut Secrets,
 ) -> Result<Transport, Error> {
-    let http_only: [(&str, bool); 3] = [
+    let http_only: [(&str, bool); 5] = [
         ("bearer_token_env_var", table.bearer_token_env_var.is_some()),
         ("http_headers", !table.http_headers.is_empty()),
         ("env_http_headers", !table.env_http_headers.is_empty()),
+        ("scopes", !table.scopes.is_empty()),
+        ("oauth", table.oauth.is_some()),
     ];
     refuse(place, &http_only, "only a server with `url` takes this key")?;
     if !table.is_enabled() {
@@ -249,7 +251,8 @@ fn http(
     refuse(place, &stdio_only, "only a server with `command` takes this key")?;
     if !table.is_enabled() {
         let url = url.to_owned();
-        return Ok(Transport::Http { url, bearer_token: None, headers: BTreeMap::new() });
+        let headers = BTreeMap::new();
+        return Ok(Transport::Http { url, bearer_token: None, headers, oauth: None });
     }
     let url = expand(url, env, secrets).map_err(|message| place.error("url", message))?;
     check_url(place, &url, secrets)?;
@@ -284,7 +287,18 @@ fn http(
         }
         None => None,
     };
-    Ok(Transport::Http { url, bearer_token, headers })
+    let oauth = match has_token(table) {
+        true => None,
+        false => Some(oauth::oauth(place, table, env, secrets)?),
+    };
+    Ok(Transport::Http { url, bearer_token, headers, oauth })
+}
+
+/// Tells whether the table says what token is sent.
+fn has_token(table: &Table) -> bool {
+    let mut headers = table.http_headers.keys().chain(table.env_http_headers.keys());
+    table.bearer_token_env_var.is_some()
+        || headers.any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// Checks that the address is one of HTTP, and notes the parts of it that may be secret.
@@ -333,12 +347,8 @@ fn warn(place: &Place<'_>, table: &Table, warnings: &mut Vec<Warning>) {
         warnings.push(Warning { server: place.server.to_owned(), text });
     };
     for (key, set) in [("oauth", table.oauth.is_some()), ("scopes", !table.scopes.is_empty())] {
-        if set {
-            warn(
-                key,
-                "OAuth is not supported yet, so this key has no effect; pass a token with \
-                 bearer_token_env_var instead",
-            );
+        if set && has_token(table) {
+            warn(key, "a token is given already, so this key has no effect");
         }
     }
     // Other programs' files are as they are.

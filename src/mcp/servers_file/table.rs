@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 /// The whole file; the spans keep the order in which the tables were written.
@@ -59,12 +59,11 @@ pub(super) struct Table {
     /// Headers whose values stand in variables: header to variable.
     #[serde(default)]
     pub env_http_headers: BTreeMap<String, String>,
-    /// OAuth scopes; without effect yet.
+    /// OAuth scopes that are asked for; by default those that the server wants.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// OAuth settings; without effect yet.
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub oauth: Option<toml::Value>,
+    /// How this program is known to the server's authorization server; by default it makes itself known.
+    pub oauth: Option<OAuthTable>,
 
     // Both.
     /// Seconds for process start, handshake and tool list together; by default 20.
@@ -135,6 +134,34 @@ pub(super) struct SandboxTable {
     pub writable: Vec<String>,
     /// Whether it has the network of this machine; otherwise it has none.
     pub network: bool,
+}
+
+/// How this program gets a token for the server.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OAuthTable {
+    /// Identifier under which the authorization server knows this program already.
+    pub client_id: Option<String>,
+    /// Variable that holds the secret that goes with `client_id`.
+    pub client_secret_env_var: Option<String>,
+    /// HTTPS address of a client metadata document, which is the identifier where the authorization server takes
+    /// such ones.
+    pub client_metadata_url: Option<String>,
+    /// Port of 127.0.0.1 to which the browser comes back; by default a free one.
+    pub callback_port: Option<u16>,
+    /// Whether a person logs in; by default so.
+    pub grant: Grant,
+}
+
+/// How a token is got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// A person logs in with a browser: `perihelion agents login`.
+    #[default]
+    AuthorizationCode,
+    /// This program gets it by itself, with `client_id` and its secret.
+    ClientCredentials,
 }
 
 impl Table {

@@ -1,0 +1,74 @@
+//! Finds the authorization server of an MCP server, and checks that it may be trusted with a token.
+
+use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata};
+
+use super::trouble::Trouble;
+use crate::{config::tls, mcp::http};
+
+/// The authorization server of an MCP server, ready to be talked to.
+pub(super) struct Authority {
+    pub manager: AuthorizationManager,
+    pub metadata: AuthorizationMetadata,
+}
+
+impl Authority {
+    /// Finds it, from the server's challenge where it sent one (RFC 9728, RFC 8414, OpenID Connect Discovery).
+    ///
+    /// # Errors
+    /// [`Trouble`], also when the metadata are of another resource or issuer, or the way there is not encrypted.
+    pub async fn find(url: &str, challenge: Option<&str>) -> Result<Self, Trouble> {
+        secure("server", url)?;
+        tls::install();
+        // Companies have theirs at private addresses; those of this machine and of a cloud's metadata stay barred.
+        let mut manager = AuthorizationManager::new_allowing_private_addresses(url).await?;
+        let found = manager.resolve_metadata_from_challenge(challenge).await?;
+        if !found.source.is_discovered() {
+            return Err(Trouble::NoMetadata);
+        }
+        let metadata = found.metadata;
+        secure("authorization endpoint", &metadata.authorization_endpoint)?;
+        secure("token endpoint", &metadata.token_endpoint)?;
+        if let Some(endpoint) = &metadata.registration_endpoint {
+            secure("registration endpoint", endpoint)?;
+        }
+        manager.set_metadata(metadata.clone());
+        Ok(Self { manager, metadata })
+    }
+
+    /// Tells whether it says that PKCE can be used.
+    pub fn has_pkce(&self) -> bool {
+        let methods = self.metadata.code_challenge_methods_supported.as_ref();
+        methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
+    }
+
+    /// Tells whether it takes the address of a document for the identifier of a client.
+    pub fn takes_client_metadata(&self) -> bool {
+        let key = "client_id_metadata_document_supported";
+        self.metadata.additional_fields.get(key).and_then(|value| value.as_bool()) == Some(true)
+    }
+
+    /// Tells whether it knows a scope.
+    pub fn knows_scope(&self, scope: &str) -> bool {
+        let known = self.metadata.scopes_supported.as_ref();
+        known.is_some_and(|known| known.iter().any(|one| one == scope))
+    }
+
+    /// Returns where tokens are revoked (RFC 7009), if they can be.
+    pub fn revocation_endpoint(&self) -> Option<String> {
+        let endpoint = self.metadata.additional_fields.get("revocation_endpoint")?.as_str()?;
+        secure("revocation endpoint", endpoint).ok().map(|()| endpoint.to_owned())
+    }
+}
+
+/// Refuses an address to which a secret would travel in clear text.
+fn secure(what: &'static str, url: &str) -> Result<(), Trouble> {
+    let scheme = reqwest::Url::parse(url).ok().map(|url| url.scheme().to_owned());
+    match scheme.as_deref() {
+        Some("https") => Ok(()),
+        Some("http") if http::is_loopback(url) => Ok(()),
+        _ => Err(Trouble::Insecure {
+            what,
+            url: url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,104 @@
+//! The place on this machine to which the browser comes back from the authorization server.
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Query, State},
+    http::{HeaderName, StatusCode, header},
+    response::{Html, IntoResponse as _, Response},
+    routing::get,
+};
+use serde::Deserialize;
+use tokio::{net::TcpListener, sync::mpsc};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::trouble::Trouble;
+
+const PATH: &str = "/callback";
+
+/// What the browser brings along (RFC 6749, RFC 9207).
+#[derive(Deserialize)]
+pub(super) struct Returned {
+    #[serde(default)]
+    pub state: String,
+    pub code: Option<String>,
+    pub iss: Option<String>,
+    pub error: Option<String>,
+    pub error_description: Option<String>,
+}
+
+/// Listens on 127.0.0.1 for as long as it lives.
+pub(super) struct Callback {
+    pub redirect_uri: String,
+    listener: TcpListener,
+}
+
+/// A callback that waits for one login.
+pub(super) struct Waiting {
+    returned: mpsc::Receiver<Returned>,
+    _server: AbortOnDropHandle<()>,
+}
+
+struct Desk {
+    state: String,
+    returned: mpsc::Sender<Returned>,
+}
+
+impl Callback {
+    /// Takes the port, or a free one.
+    pub async fn listen(port: Option<u16>) -> Result<Self, Trouble> {
+        let port = port.unwrap_or_default();
+        let failed = |source| Trouble::Callback { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { redirect_uri: format!("http://127.0.0.1:{port}{PATH}"), listener })
+    }
+
+    /// Waits for the browser that carries this `state`; others are turned away, as any page can send one here.
+    pub fn wait(self, state: String) -> Waiting {
+        let (sender, returned) = mpsc::channel(1);
+        let desk = Arc::new(Desk { state, returned: sender });
+        let router = Router::new().route(PATH, get(arrive)).with_state(desk);
+        let server = tokio::spawn(async move {
+            // It fails with its listener, which lives as long.
+            let _ = axum::serve(self.listener, router).await;
+        });
+        Waiting { returned, _server: AbortOnDropHandle::new(server) }
+    }
+}
+
+impl Waiting {
+    /// Returns what the browser brought.
+    pub async fn returned(&mut self) -> Option<Returned> {
+        self.returned.recv().await
+    }
+}
+
+async fn arrive(State(desk): State<Arc<Desk>>, Query(returned): Query<Returned>) -> Response {
+    // Compared in the time that its length takes, whatever it says.
+    let digests = [&returned.state, &desk.state].map(|state| blake3::hash(state.as_bytes()));
+    if digests[0] != digests[1] {
+        return page(StatusCode::BAD_REQUEST, "This is not the login that Perihelion waits for.");
+    }
+    let text = match (&returned.error, &returned.code) {
+        (None, Some(_)) => "Perihelion has got the answer. You can close this page.",
+        _ => "Perihelion was refused. The terminal says more; you can close this page.",
+    };
+    match desk.returned.try_send(returned) {
+        Ok(()) => page(StatusCode::OK, text),
+        Err(_) => page(StatusCode::GONE, "This login is over."),
+    }
+}
+
+/// A page that tells nobody where it was reached from: its address holds the code.
+fn page(status: StatusCode, text: &str) -> Response {
+    const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
+    let headers = [
+        (header::CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
+    ];
+    let html = format!("<!doctype html><title>Perihelion</title><p>{text}</p>\n");
+    (status, headers, Html(html)).into_response()
+}

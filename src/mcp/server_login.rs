@@ -1,0 +1,43 @@
+//! Logs a person in to one server, and out of it.
+
+use std::sync::Arc;
+
+use super::{Error, LoggedOut, Login, oauth::Access, server::Server};
+
+impl Server {
+    /// Says that a login is wanted, or why no token can be got, if so.
+    pub(super) fn wants_login(&self) -> Option<String> {
+        self.access.as_ref().and_then(|access| access.trouble())
+    }
+
+    /// Begins a login, asking the server first what it wants, unless it has said so.
+    pub async fn log_in(&self) -> Result<Login, Error> {
+        let access = self.accessible()?;
+        if access.trouble().is_none() {
+            // What it offers without a login is no reason not to log in.
+            let _ = self.scan().await;
+        }
+        let login = Login::begin(access.clone()).await?;
+        // Whoever logs in has mended it.
+        self.breaker().succeeded();
+        Ok(login)
+    }
+
+    /// Forgets the login, and closes the connection that it made.
+    pub async fn log_out(&self) -> Result<LoggedOut, Error> {
+        let done = self.accessible()?.log_out().await?;
+        if let Some(cache) = &self.around.cache {
+            cache.remove(&self.config, self.around.executable.as_deref()).await;
+        }
+        Ok(done)
+    }
+
+    fn accessible(&self) -> Result<&Arc<Access>, Error> {
+        self.access.as_ref().ok_or_else(|| Error::Login {
+            server: self.config.name.clone(),
+            reason: "only a server with `url` has one, and only if no token is given with \
+                     bearer_token_env_var or in a header"
+                .to_owned(),
+        })
+    }
+}
