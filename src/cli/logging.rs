@@ -12,8 +12,8 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::{Error, output};
 use crate::config::{Log, LogFormat};
-use crate::llm;
 use crate::runtime::{log_layer, log_place};
+use crate::{llm, mcp};
 
 /// Starts logging as the settings say.
 pub(super) fn start(log: &Log) -> Result<(), Error> {
@@ -21,6 +21,8 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.to_string()))?;
     let directive = llm::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
     let mut filter = filter.add_directive(directive);
+    let directive = mcp::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
+    filter = filter.add_directive(directive);
     // It tells of every message at `info`; who wants that names it.
     if !log.filter.contains("rmcp") {
         let quiet = "rmcp=warn".parse().map_err(|error| refused(format!("{error}")))?;

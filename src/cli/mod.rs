@@ -8,6 +8,7 @@
 
 mod agents;
 mod args;
+mod browser;
 mod changes;
 mod demo;
 mod diff;

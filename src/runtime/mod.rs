@@ -12,6 +12,7 @@ pub mod demo;
 mod error;
 mod follow;
 mod live;
+mod logins;
 mod metrics;
 mod plugins;
 mod replay;
@@ -26,6 +27,7 @@ mod work;
 pub use answer::{Answer, AnswerError};
 pub use assemble::{AgentInfo, Runtime, ServerProblem};
 pub use error::Error;
+pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use plugins::{
     Environment, Process, ReloadAnswer, ReloadListener, ReloadTold, Watching, processes,
@@ -47,7 +49,7 @@ pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
 };
 pub use crate::mcp::{
-    Format as ImportFormat, Imported, Phase, Reloaded, ServerState, Warning,
+    Format as ImportFormat, Imported, LoggedIn, LoggedOut, Phase, Reloaded, ServerState, Warning,
     import as import_servers, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

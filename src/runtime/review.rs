@@ -1,7 +1,7 @@
 //! A look at one server beside its pin, for the person who approves it.
 
 use super::Error;
-use super::plugins::read;
+use super::plugins::{logins, read};
 use crate::config::{PinMode, Settings};
 use crate::mcp::{self, Pins, Pool, PoolOptions, ServerPin, ServersFile, ToolHost as _};
 
@@ -58,7 +58,8 @@ pub async fn review(
     let pins = Pins::beside(&settings.servers.file, PinMode::Required)?;
     let mut file: ServersFile = read(&settings.servers.file, env)?;
     file.servers.retain(|one| one.name == server && one.enabled);
-    let pool = Pool::new(file, PoolOptions::default());
+    let options = PoolOptions { logins: Some(logins()), ..PoolOptions::default() };
+    let pool = Pool::new(file, options);
     let seen = pool.pin(server).await;
     pool.close().await;
     let seen = seen.map_err(|error| match error {

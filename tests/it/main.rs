@@ -14,6 +14,7 @@ mod golden;
 mod mcp_http;
 mod mcp_import;
 mod mcp_life;
+mod mcp_oauth;
 mod mcp_pins;
 mod mcp_reload;
 mod mcp_sandbox;

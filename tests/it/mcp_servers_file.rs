@@ -1,6 +1,6 @@
 //! What operators write into the servers file, and what they are told about it.
 
-use perihelion::mcp::{ApprovalMode, Effect, ServersFile, Transport};
+use perihelion::mcp::{ApprovalMode, Effect, Grant, ServersFile, Transport};
 
 fn parse(text: &str) -> Result<ServersFile, String> {
     let env = |name: &str| match name {
@@ -153,6 +153,44 @@ fn what_cannot_be_meant_is_refused_by_name() {
         let error = refusal(text);
         assert!(error.contains(expected), "{text}\n{error}");
     }
+}
+
+#[test]
+fn how_a_token_is_got_is_read_and_what_cannot_be_meant_is_refused() {
+    let table = |oauth: &str| format!("[mcp_servers.a]\nurl = \"https://h/mcp\"\n{oauth}\n");
+    let file = parse(&table(
+        "scopes = [\"read\"]\noauth = { client_id = \"me\", client_secret_env_var = \"TOKEN\", \
+         grant = \"client_credentials\" }",
+    ))
+    .unwrap();
+    let Transport::Http { oauth: Some(oauth), bearer_token: None, .. } = &file.servers[0].transport
+    else {
+        panic!()
+    };
+    assert_eq!(oauth.grant, Grant::ClientCredentials);
+    assert_eq!(
+        (oauth.client_id.as_deref(), &*oauth.scopes),
+        (Some("me"), &["read".to_owned()][..])
+    );
+    assert!(!format!("{oauth:?}").contains("s3cret-token"));
+    for (oauth, ends) in [
+        ("oauth = { client = \"me\" }", "did you mean `client_id`?"),
+        ("oauth = { grant = \"password\" }", "client_credentials`"),
+        ("oauth = { client_secret_env_var = \"TOKEN\" }", "a secret goes with a `client_id`"),
+        ("oauth = { grant = \"client_credentials\" }", "and `client_secret_env_var`"),
+        ("oauth = { client_id = \"me\", client_secret_env_var = \"NOT_SET\" }", "not set: NOT_SET"),
+        ("oauth = { client_metadata_url = \"http://h/me.json\" }", "with a path: http://h/me.json"),
+        (
+            "oauth = { client_id = \"me\", client_metadata_url = \"https://h/me.json\" }",
+            "`client_metadata_url`, not both",
+        ),
+        ("scopes = [\"read write\"]", "a scope is one word: read write"),
+    ] {
+        let error = refusal(&table(oauth));
+        assert!(error.contains(ends), "{oauth}: {error}");
+    }
+    let error = refusal("[mcp_servers.a]\ncommand = \"x\"\nscopes = [\"read\"]");
+    assert!(error.contains("only a server with `url` takes this key"), "{error}");
 }
 
 #[test]

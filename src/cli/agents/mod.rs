@@ -2,6 +2,7 @@
 
 mod approve;
 mod import;
+mod login;
 mod reload;
 mod show;
 mod standing;
@@ -20,6 +21,7 @@ Examples:
   perihelion agents
   perihelion agents show files
   perihelion agents approve files --dry-run
+  perihelion agents login tracker
   perihelion agents list --refresh --json
   perihelion agents reload
   perihelion agents import .mcp.json --write")]
@@ -51,6 +53,10 @@ enum Command {
     ///
     /// A server whose name, version, instructions or tools changed is in quarantine until then.
     Approve(approve::Args),
+    /// Log in to a server over HTTP that wants it, with a browser.
+    Login(login::LoginArgs),
+    /// Forget a login, and have its tokens revoked where the server's authorization server does that.
+    Logout(login::LogoutArgs),
     /// Have the running processes of this machine read the servers file again and ask every server for its tools.
     Reload,
     /// Turn the servers of Claude, VS Code or Codex into tables for the servers file; secrets are not copied.
@@ -77,6 +83,20 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
             return Ok(Exit::Done);
         }
         Command::Import(args) => return import::run(&settings, args),
+        Command::Login(wanted) => {
+            return tokio::select! {
+                biased;
+                () = signals.stopped() => Ok(Exit::Aborted),
+                done = login::login(&settings, wanted, args.json) => done,
+            };
+        }
+        Command::Logout(wanted) => {
+            return tokio::select! {
+                biased;
+                () = signals.stopped() => Ok(Exit::Aborted),
+                done = login::logout(&settings, wanted, args.json) => done,
+            };
+        }
         Command::Reload => {
             return tokio::select! {
                 biased;

@@ -37,6 +37,9 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
     if let Some(standing) = standing {
         let (transport, phase) = (&standing.transport, standing.phase.as_str());
         text.push_str(&format!("  state      {phase}, over {transport}\n"));
+        if let Some(problem) = &standing.problem {
+            text.push_str(&format!("  problem    {}\n", output::one_line(problem)));
+        }
     }
     if !server.description.is_empty() {
         text.push_str(&format!("  says       {}\n", output::one_line(&server.description)));
@@ -74,6 +77,9 @@ pub(super) struct AgentRow<'a> {
     server_version: &'a str,
     state: Option<Phase>,
     transport: Option<&'a str>,
+    /// Why calls are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'a str>,
     protocol_version: &'a str,
     tools: Vec<Value>,
     rejected: Vec<Value>,
@@ -90,6 +96,7 @@ pub(super) fn row<'a>(agent: &'a AgentInfo, standing: Option<&'a ServerState>) -
         server_version: &server.server_version,
         state: standing.map(|standing| standing.phase),
         transport: standing.map(|standing| standing.transport.as_str()),
+        problem: standing.and_then(|standing| standing.problem.as_deref()),
         protocol_version: &server.protocol_version,
         tools: server.tools.iter().map(|tool| json!(tool)).collect(),
         rejected: server.rejected_tools.iter().map(rejected).collect(),

@@ -46,6 +46,11 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
     for warning in &found.warnings {
         output::warning(&format!("MCP server {}: {}", warning.server, warning.text));
     }
+    for agent in &found.agents {
+        if let Some(problem) = standing(&agent.server.name).and_then(|it| it.problem.as_deref()) {
+            output::warning(&format!("MCP server {}: {problem}", agent.server.name));
+        }
+    }
     for one in found.failed.iter().chain(&found.rejected) {
         output::warning(&format!("MCP server {}: {}", one.server, one.problem));
     }

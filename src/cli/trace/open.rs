@@ -2,9 +2,8 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use crate::cli::{Error, environment, output};
+use crate::cli::{Error, browser, output};
 use crate::runtime::Trace;
 
 /// Writes the page and says where; opens it where that is wanted and there is a display.
@@ -15,7 +14,7 @@ pub(super) fn run(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<(),
     });
     write(&path, page.as_bytes()).map_err(|source| Error::Write { path: path.clone(), source })?;
     output::text(&path.display().to_string())?;
-    if open && let Err(why) = browse(&path) {
+    if open && let Err(why) = browser::open(&path) {
         output::note(&format!("the page was not opened: {why}"));
     }
     Ok(())
@@ -36,21 +35,4 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let _ = std::fs::remove_file(&draft);
     }
     written
-}
-
-fn browse(path: &Path) -> Result<(), String> {
-    let (program, displayed) = match cfg!(target_os = "macos") {
-        true => ("open", true),
-        false => {
-            let set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
-            ("xdg-open", set("DISPLAY") || set("WAYLAND_DISPLAY"))
-        }
-    };
-    if !displayed {
-        return Err("there is no display".to_owned());
-    }
-    let mut command = Command::new(program);
-    command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It goes on after this process, or has handed the page over by then.
-    command.spawn().map(drop).map_err(|error| format!("{program}: {error}"))
 }

@@ -2,18 +2,15 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use oauth2::TokenResponse as _;
-use rmcp::transport::auth::{
-    AuthError, ClientCredentialsConfig, OAuthClientConfig, StoredCredentials,
-};
+use rmcp::transport::auth::StoredCredentials;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
-    authority::Authority,
-    logins::{Client, Logins, Place, Record, Turn, Vault},
+    logins::{Client, Logins, Place, Record},
     trouble::Trouble,
 };
 use crate::{
@@ -27,8 +24,6 @@ use crate::{
 
 /// A token is renewed when less than this is left of it, or half of its life where that is shorter.
 const MARGIN: Duration = Duration::from_secs(30);
-/// The scope that asks for a refresh token.
-pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 /// A server that wants more scopes than this wants nonsense.
 const MAX_SCOPES: usize = 32;
 /// Longer challenges are shown in part.
@@ -43,8 +38,8 @@ pub(in crate::mcp) struct Access {
     pub(super) place: Place,
     /// What the server last said when it refused a request.
     challenge: Mutex<Option<String>>,
-    /// Why requests are refused, while they are.
-    trouble: Mutex<Option<String>>,
+    /// Why requests are refused, while they are, and when the login was written last by then.
+    trouble: Mutex<Option<(String, Option<SystemTime>)>>,
 }
 
 impl Access {
@@ -85,111 +80,12 @@ impl Access {
         let me = self.clone();
         let renewing = tokio::spawn(async move { me.renew(refused).await });
         let renewed = renewing.await.unwrap_or(Err(Trouble::Ending));
-        if let Err(trouble) = &renewed {
-            let why = format!("no token could be got: {trouble}");
-            tracing::warn!(server = %self.server, reason = %self.secrets.redact(&why), "no token for an MCP server");
-            self.set_trouble(Some(why));
+        match &renewed {
+            Ok(Some(token)) => self.secrets.learn(token.expose_secret()),
+            Ok(None) => {}
+            Err(trouble) => self.set_trouble(Some(self.without_token(trouble))),
         }
         renewed
-    }
-
-    async fn renew(&self, refused: Option<SecretString>) -> Result<Option<SecretString>, Trouble> {
-        let turn = Arc::new(self.place.turn().await?);
-        let record = self.known().await?;
-        let held = record.as_ref().and_then(|record| self.held(record));
-        let is_refused = |held: &Held| {
-            refused.as_ref().is_some_and(|it| it.expose_secret() == held.token.expose_secret())
-        };
-        if let Some(held) = held.as_ref().filter(|held| held.is_fresh && !is_refused(held)) {
-            // Another process was first.
-            return Ok(Some(held.token.clone()));
-        }
-        if self.oauth.grant == Grant::ClientCredentials {
-            return self.fetch(turn).await.map(Some);
-        }
-        let Some(Record { client, credentials: Some(credentials), wanted, .. }) = record else {
-            return Ok(None);
-        };
-        let refreshed = match is_refreshable(&credentials) {
-            true => self.refresh(turn.clone(), client, credentials).await?,
-            false => Refreshed::Over(client),
-        };
-        match refreshed {
-            Refreshed::Token(token) => Ok(Some(token)),
-            Refreshed::Over(client) => {
-                self.place.store(&turn, client, None, wanted).await?;
-                Ok(None)
-            }
-            Refreshed::Failed(error) => match held {
-                Some(held) if held.is_alive && !is_refused(&held) => Ok(Some(held.token)),
-                _ => Err(error),
-            },
-        }
-    }
-
-    async fn refresh(
-        &self,
-        turn: Arc<Turn>,
-        client: Client,
-        credentials: StoredCredentials,
-    ) -> Result<Refreshed, Trouble> {
-        let mut authority = match Authority::find(&self.url, self.challenge().as_deref()).await {
-            Ok(authority) => authority,
-            Err(trouble) => return Ok(Refreshed::Failed(trouble)),
-        };
-        if credentials.issuer != authority.metadata.issuer {
-            // A refresh token goes back to whoever issued it, and to nobody else.
-            let server = &self.server;
-            tracing::warn!(%server, "the MCP server has another authorization server now; its login is over");
-            return Ok(Refreshed::Over(client));
-        }
-        let mut config = OAuthClientConfig::new(&client.id, &client.redirect_uri);
-        if let Some(secret) = self.secret(&client) {
-            config = config.with_client_secret(secret.expose_secret());
-        }
-        authority.manager.configure_client(config)?;
-        let vault = Vault { place: self.place.clone(), turn, client: client.clone() };
-        authority.manager.set_credential_store(vault);
-        match authority.manager.refresh_token().await {
-            Ok(response) => {
-                tracing::debug!(server = %self.server, "the token of an MCP server was renewed");
-                Ok(Refreshed::Token(response.access_token().secret().clone().into()))
-            }
-            Err(AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired) => {
-                Ok(Refreshed::Over(client))
-            }
-            Err(error) => Ok(Refreshed::Failed(error.into())),
-        }
-    }
-
-    /// Gets a token with client credentials, for which nobody is needed.
-    async fn fetch(&self, turn: Arc<Turn>) -> Result<SecretString, Trouble> {
-        let mut authority = Authority::find(&self.url, self.challenge().as_deref()).await?;
-        let secret = self.oauth.client_secret.as_ref();
-        let mut scopes = self.oauth.scopes.clone();
-        if scopes.is_empty() {
-            scopes = authority.manager.select_initial_scopes(&[]).await;
-            // There is nothing to be renewed: the credentials give the next token.
-            scopes.retain(|scope| scope != OFFLINE_ACCESS);
-        }
-        let config = ClientCredentialsConfig::ClientSecret {
-            client_id: self.oauth.client_id.clone().unwrap_or_default(),
-            client_secret: secret.map(|it| it.expose_secret().to_owned()).unwrap_or_default(),
-            scopes,
-            resource: Some(self.url.clone()),
-        };
-        authority.manager.validate_client_credentials_metadata(&config)?;
-        authority.manager.configure_client_credentials(&config)?;
-        let client = Client {
-            grant: Grant::ClientCredentials,
-            id: self.oauth.client_id.clone().unwrap_or_default(),
-            revocation_endpoint: authority.revocation_endpoint(),
-            ..Client::default()
-        };
-        let vault = Vault { place: self.place.clone(), turn, client };
-        authority.manager.set_credential_store(vault);
-        let response = authority.manager.exchange_client_credentials(&config).await?;
-        Ok(response.access_token().secret().clone().into())
     }
 
     /// Returns the login as it is kept, if it was made as the servers file now wants it.
@@ -222,7 +118,7 @@ impl Access {
         }
     }
 
-    fn held(&self, record: &Record) -> Option<Held> {
+    pub(super) fn held(&self, record: &Record) -> Option<Held> {
         let credentials = record.credentials.as_ref()?;
         let response = credentials.token_response.as_ref()?;
         let token = response.access_token().secret().clone().into();
@@ -252,6 +148,9 @@ impl Access {
         };
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
         let shown = menu::cut(&menu::one_line(&scopes.join(" ")), SCOPE_CHARS);
+        if let Err(error) = self.want(scopes).await {
+            tracing::debug!(%server, %error, "the scopes that a server wants were not kept");
+        }
         self.set_trouble(Some(match self.oauth.grant {
             Grant::ClientCredentials => {
                 format!("the client credentials do not allow this; it wants the scopes: {shown}")
@@ -261,9 +160,19 @@ impl Access {
                  {server}"
             ),
         }));
-        if let Err(error) = self.want(scopes).await {
-            tracing::debug!(%server, %error, "the scopes that a server wants were not kept");
-        }
+    }
+
+    fn without_token(&self, trouble: &Trouble) -> String {
+        let server = &self.server;
+        let out = match self.oauth.grant {
+            Grant::ClientCredentials => String::new(),
+            Grant::AuthorizationCode => {
+                format!("; if this lasts, log in again: perihelion agents login {server}")
+            }
+        };
+        let why = format!("no token could be got: {trouble}{out}");
+        tracing::warn!(%server, reason = %self.secrets.redact(&why), "no token for an MCP server");
+        why
     }
 
     /// Says what to do about a server that takes no token that there is.
@@ -302,14 +211,16 @@ impl Access {
         }
     }
 
-    /// Says why requests are refused, while they are.
+    /// Says why requests are refused, until one is not, or somebody has logged in since.
     pub fn trouble(&self) -> Option<String> {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        trouble.map(|why| self.secrets.redact(&why))
+        let (why, written) = trouble?;
+        (written == self.place.written()).then(|| self.secrets.redact(&why))
     }
 
     fn set_trouble(&self, why: Option<String>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        let trouble = why.map(|why| (why, self.place.written()));
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     /// Returns what the server last said when it refused a request.
@@ -331,21 +242,12 @@ pub(in crate::mcp) struct Refusal {
 }
 
 /// A token that is at hand.
-struct Held {
-    token: SecretString,
+pub(super) struct Held {
+    pub token: SecretString,
     /// It need not be renewed yet.
-    is_fresh: bool,
+    pub is_fresh: bool,
     /// It has not run out.
-    is_alive: bool,
-}
-
-/// What an attempt to renew a token came to.
-enum Refreshed {
-    Token(SecretString),
-    /// The login is over.
-    Over(Client),
-    /// It may succeed another time.
-    Failed(Trouble),
+    pub is_alive: bool,
 }
 
 pub(super) fn is_refreshable(credentials: &StoredCredentials) -> bool {

@@ -1,6 +1,6 @@
 //! The place on this machine to which the browser comes back from the authorization server.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -11,10 +11,12 @@ use axum::{
 };
 use serde::Deserialize;
 use tokio::{net::TcpListener, sync::mpsc};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::trouble::Trouble;
 
+/// How long a page may take to be delivered.
+const GOODBYE: Duration = Duration::from_secs(1);
 const PATH: &str = "/callback";
 
 /// What the browser brings along (RFC 6749, RFC 9207).
@@ -37,7 +39,8 @@ pub(super) struct Callback {
 /// A callback that waits for one login.
 pub(super) struct Waiting {
     returned: mpsc::Receiver<Returned>,
-    _server: AbortOnDropHandle<()>,
+    done: CancellationToken,
+    server: AbortOnDropHandle<()>,
 }
 
 struct Desk {
@@ -60,11 +63,13 @@ impl Callback {
         let (sender, returned) = mpsc::channel(1);
         let desk = Arc::new(Desk { state, returned: sender });
         let router = Router::new().route(PATH, get(arrive)).with_state(desk);
+        let done = CancellationToken::new();
+        let ended = done.clone().cancelled_owned();
         let server = tokio::spawn(async move {
             // It fails with its listener, which lives as long.
-            let _ = axum::serve(self.listener, router).await;
+            let _ = axum::serve(self.listener, router).with_graceful_shutdown(ended).await;
         });
-        Waiting { returned, _server: AbortOnDropHandle::new(server) }
+        Waiting { returned, done, server: AbortOnDropHandle::new(server) }
     }
 }
 
@@ -72,6 +77,13 @@ impl Waiting {
     /// Returns what the browser brought.
     pub async fn returned(&mut self) -> Option<Returned> {
         self.returned.recv().await
+    }
+
+    /// Takes nobody any longer, once the page that is under way has been delivered.
+    pub async fn close(self) {
+        self.done.cancel();
+        // A browser that keeps its connection is cut off.
+        let _ = tokio::time::timeout(GOODBYE, self.server).await;
     }
 }
 

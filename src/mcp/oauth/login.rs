@@ -6,10 +6,11 @@ use rmcp::transport::auth::OAuthClientConfig;
 use secrecy::ExposeSecret as _;
 
 use super::{
-    access::{Access, OFFLINE_ACCESS},
+    access::{Access, is_refreshable},
     authority::Authority,
     callback::{Callback, Returned, Waiting},
     logins::{Client, Vault},
+    renewal::OFFLINE_ACCESS,
     trouble::Trouble,
 };
 use crate::mcp::{Error, menu, servers_file::Grant};
@@ -74,45 +75,12 @@ impl Login {
     pub async fn finish(mut self, patience: Duration) -> Result<LoggedIn, Error> {
         let access = self.access.clone();
         let waited = tokio::time::timeout(patience, self.waiting.returned()).await;
+        self.waiting.close().await;
         let finished = match waited {
-            Ok(Some(returned)) => self.exchange(returned).await,
+            Ok(Some(returned)) => exchange(&access, self.authority, self.client, returned).await,
             _ => Err(Trouble::Late(patience.as_secs())),
         };
         finished.map_err(|trouble| access.login_error(trouble))
-    }
-
-    async fn exchange(self, returned: Returned) -> Result<LoggedIn, Trouble> {
-        let Self { access, mut authority, client, .. } = self;
-        let issuer = authority.metadata.issuer.as_deref();
-        let code = match returned {
-            Returned { code: Some(code), error: None, .. } => code,
-            Returned { iss: Some(iss), .. } if Some(iss.as_str()) != issuer => {
-                return Err(Trouble::Refused("the refusal came from another issuer".to_owned()));
-            }
-            Returned { error, error_description, .. } => {
-                let error = error.unwrap_or_else(|| "no code came back".to_owned());
-                let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
-                let said = menu::one_line(&format!("{error}{more}"));
-                return Err(Trouble::Refused(menu::cut(&said, REASON_CHARS)));
-            }
-        };
-        access.secrets.learn(&code);
-        let turn = Arc::new(access.place.turn().await?);
-        let vault = Vault { place: access.place.clone(), turn, client };
-        authority.manager.set_credential_store(vault);
-        let iss = returned.iss.as_deref();
-        authority.manager.exchange_code_for_token_with_issuer(&code, &returned.state, iss).await?;
-        drop(authority);
-        access.set_challenge(None);
-        access.accepted();
-        let record = access.known().await?;
-        let credentials = record.and_then(|record| record.credentials);
-        Ok(LoggedIn {
-            server: access.server.clone(),
-            issuer: credentials.as_ref().and_then(|it| it.issuer.clone()),
-            is_renewable: credentials.as_ref().is_some_and(super::access::is_refreshable),
-            scopes: credentials.map(|it| it.granted_scopes).unwrap_or_default(),
-        })
     }
 }
 
@@ -183,4 +151,43 @@ async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, T
     let mut seen = std::collections::HashSet::new();
     scopes.retain(|scope| seen.insert(scope.clone()));
     Ok(scopes)
+}
+
+/// Exchanges the code that the browser brought, and keeps what is given for it.
+async fn exchange(
+    access: &Access,
+    mut authority: Authority,
+    client: Client,
+    returned: Returned,
+) -> Result<LoggedIn, Trouble> {
+    let issuer = authority.metadata.issuer.as_deref();
+    let code = match returned {
+        Returned { code: Some(code), error: None, .. } => code,
+        Returned { iss: Some(iss), .. } if Some(iss.as_str()) != issuer => {
+            return Err(Trouble::Refused("the refusal came from another issuer".to_owned()));
+        }
+        Returned { error, error_description, .. } => {
+            let error = error.unwrap_or_else(|| "no code came back".to_owned());
+            let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
+            let said = menu::one_line(&format!("{error}{more}"));
+            return Err(Trouble::Refused(menu::cut(&said, REASON_CHARS)));
+        }
+    };
+    access.secrets.learn(&code);
+    let turn = Arc::new(access.place.turn().await?);
+    let vault = Vault { place: access.place.clone(), turn, client };
+    authority.manager.set_credential_store(vault);
+    let iss = returned.iss.as_deref();
+    authority.manager.exchange_code_for_token_with_issuer(&code, &returned.state, iss).await?;
+    drop(authority);
+    access.set_challenge(None);
+    access.accepted();
+    let record = access.known().await?;
+    let credentials = record.and_then(|record| record.credentials);
+    Ok(LoggedIn {
+        server: access.server.clone(),
+        issuer: credentials.as_ref().and_then(|it| it.issuer.clone()),
+        is_renewable: credentials.as_ref().is_some_and(is_refreshable),
+        scopes: credentials.map(|it| it.granted_scopes).unwrap_or_default(),
+    })
 }

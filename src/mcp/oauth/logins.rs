@@ -9,7 +9,7 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use async_trait::async_trait;
@@ -103,6 +103,11 @@ impl Place {
         Ok(record.filter(|record| {
             record.format == FORMAT && record.server == self.server && record.url == self.url
         }))
+    }
+
+    /// Returns when the login was written last, if there is one.
+    pub fn written(&self) -> Option<SystemTime> {
+        std::fs::metadata(&self.file).and_then(|data| data.modified()).ok()
     }
 
     /// Waits until nobody else changes the file.

@@ -10,6 +10,7 @@ mod callback;
 mod login;
 mod logins;
 mod logout;
+mod renewal;
 mod trouble;
 
 pub(super) use access::{Access, Refusal};

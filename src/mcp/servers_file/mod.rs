@@ -3,6 +3,7 @@
 mod confinement;
 mod expand;
 mod foreign;
+mod http;
 mod import;
 mod oauth;
 mod place;

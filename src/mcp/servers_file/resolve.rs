@@ -6,7 +6,7 @@ use super::{
     BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy, Transport, Warning,
     confinement,
     expand::{Environment, INHERITED, expand, note},
-    oauth, secret,
+    http, secret,
     table::Table,
 };
 
@@ -171,7 +171,7 @@ fn transport(
 ) -> Result<Transport, Error> {
     match (&table.command, &table.url) {
         (Some(command), None) => stdio(place, command, table, env, secrets),
-        (None, Some(url)) => http(place, url, table, env, secrets),
+        (None, Some(url)) => http::http(place, url, table, env, secrets),
         (Some(_), Some(_)) => Err(place.error("", "give either `command` or `url`, not both")),
         (None, None) => {
             Err(place.error("", "give a `command` to start, or the `url` of a running server"))
@@ -234,87 +234,8 @@ fn stdio(
     Ok(Transport::Stdio { command, args, env: child, cwd })
 }
 
-fn http(
-    place: &Place<'_>,
-    url: &str,
-    table: &Table,
-    env: Environment<'_>,
-    secrets: &mut Secrets,
-) -> Result<Transport, Error> {
-    let stdio_only: [(&str, bool); 5] = [
-        ("args", !table.args.is_empty()),
-        ("env", !table.env.is_empty()),
-        ("env_vars", !table.env_vars.is_empty()),
-        ("cwd", table.cwd.is_some()),
-        ("sandbox", table.sandbox.is_some()),
-    ];
-    refuse(place, &stdio_only, "only a server with `command` takes this key")?;
-    if !table.is_enabled() {
-        let url = url.to_owned();
-        let headers = BTreeMap::new();
-        return Ok(Transport::Http { url, bearer_token: None, headers, oauth: None });
-    }
-    let url = expand(url, env, secrets).map_err(|message| place.error("url", message))?;
-    check_url(place, &url, secrets)?;
-    let mut headers = BTreeMap::new();
-    for (name, text) in &table.http_headers {
-        let key = format!("http_headers.{name}");
-        let text = expand(text, env, secrets).map_err(|message| place.error(&key, message))?;
-        headers.insert(name.clone(), text);
-    }
-    for (name, variable) in &table.env_http_headers {
-        if let Some(found) = env(variable) {
-            headers.insert(name.clone(), found);
-        }
-    }
-    for (name, text) in &headers {
-        secrets.add(text);
-        let known = reqwest::header::HeaderName::try_from(name.as_str()).is_ok();
-        if !known || reqwest::header::HeaderValue::try_from(text.as_str()).is_err() {
-            let key = format!("http_headers.{name}");
-            return Err(place.error(&key, "this name or its value cannot stand in an HTTP header"));
-        }
-    }
-    let bearer_token = match &table.bearer_token_env_var {
-        Some(variable) => {
-            let token =
-                env(variable).filter(|token| !token.trim().is_empty()).ok_or_else(|| {
-                    let message = format!("this environment variable is not set: {variable}");
-                    place.error("bearer_token_env_var", message)
-                })?;
-            secrets.add(&token);
-            Some(token.trim().to_owned())
-        }
-        None => None,
-    };
-    let oauth = match has_token(table) {
-        true => None,
-        false => Some(oauth::oauth(place, table, env, secrets)?),
-    };
-    Ok(Transport::Http { url, bearer_token, headers, oauth })
-}
-
-/// Tells whether the table says what token is sent.
-fn has_token(table: &Table) -> bool {
-    let mut headers = table.http_headers.keys().chain(table.env_http_headers.keys());
-    table.bearer_token_env_var.is_some()
-        || headers.any(|name| name.eq_ignore_ascii_case("authorization"))
-}
-
-/// Checks that the address is one of HTTP, and notes the parts of it that may be secret.
-fn check_url(place: &Place<'_>, url: &str, secrets: &mut Secrets) -> Result<(), Error> {
-    let parsed = reqwest::Url::parse(url)
-        .map_err(|error| place.error("url", format!("not a URL: {error}")))?;
-    if !matches!(parsed.scheme(), "http" | "https") {
-        let message = format!("expected http or https, found: {}", parsed.scheme());
-        return Err(place.error("url", message));
-    }
-    secrets.add(parsed.password().unwrap_or_default());
-    secrets.add(parsed.query().unwrap_or_default());
-    Ok(())
-}
-
-fn refuse(place: &Place<'_>, keys: &[(&str, bool)], why: &str) -> Result<(), Error> {
+/// Refuses the first key that is set and has no business there.
+pub(super) fn refuse(place: &Place<'_>, keys: &[(&str, bool)], why: &str) -> Result<(), Error> {
     match keys.iter().find(|(_, set)| *set) {
         Some((key, _)) => Err(place.error(key, why)),
         None => Ok(()),
@@ -347,7 +268,7 @@ fn warn(place: &Place<'_>, table: &Table, warnings: &mut Vec<Warning>) {
         warnings.push(Warning { server: place.server.to_owned(), text });
     };
     for (key, set) in [("oauth", table.oauth.is_some()), ("scopes", !table.scopes.is_empty())] {
-        if set && has_token(table) {
+        if set && http::has_token(table) {
             warn(key, "a token is given already, so this key has no effect");
         }
     }

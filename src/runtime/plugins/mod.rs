@@ -15,7 +15,7 @@ use super::Error;
 use super::assemble::{AgentInfo, ServerProblem, sort_out};
 use super::survey::Survey;
 use crate::config::{self, Settings};
-use crate::mcp::{self, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
+use crate::mcp::{self, Logins, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
 use crate::swarm::Roster;
 
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
@@ -70,7 +70,13 @@ pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOpt
     let pins = Some(Arc::new(pins));
     let cache = settings.servers.cache.then(config::cache_directory).flatten();
     let cache = cache.map(|directory| directory.join("definitions"));
-    Ok(PoolOptions { cache, refresh, pins, ..PoolOptions::default() })
+    let logins = Some(logins());
+    Ok(PoolOptions { cache, refresh, pins, logins, ..PoolOptions::default() })
+}
+
+/// Returns where people's logins to servers are kept.
+pub(super) fn logins() -> Logins {
+    Logins::new(config::data_directory().join("logins"))
 }
 
 pub(super) fn read(

@@ -30,6 +30,16 @@ async fn help_names_every_option_with_its_variable_and_shows_examples() {
 }
 
 #[tokio::test]
+async fn help_of_logins() {
+    let world = World::new(Script::new()).await;
+    for command in ["login", "logout"] {
+        let help = world.run(&["agents", command, "--help"]).await.code(0);
+        let own = help.stdout.split("\nGlobal options:").next().unwrap().to_owned();
+        insta::assert_snapshot!(format!("help_of_agents_{command}"), own);
+    }
+}
+
+#[tokio::test]
 async fn help_of_the_thread_commands() {
     let world = World::new(Script::new()).await;
     for command in

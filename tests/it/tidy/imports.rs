@@ -30,7 +30,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
     ),
     ("graph", &["RunEvent", "StreamMode", "Wants"]),
     ("llm", &["LOG_DIRECTIVE", "Usage"]),
-    ("mcp", &["ServerInfo", "ToolDefinition"]),
+    ("mcp", &["LOG_DIRECTIVE", "ServerInfo", "ToolDefinition"]),
     ("runner", &["RunOptions"]),
     (
         "swarm",

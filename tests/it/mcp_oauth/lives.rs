@@ -1,0 +1,161 @@
+//! The life of a token: renewed in time, once, by whoever needs it; wider where more is wanted; got without people.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use perihelion::mcp::{Error, Phase, ToolHost as _};
+
+use super::{CLIENT_SECRET, Site, call, finish, log_in, pool, world};
+use crate::cli::world::answering;
+
+#[tokio::test]
+async fn processes_that_find_a_token_old_at_once_renew_it_once_and_keep_what_rotates() {
+    let site = Site::start().await;
+    let world = world(&site, answering()).await;
+    site.life().next_life = Some(0);
+    // The look at the tools after the login already needs a newer one.
+    log_in(&world).await;
+    assert_eq!(site.life().given("refresh_token"), 1);
+    for round in 2..4 {
+        {
+            let mut life = site.life();
+            life.next_life = None;
+            life.tokens.clear();
+        }
+        let lists = (0..4).map(|_| world.run(&["agents", "--refresh"]));
+        for ended in join_all(lists).await {
+            let ended = ended.code(0);
+            assert!(ended.stdout.contains("mcp_agent_tracker"), "{ended:?}");
+        }
+        let life = site.life();
+        assert_eq!((life.given("refresh_token"), life.reused), (round, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_runs_out_and_once_when_it_is_refused() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let pool = pool(&site.url, "", logins.path());
+    let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();
+    assert!(error.ends_with("it wants a login: perihelion agents login tracker"), "{error}");
+    assert_eq!(pool.states()[0].phase, Phase::NeedsLogin);
+    let made = finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    assert_eq!((made.issuer.as_deref(), made.is_renewable), (Some(&*site.issuer), true));
+    assert_eq!(
+        call(&pool, "greet").await.unwrap().text,
+        "greet as Some(Ok(\"Bearer [redacted]\"))"
+    );
+    assert_eq!(site.life().given("refresh_token"), 0);
+
+    // Refused, though by its own word it has an hour left.
+    site.life().tokens.clear();
+    call(&pool, "greet").await.unwrap();
+    assert_eq!(site.life().given("refresh_token"), 1);
+
+    // The authorization server is away, and the token is refused: the call was not made, and the login stays.
+    {
+        let mut life = site.life();
+        life.tokens.clear();
+        life.is_down = true;
+    }
+    let error = call(&pool, "greet").await.unwrap_err();
+    assert!(matches!(error, Error::NotSent { .. }), "{error}");
+    assert!(error.to_string().contains("no token could be got"), "{error}");
+    site.life().is_down = false;
+    call(&pool, "greet").await.unwrap();
+    assert_eq!(pool.trouble("tracker"), None);
+
+    // It runs out for good.
+    {
+        let mut life = site.life();
+        life.tokens.clear();
+        life.bars_refreshes = true;
+    }
+    let error = call(&pool, "greet").await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("perihelion agents login tracker"), "{error}");
+    assert!(pool.trouble("tracker").unwrap().contains("log in again"));
+    let asked = site.life().grants.len();
+    call(&pool, "greet").await.unwrap_err();
+    assert_eq!(site.life().grants.len(), asked, "nobody asks in vain");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_for_all_of_it() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let pool = pool(&site.url, "", logins.path());
+    finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    let error = call(&pool, "write").await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    let wanted = "it wants the scopes: write); log in again: perihelion agents login tracker";
+    assert!(error.to_string().contains(wanted), "{error}");
+    // What it allows still works.
+    call(&pool, "greet").await.unwrap();
+    assert_eq!(pool.trouble("tracker"), None);
+    let made = finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    assert_eq!(made.scopes, ["greet", "write"]);
+    call(&pool, "write").await.unwrap();
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let oauth = "oauth = { client_id = \"machine\", client_secret_env_var = \"SECRET\", \
+                 grant = \"client_credentials\" }\nscopes = [\"write\"]\n";
+    let pool = pool(&site.url, oauth, logins.path());
+    let said = call(&pool, "write").await.unwrap().text;
+    assert_eq!(said, "write as Some(Ok(\"Bearer [redacted]\"))");
+    site.life().tokens.clear();
+    call(&pool, "write").await.unwrap();
+    assert_eq!(site.life().given("client_credentials"), 2);
+    let error = pool.log_in("tracker").await.err().unwrap().to_string();
+    assert!(error.contains("client credentials"), "{error}");
+    pool.close().await;
+    // Another process finds the token there; the secret stands nowhere.
+    let other = super::pool(&site.url, oauth, logins.path());
+    call(&other, "write").await.unwrap();
+    other.close().await;
+    assert_eq!(site.life().given("client_credentials"), 2);
+    for file in std::fs::read_dir(logins.path()).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!text.contains(CLIENT_SECRET), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_finishes_leaves_the_one_before() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let pool = pool(&site.url, "", logins.path());
+    finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    let login = pool.log_in("tracker").await.unwrap();
+    let error = login.finish(Duration::ZERO).await.unwrap_err().to_string();
+    assert_eq!(error, "no login to the MCP server tracker: nobody logged in within 0 s");
+    call(&pool, "greet").await.unwrap();
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_login_made_elsewhere_is_taken_up_at_once() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let (here, elsewhere) =
+        (pool(&site.url, "", logins.path()), pool(&site.url, "", logins.path()));
+    finish(elsewhere.log_in("tracker").await.unwrap()).await.unwrap();
+    call(&here, "greet").await.unwrap();
+    site.life().revoke_all();
+    call(&here, "greet").await.unwrap_err();
+    assert_eq!(here.states()[0].phase, Phase::NeedsLogin);
+    finish(elsewhere.log_in("tracker").await.unwrap()).await.unwrap();
+    assert_eq!(here.trouble("tracker"), None);
+    call(&here, "greet").await.unwrap();
+    elsewhere.log_out("tracker").await.unwrap();
+    call(&here, "greet").await.unwrap_err();
+    here.close().await;
+    elsewhere.close().await;
+}
