@@ -45,7 +45,7 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     assert_eq!((mode(&files[0]), mode(files[0].parent().unwrap())), (0o600, 0o700));
 
     // The server says its token back to whoever calls; of the messages themselves nobody asked for a record.
-    let traced = ["--log", "trace,rmcp::transport::auth=trace"];
+    let traced = ["--log", "trace"];
     let run = world.run(&[&["run", "greet", "--thread", "t"][..], &traced].concat()).await.code(0);
     assert_eq!(run.stdout.trim(), "It was greeted [1].");
     assert!(site.life().seen.iter().any(|seen| seen.is_some()));
