@@ -1,10 +1,12 @@
 //! The life of a token: renewed in time, once, by whoever needs it; wider where more is wanted; got without people.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use perihelion::mcp::{Error, Phase, ToolHost as _};
 
+use super::site::Gate;
 use super::{CLIENT_SECRET, Site, call, finish, log_in, pool, world};
 use crate::cli::world::answering;
 
@@ -158,4 +160,47 @@ async fn a_login_made_elsewhere_is_taken_up_at_once() {
     call(&here, "greet").await.unwrap_err();
     here.close().await;
     elsewhere.close().await;
+}
+
+#[tokio::test]
+async fn a_token_that_was_rotated_for_a_call_that_nobody_waits_for_is_kept() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let pool = pool(&site.url, "", logins.path());
+    finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    call(&pool, "greet").await.unwrap();
+    let gate = Arc::new(Gate::default());
+    {
+        let mut life = site.life();
+        life.tokens.clear();
+        life.gate = Some(gate.clone());
+    }
+    tokio::select! {
+        ended = call(&pool, "greet") => panic!("it should wait for its token: {ended:?}"),
+        () = gate.reached.notified() => {}
+    }
+    pool.close().await;
+    gate.open.notify_one();
+    let other = super::pool(&site.url, "", logins.path());
+    call(&other, "greet").await.unwrap();
+    other.close().await;
+    let life = site.life();
+    assert_eq!((life.given("refresh_token"), life.reused), (1, 0));
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_not_shown_to_another_authorization_server() {
+    let (site, other) = (Site::start().await, Site::start().await);
+    let logins = tempfile::tempdir().unwrap();
+    let pool = pool(&site.url, "", logins.path());
+    finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    {
+        let mut life = site.life();
+        life.tokens.clear();
+        life.moved_to = Some(other.issuer.clone());
+    }
+    let error = call(&pool, "greet").await.unwrap_err().to_string();
+    assert!(error.contains("log in again: perihelion agents login tracker"), "{error}");
+    assert_eq!((site.life().given("refresh_token"), other.life().asked), (0, 0));
+    pool.close().await;
 }

@@ -176,6 +176,14 @@ async fn logins_where_there_can_be_none_say_why() {
     ended.says("only if no token is given with bearer_token_env_var");
     let listed = world.run(&["agents"]).await.code(0);
     listed.says("a token is given already, so this key has no effect: mcp_servers.tracker.scopes");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    world.write(
+        "mcp-servers.toml",
+        &servers(&site.url, &format!("oauth = {{ callback_port = {port} }}\n")),
+    );
+    let ended = world.run(&["agents", "login", "tracker"]).await.code(1);
+    ended.says(&format!("cannot listen on 127.0.0.1:{port} for the browser to come back"));
     let far = "[mcp_servers.tracker]\nurl = \"http://tracker.example/mcp\"\n";
     world.write("mcp-servers.toml", far);
     let ended = world.run(&["agents", "login", "tracker"]).await.code(1);

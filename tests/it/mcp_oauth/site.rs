@@ -22,6 +22,7 @@ use rmcp::transport::streamable_http_server::{
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 /// What a client of the operator proves itself with; it must show nowhere.
@@ -44,6 +45,12 @@ pub struct Life {
     pub bars_refreshes: bool,
     /// The token endpoint is out of order.
     pub is_down: bool,
+    /// The server names this authorization server now.
+    pub moved_to: Option<String>,
+    /// Holds the answers of the token endpoint back.
+    pub gate: Option<Arc<Gate>>,
+    /// How often the token endpoint was asked.
+    pub asked: usize,
     codes: BTreeMap<String, Value>,
     /// Tokens that are good, with their scopes.
     pub tokens: BTreeMap<String, String>,
@@ -59,6 +66,14 @@ pub struct Life {
     pub reused: usize,
     /// `Authorization` of every request to the MCP server.
     pub seen: Vec<Option<String>>,
+}
+
+/// Where an answer waits.
+#[derive(Default)]
+pub struct Gate {
+    /// Told when one waits.
+    pub reached: Notify,
+    pub open: Notify,
 }
 
 impl Life {
@@ -194,9 +209,10 @@ async fn guard(State(there): State<There>, request: Request, next: Next) -> Resp
 }
 
 async fn resource(State(there): State<There>) -> Json<Value> {
-    let said = there.life.lock().unwrap().false_resource.clone();
-    let resource = said.unwrap_or(format!("{}/mcp", there.server));
-    Json(json!({ "resource": resource, "authorization_servers": [there.issuer] }))
+    let life = there.life.lock().unwrap();
+    let resource = life.false_resource.clone().unwrap_or(format!("{}/mcp", there.server));
+    let issuer = life.moved_to.clone().unwrap_or(there.issuer);
+    Json(json!({ "resource": resource, "authorization_servers": [issuer] }))
 }
 
 async fn metadata(State(There { issuer, .. }): State<There>) -> Json<Value> {
@@ -240,8 +256,20 @@ async fn authorize(
 }
 
 async fn token(State(there): State<There>, headers: HeaderMap, body: Bytes) -> Response {
-    let asked = form(&body);
+    let gate = there.life.lock().unwrap().gate.take();
+    let answer = give(&there, &headers, &body);
+    if let Some(gate) = gate {
+        gate.reached.notify_one();
+        gate.open.notified().await;
+    }
+    answer
+}
+
+/// Gives a token for whatever grants it.
+fn give(there: &There, headers: &HeaderMap, body: &[u8]) -> Response {
+    let asked = form(body);
     let mut life = there.life.lock().unwrap();
+    life.asked += 1;
     let refused =
         |why: &str| (StatusCode::BAD_REQUEST, Json(json!({ "error": why }))).into_response();
     if life.is_down {
