@@ -31,8 +31,12 @@ pub(super) struct LoginArgs {
     #[arg(long)]
     no_open: bool,
     /// Seconds to wait for the browser to come back
-    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = seconds())]
     timeout_sec: u64,
+}
+
+fn seconds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=86_400)
 }
 
 #[derive(Debug, clap::Args)]
