@@ -1,8 +1,9 @@
 //! The servers: how each is started, and what is asked of it.
 
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use axum::Router;
 use axum::response::Html;
@@ -23,21 +24,14 @@ pub struct Place {
     home: PathBuf,
     /// Files of the case; they go when it is over.
     files: TempDir,
-    /// The address of a page of this machine.
-    page: String,
 }
 
 impl Place {
-    pub async fn new(name: &'static str, servers: &Path) -> Self {
+    pub fn new(name: &'static str, servers: &Path) -> Self {
         let home = servers.join(name);
         let hint = "run `make test-servers`, which installs it";
         assert!(home.join("installed").exists(), "{name} is not installed; {hint}");
-        let page = "<title>The visit</title><h1>A comet swings by</h1>";
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", get(move || async move { Html(page) }));
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { name, home, files: tempfile::tempdir().unwrap(), page: format!("http://{address}/") }
+        Self { name, home, files: tempfile::tempdir().unwrap() }
     }
 
     /// What is installed, with its version.
@@ -61,41 +55,76 @@ impl Place {
 
     fn case(&self, table: String, calls: Calls, expects: &str) -> Case {
         let (server, expects) = (self.name, expects.to_owned());
-        Case { server, table, calls, expects, asks: false, environment: Vec::new() }
+        let (questions, environment) = (Vec::new(), Vec::new());
+        Case { server, table, calls, expects, questions, environment, process: None }
     }
 
-    fn drive(&self, table: String, calls: Calls, expects: &str) -> Option<Work> {
-        Some(Box::pin(drive(self.case(table, calls, expects))))
+    fn drive(&self, table: String, calls: Calls, expects: &str) -> Outcome {
+        Ok(Box::pin(drive(self.case(table, calls, expects))))
     }
 }
 
 /// What is done with a server.
 pub type Work = Pin<Box<dyn Future<Output = Seen> + Send>>;
-type Make = fn(&Place) -> Option<Work>;
+/// Work, or why there is none.
+type Outcome = Result<Work, &'static str>;
+type Make = fn(&Place) -> Outcome;
 
-/// Every server by the name of its directory.
-pub const CASES: [(&str, Make); 12] = [
-    ("everything", everything),
-    ("filesystem", filesystem),
-    ("memory", memory),
-    ("sequential-thinking", sequential_thinking),
-    ("postgres", postgres),
-    ("postgres", adversary),
-    ("time", time),
-    ("git", git),
-    ("sqlite", sqlite),
-    ("motherduck", motherduck),
-    ("alchemy", alchemy),
-    // The last: where there is no browser, ten others have been driven.
-    ("playwright", playwright),
+/// What is driven: its name, the directory of its server, and how.
+pub const CASES: [(&str, &str, Make); 15] = [
+    ("everything", "everything", everything),
+    ("everything, asking", "everything", everything_asking),
+    ("everything, over HTTP", "everything", everything_over_http),
+    ("filesystem", "filesystem", filesystem),
+    ("memory", "memory", memory),
+    ("sequential-thinking", "sequential-thinking", sequential_thinking),
+    ("postgres", "postgres", postgres),
+    ("postgres, writing", "postgres", adversary),
+    ("time", "time", time),
+    ("git", "git", git),
+    ("sqlite", "sqlite", sqlite),
+    ("motherduck", "motherduck", motherduck),
+    ("alchemy", "alchemy", alchemy),
+    // The last, which need more than is installed: by then ten servers have been driven.
+    ("filesystem, confined", "filesystem", filesystem_confined),
+    ("playwright", "playwright", playwright),
 ];
 
-fn everything(place: &Place) -> Option<Work> {
+fn everything(place: &Place) -> Outcome {
     let table = place.npm("mcp-server-everything");
     place.drive(table, vec![("echo", json!({ "message": "ad astra" }))], "Echo: ad astra")
 }
 
-fn filesystem(place: &Place) -> Option<Work> {
+fn everything_asking(place: &Place) -> Outcome {
+    let table = place.npm("mcp-server-everything");
+    let calls = vec![("trigger-elicitation-request", json!({}))];
+    let answer = vec!["--answer", r#"{"name": "Edmond", "integer": 76}"#];
+    let questions = vec![("elicitation", answer)];
+    let case = Case { questions, ..place.case(table, calls, "Favorite Integer: 76") };
+    Ok(Box::pin(drive(case)))
+}
+
+fn everything_over_http(place: &Place) -> Outcome {
+    // A port that was free a moment ago.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let mut process =
+        tokio::process::Command::new(place.home.join("node_modules/.bin/mcp-server-everything"));
+    process.arg("streamableHttp").env("PORT", port.to_string());
+    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut process = process.spawn().unwrap();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert_eq!(process.try_wait().unwrap(), None, "it ended before it listened");
+        std::thread::yield_now();
+    }
+    let table = format!("url = \"http://127.0.0.1:{port}/mcp\"\n");
+    let calls = vec![("get-structured-content", json!({ "location": "Chicago" }))];
+    let case = Case { process: Some(process), ..place.case(table, calls, "humidity") };
+    Ok(Box::pin(drive(case)))
+}
+
+fn filesystem(place: &Place) -> Outcome {
     let file = place.file("comet.txt");
     std::fs::write(&file, "It comes back in 2061.\n").unwrap();
     let table =
@@ -103,7 +132,18 @@ fn filesystem(place: &Place) -> Option<Work> {
     place.drive(table, vec![("read_text_file", json!({ "path": file }))], "It comes back in 2061.")
 }
 
-fn memory(place: &Place) -> Option<Work> {
+fn filesystem_confined(place: &Place) -> Outcome {
+    find(&["bwrap"]).ok_or("no bubblewrap was found")?;
+    let file = place.file("comet.txt");
+    std::fs::write(&file, "It comes back in 2061.\n").unwrap();
+    let (files, home) = (place.files.path(), &place.home);
+    let table = place.npm("mcp-server-filesystem")
+        + &format!("args = [{files:?}]\nsandbox = {{ read_only = [{files:?}, {home:?}] }}\n");
+    let calls = vec![("read_text_file", json!({ "path": file }))];
+    place.drive(table, calls, "It comes back in 2061.")
+}
+
+fn memory(place: &Place) -> Outcome {
     let environment = format!("env = {{ MEMORY_FILE_PATH = {:?} }}\n", place.file("memory.jsonl"));
     let entity =
         json!({ "name": "Halley", "entityType": "comet", "observations": ["seen in 1986"] });
@@ -112,7 +152,7 @@ fn memory(place: &Place) -> Option<Work> {
     place.drive(place.npm("mcp-server-memory") + &environment, calls, "seen in 1986")
 }
 
-fn sequential_thinking(place: &Place) -> Option<Work> {
+fn sequential_thinking(place: &Place) -> Outcome {
     let thought = json!({
         "thought": "Count the stars.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": false,
     });
@@ -133,23 +173,23 @@ pub fn database() -> String {
     })
 }
 
-fn postgres(place: &Place) -> Option<Work> {
+fn postgres(place: &Place) -> Outcome {
     let calls = vec![("query", json!({ "sql": SUM }))];
     let environment = vec![("TEST_DATABASE_URL", database())];
     let case = Case { environment, ..place.case(postgres_table(place), calls, PRODUCT) };
-    Some(Box::pin(drive(case)))
+    Ok(Box::pin(drive(case)))
 }
 
-fn adversary(place: &Place) -> Option<Work> {
-    Some(Box::pin(super::adversary::drive(postgres_table(place))))
+fn adversary(place: &Place) -> Outcome {
+    Ok(Box::pin(super::adversary::drive(postgres_table(place))))
 }
 
-fn time(place: &Place) -> Option<Work> {
+fn time(place: &Place) -> Outcome {
     let table = place.python("mcp-server-time");
     place.drive(table, vec![("get_current_time", json!({ "timezone": "Etc/UTC" }))], "is_dst")
 }
 
-fn git(place: &Place) -> Option<Work> {
+fn git(place: &Place) -> Outcome {
     let made = Command::new("git").args(["init", "--quiet"]).arg(place.files.path()).status();
     assert!(made.unwrap().success());
     std::fs::write(place.file("new.txt"), "new").unwrap();
@@ -158,38 +198,63 @@ fn git(place: &Place) -> Option<Work> {
     place.drive(table, vec![("git_status", json!({ "repo_path": place.files.path() }))], "new.txt")
 }
 
-fn sqlite(place: &Place) -> Option<Work> {
+fn sqlite(place: &Place) -> Outcome {
     let table = place.python("mcp-server-sqlite")
         + &format!("args = [\"--db-path\", {:?}]\n", place.file("data.db"));
     place.drive(table, vec![("read_query", json!({ "query": SUM }))], PRODUCT)
 }
 
-fn motherduck(place: &Place) -> Option<Work> {
+fn motherduck(place: &Place) -> Outcome {
     let table = place.python("mcp-server-motherduck")
         + "args = [\"--db-path\", \":memory:\", \"--read-write\"]\n";
     let calls = vec![("execute_query", json!({ "sql": SUM }))];
     // It calls the tool destructive, and so a person is asked.
-    Some(Box::pin(drive(Case { asks: true, ..place.case(table, calls, PRODUCT) })))
+    Ok(Box::pin(drive(Case { questions: approval(), ..place.case(table, calls, PRODUCT) })))
 }
 
-fn alchemy(place: &Place) -> Option<Work> {
+fn alchemy(place: &Place) -> Outcome {
     let address = format!("sqlite:///{}", place.file("data.db").display());
     let table = place.python("mcp-alchemy") + &format!("env = {{ DB_URL = {address:?} }}\n");
     place.drive(table, vec![("execute_query", json!({ "query": SUM }))], PRODUCT)
 }
 
-fn playwright(place: &Place) -> Option<Work> {
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = |name| std::env::split_paths(&path).map(|at| at.join(name)).find(|at| at.exists());
-    let browser = names.into_iter().find_map(found)?;
-    let mut args = vec!["--headless", "--isolated", "--executable-path", browser.to_str()?];
+fn playwright(place: &Place) -> Outcome {
+    let browser = find(&["chromium", "chromium-browser", "google-chrome"]);
+    let browser = browser.ok_or("no browser was found")?;
+    let browser = browser.to_str().unwrap();
+    let mut args = vec!["--headless", "--isolated", "--executable-path", browser];
     // A browser does not confine its pages as root.
     if nix::unistd::geteuid().is_root() {
         args.push("--no-sandbox");
     }
     let table = place.npm("playwright-mcp") + &format!("args = {args:?}\n");
-    let calls = vec![("browser_navigate", json!({ "url": place.page }))];
+    let calls = vec![("browser_navigate", json!({ "url": page() }))];
     // As above.
-    Some(Box::pin(drive(Case { asks: true, ..place.case(table, calls, "The visit") })))
+    Ok(Box::pin(drive(Case { questions: approval(), ..place.case(table, calls, "The visit") })))
+}
+
+/// Serves a page for as long as the program runs, and returns its address.
+fn page() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let page = Html("<title>The visit</title><h1>A comet swings by</h1>");
+    let router = Router::new().route("/", get(move || async move { page }));
+    tokio::spawn(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        axum::serve(listener, router).await.unwrap();
+    });
+    format!("http://{address}/")
+}
+
+/// The approval that a call waits for.
+fn approval() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![("approval", vec!["--approve"])]
+}
+
+/// Finds the first of some programs that is installed.
+fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = |name| std::env::split_paths(&path).map(|at| at.join(name)).find(|at| at.exists());
+    names.iter().find_map(found)
 }

@@ -6,6 +6,7 @@ use perihelion::clock;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 use serde_json::Value;
+use tokio::process::Child;
 
 use super::world::{World, approved, select};
 
@@ -22,10 +23,12 @@ pub struct Case {
     pub calls: Calls,
     /// What the last call's result must contain.
     pub expects: String,
-    /// The first call waits for a person, as the server's own annotations have it.
-    pub asks: bool,
+    /// What a person is asked, by kind, and the options that answer it.
+    pub questions: Vec<(&'static str, Vec<&'static str>)>,
     /// Variables of the user's environment.
     pub environment: Vec<(&'static str, String)>,
+    /// The server itself, where it is not the program that starts it.
+    pub process: Option<Child>,
 }
 
 /// What was seen of it.
@@ -63,20 +66,16 @@ pub async fn drive(case: Case) -> Seen {
 
     let mut seen = scan(&world).await;
 
-    let run = world.run(&["run", "Do it.", "--thread", "t", "--quiet", "--json"]).await;
-    let report = if case.asks {
-        let asked = run.code(3).json();
-        let open = &asked["interrupts"][0];
-        assert_eq!(
-            (&open["kind"], asked["interrupts"].as_array().unwrap().len()),
-            (&"approval".into(), 1)
-        );
-        assert_eq!(open["payload"]["tool"], case.calls[0].0, "{open}");
-        world.run(&["resume", "t", "--approve", "--quiet", "--json"]).await
-    } else {
-        run
-    };
-    let report = report.code(0).json();
+    let mut ended = world.run(&["run", "Do it.", "--thread", "t", "--quiet", "--json"]).await;
+    for (kind, answer) in &case.questions {
+        let asked = ended.code(3).json();
+        let open = asked["interrupts"].as_array().unwrap();
+        assert_eq!((open.len(), &open[0]["kind"]), (1, &Value::from(*kind)), "{asked}");
+        assert_eq!(open[0]["payload"]["tool"], case.calls[0].0, "{asked}");
+        let resume = [&["resume", "t", "--quiet", "--json"], answer.as_slice()].concat();
+        ended = world.run(&resume).await;
+    }
+    let report = ended.code(0).json();
     assert_eq!(
         (&report["status"], &report["answer"]),
         (&"done".into(), &"Done.".into()),
@@ -96,7 +95,11 @@ pub async fn drive(case: Case) -> Seen {
     let result = of_agent(case.calls.len()).last_text();
     assert!(result.contains(&case.expects), "missing: {}\n{result}", case.expects);
     let called: Vec<&str> = case.calls.iter().map(|(tool, _)| *tool).collect();
-    seen.result = called.join(", ") + if case.asks { ", approved" } else { "" };
+    let asked: Vec<&str> = case.questions.iter().map(|(kind, _)| *kind).collect();
+    seen.result = [called, asked].concat().join(", ");
+    if let Some(mut process) = case.process {
+        process.kill().await.unwrap();
+    }
     seen
 }
 

@@ -4,7 +4,7 @@
 #   tests/servers/install.sh DIRECTORY
 #
 # npm packages get a directory each, Python packages a virtual environment each. What is there at the right version
-# stays. PYTHON names another interpreter than python3. About 1.1 GB and three minutes the first time.
+# stays. PYTHON names another interpreter than python3. About 700 MB and a minute the first time.
 set -euo pipefail
 
 [ $# = 1 ] || {
