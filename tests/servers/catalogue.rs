@@ -2,7 +2,6 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::process::{Command, Stdio};
 
 use axum::Router;
@@ -11,7 +10,8 @@ use axum::routing::get;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::drive::{Calls, Case, Seen, drive};
+use super::adversary;
+use super::drive::{Calls, Case};
 
 /// A product that no server knows unless it computes it.
 const SUM: &str = "SELECT 271 * 829 AS product";
@@ -58,16 +58,10 @@ impl Place {
         let (questions, environment) = (Vec::new(), Vec::new());
         Case { server, table, calls, expects, questions, environment, process: None }
     }
-
-    fn drive(&self, table: String, calls: Calls, expects: &str) -> Outcome {
-        Ok(Box::pin(drive(self.case(table, calls, expects))))
-    }
 }
 
-/// What is done with a server.
-pub type Work = Pin<Box<dyn Future<Output = Seen> + Send>>;
-/// Work, or why there is none.
-type Outcome = Result<Work, &'static str>;
+/// What is asked of a server, or why nothing is.
+type Outcome = Result<Case, &'static str>;
 type Make = fn(&Place) -> Outcome;
 
 /// What is driven: its name, the directory of its server, and how.
@@ -79,7 +73,7 @@ pub const CASES: [(&str, &str, Make); 15] = [
     ("memory", "memory", memory),
     ("sequential-thinking", "sequential-thinking", sequential_thinking),
     ("postgres", "postgres", postgres),
-    ("postgres, writing", "postgres", adversary),
+    ("postgres, writing", "postgres", postgres_writing),
     ("time", "time", time),
     ("git", "git", git),
     ("sqlite", "sqlite", sqlite),
@@ -92,7 +86,7 @@ pub const CASES: [(&str, &str, Make); 15] = [
 
 fn everything(place: &Place) -> Outcome {
     let table = place.npm("mcp-server-everything");
-    place.drive(table, vec![("echo", json!({ "message": "ad astra" }))], "Echo: ad astra")
+    Ok(place.case(table, vec![("echo", json!({ "message": "ad astra" }))], "Echo: ad astra"))
 }
 
 fn everything_asking(place: &Place) -> Outcome {
@@ -101,7 +95,7 @@ fn everything_asking(place: &Place) -> Outcome {
     let answer = vec!["--answer", r#"{"name": "Edmond", "integer": 76}"#];
     let questions = vec![("elicitation", answer)];
     let case = Case { questions, ..place.case(table, calls, "Favorite Integer: 76") };
-    Ok(Box::pin(drive(case)))
+    Ok(case)
 }
 
 fn everything_over_http(place: &Place) -> Outcome {
@@ -121,7 +115,7 @@ fn everything_over_http(place: &Place) -> Outcome {
     let table = format!("url = \"http://127.0.0.1:{port}/mcp\"\n");
     let calls = vec![("get-structured-content", json!({ "location": "Chicago" }))];
     let case = Case { process: Some(process), ..place.case(table, calls, "humidity") };
-    Ok(Box::pin(drive(case)))
+    Ok(case)
 }
 
 fn filesystem(place: &Place) -> Outcome {
@@ -129,7 +123,11 @@ fn filesystem(place: &Place) -> Outcome {
     std::fs::write(&file, "It comes back in 2061.\n").unwrap();
     let table =
         place.npm("mcp-server-filesystem") + &format!("args = [{:?}]\n", place.files.path());
-    place.drive(table, vec![("read_text_file", json!({ "path": file }))], "It comes back in 2061.")
+    Ok(place.case(
+        table,
+        vec![("read_text_file", json!({ "path": file }))],
+        "It comes back in 2061.",
+    ))
 }
 
 fn filesystem_confined(place: &Place) -> Outcome {
@@ -140,7 +138,7 @@ fn filesystem_confined(place: &Place) -> Outcome {
     let table = place.npm("mcp-server-filesystem")
         + &format!("args = [{files:?}]\nsandbox = {{ read_only = [{files:?}, {home:?}] }}\n");
     let calls = vec![("read_text_file", json!({ "path": file }))];
-    place.drive(table, calls, "It comes back in 2061.")
+    Ok(place.case(table, calls, "It comes back in 2061."))
 }
 
 fn memory(place: &Place) -> Outcome {
@@ -149,7 +147,7 @@ fn memory(place: &Place) -> Outcome {
         json!({ "name": "Halley", "entityType": "comet", "observations": ["seen in 1986"] });
     let calls =
         vec![("create_entities", json!({ "entities": [entity] })), ("read_graph", json!({}))];
-    place.drive(place.npm("mcp-server-memory") + &environment, calls, "seen in 1986")
+    Ok(place.case(place.npm("mcp-server-memory") + &environment, calls, "seen in 1986"))
 }
 
 fn sequential_thinking(place: &Place) -> Outcome {
@@ -157,7 +155,7 @@ fn sequential_thinking(place: &Place) -> Outcome {
         "thought": "Count the stars.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": false,
     });
     let table = place.npm("mcp-server-sequential-thinking");
-    place.drive(table, vec![("sequentialthinking", thought)], "thoughtHistoryLength")
+    Ok(place.case(table, vec![("sequentialthinking", thought)], "thoughtHistoryLength"))
 }
 
 /// The table of the Postgres server, which has no program of its own in its package's list.
@@ -177,16 +175,21 @@ fn postgres(place: &Place) -> Outcome {
     let calls = vec![("query", json!({ "sql": SUM }))];
     let environment = vec![("TEST_DATABASE_URL", database())];
     let case = Case { environment, ..place.case(postgres_table(place), calls, PRODUCT) };
-    Ok(Box::pin(drive(case)))
+    Ok(case)
 }
 
-fn adversary(place: &Place) -> Outcome {
-    Ok(Box::pin(super::adversary::drive(postgres_table(place))))
+fn postgres_writing(place: &Place) -> Outcome {
+    let case = postgres(place)?;
+    let table = case.table
+        + "default_tools_approval_mode = \"prompt\"
+";
+    let calls = vec![("query", json!({ "sql": adversary::ATTACK }))];
+    Ok(Case { table, calls, ..case })
 }
 
 fn time(place: &Place) -> Outcome {
     let table = place.python("mcp-server-time");
-    place.drive(table, vec![("get_current_time", json!({ "timezone": "Etc/UTC" }))], "is_dst")
+    Ok(place.case(table, vec![("get_current_time", json!({ "timezone": "Etc/UTC" }))], "is_dst"))
 }
 
 fn git(place: &Place) -> Outcome {
@@ -195,13 +198,17 @@ fn git(place: &Place) -> Outcome {
     std::fs::write(place.file("new.txt"), "new").unwrap();
     let table = place.python("mcp-server-git")
         + &format!("args = [\"--repository\", {:?}]\n", place.files.path());
-    place.drive(table, vec![("git_status", json!({ "repo_path": place.files.path() }))], "new.txt")
+    Ok(place.case(
+        table,
+        vec![("git_status", json!({ "repo_path": place.files.path() }))],
+        "new.txt",
+    ))
 }
 
 fn sqlite(place: &Place) -> Outcome {
     let table = place.python("mcp-server-sqlite")
         + &format!("args = [\"--db-path\", {:?}]\n", place.file("data.db"));
-    place.drive(table, vec![("read_query", json!({ "query": SUM }))], PRODUCT)
+    Ok(place.case(table, vec![("read_query", json!({ "query": SUM }))], PRODUCT))
 }
 
 fn motherduck(place: &Place) -> Outcome {
@@ -209,13 +216,13 @@ fn motherduck(place: &Place) -> Outcome {
         + "args = [\"--db-path\", \":memory:\", \"--read-write\"]\n";
     let calls = vec![("execute_query", json!({ "sql": SUM }))];
     // It calls the tool destructive, and so a person is asked.
-    Ok(Box::pin(drive(Case { questions: approval(), ..place.case(table, calls, PRODUCT) })))
+    Ok(Case { questions: approval(), ..place.case(table, calls, PRODUCT) })
 }
 
 fn alchemy(place: &Place) -> Outcome {
     let address = format!("sqlite:///{}", place.file("data.db").display());
     let table = place.python("mcp-alchemy") + &format!("env = {{ DB_URL = {address:?} }}\n");
-    place.drive(table, vec![("execute_query", json!({ "query": SUM }))], PRODUCT)
+    Ok(place.case(table, vec![("execute_query", json!({ "query": SUM }))], PRODUCT))
 }
 
 fn playwright(place: &Place) -> Outcome {
@@ -230,7 +237,7 @@ fn playwright(place: &Place) -> Outcome {
     let table = place.npm("playwright-mcp") + &format!("args = {args:?}\n");
     let calls = vec![("browser_navigate", json!({ "url": page() }))];
     // As above.
-    Ok(Box::pin(drive(Case { questions: approval(), ..place.case(table, calls, "The visit") })))
+    Ok(Case { questions: approval(), ..place.case(table, calls, "The visit") })
 }
 
 /// Serves a page for as long as the program runs, and returns its address.
