@@ -135,8 +135,11 @@ fn check(world: &World, case: &Case, seen: &Seen) {
 /// Starts servers for the first time, lists and pins their tools, and closes them.
 pub async fn scan(world: &World) -> Seen {
     let started = clock::monotonic();
-    let listed = world.run(&["agents", "--refresh", "--json"]).await.code(0).json();
+    let listed = world.run(&["agents", "--refresh", "--json", "--log", "debug"]).await.code(0);
     let scanned = started.elapsed();
+    // What Python servers say when they are not let end in peace.
+    assert!(!listed.stderr.contains("Traceback"), "{}", listed.stderr);
+    let listed = listed.json();
     assert_eq!(listed["failed"], serde_json::json!([]), "{listed}");
     let mut seen = Seen { scanned, ..Seen::default() };
     for agent in listed["agents"].as_array().unwrap() {
