@@ -17,6 +17,7 @@ export Q
 -include observability/observability.mk
 -include benches/simulation/simulation.mk
 -include tests/conformance/conformance.mk
+-include tests/servers/servers.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'
@@ -45,7 +46,7 @@ test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL
 
 lint: ## Check format, clippy and documentation; every warning is an error
 	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets --test torture --test backends -- -D warnings
+	$(CARGO) clippy --all-targets --test torture --test backends --test servers -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps
 
 deny: ## Check licences, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)

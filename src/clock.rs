@@ -24,6 +24,37 @@ pub fn skew(micros: i64) {
     SKEW.store(micros, Ordering::Relaxed);
 }
 
+/// A wall clock that was set by another one, such as a database's, and runs by itself from then on.
+///
+/// Machines' clocks disagree; what several of them write into one history is dated by the clock they share.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    told: DateTime<Utc>,
+    at: Instant,
+}
+
+impl Clock {
+    /// Sets a clock by a time that was just told.
+    ///
+    /// However long that was under way: this clock is behind the other one by as much and never ahead of
+    /// it, so that what it dates lies after the time it was told and before whatever the other one dates later.
+    pub fn set_by(told: DateTime<Utc>) -> Self {
+        Self { told, at: monotonic() }
+    }
+
+    /// Returns the wall-clock time in UTC.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.told + self.at.elapsed()
+    }
+}
+
+impl Default for Clock {
+    /// Sets a clock by this machine's.
+    fn default() -> Self {
+        Self::set_by(now())
+    }
+}
+
 /// Returns a monotonic instant for measuring durations.
 pub fn monotonic() -> Instant {
     Instant::now()
@@ -33,5 +64,18 @@ pub fn monotonic() -> Instant {
 pub async fn sleep(duration: Duration) {
     if !duration.is_zero() {
         tokio::time::sleep(duration).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_runs_on_from_what_it_was_told() {
+        let told = now() + TimeDelta::hours(1);
+        let clock = Clock::set_by(told);
+        let (first, second) = (clock.now(), clock.now());
+        assert!(told <= first && first <= second && second < told + TimeDelta::minutes(30));
     }
 }

@@ -60,7 +60,7 @@ pub trait Store: Send + Sync {
     /// Extends the lease to `ttl` from now. Fenced.
     async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
 
-    /// Starts a run under the claim and returns its number. Fenced.
+    /// Starts a run under the claim and returns it. Fenced.
     ///
     /// One that `owes_trace` is in the [`Outbox`] from then on, by the same write.
     async fn begin_run(
@@ -69,7 +69,7 @@ pub trait Store: Send + Sync {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error>;
+    ) -> Result<RunRow, Error>;
 
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
     ///

@@ -16,5 +16,5 @@ mod unknown;
 pub use key::EffectKey;
 pub use live::Live;
 pub use recorded::{Missed, Recorded, by_step};
-pub use task::{Mode, TaskJournal};
+pub use task::{Claimed, Mode, TaskJournal};
 pub use unknown::{OUTCOME_UNKNOWN, Verdict, check_answer};

@@ -6,7 +6,6 @@ use super::key::EffectKey;
 use super::task::{Mode, TaskJournal, recorder};
 use super::unknown::{OUTCOME_UNKNOWN, Verdict, question, verdict};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
-use crate::clock;
 use crate::failpoint::{Point, Side, around, reach};
 use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform};
 use crate::ids::InterruptId;
@@ -51,7 +50,8 @@ impl TaskJournal {
         found: Option<&EffectRow>,
         mut perform: Perform<'_>,
     ) -> Result<Outcome, NodeError> {
-        let started_at = clock::now();
+        let clock = self.claimed.clock;
+        let started_at = clock.now();
         let result = tokio::select! {
             // An answer that is there is kept, though the run is being stopped: it was paid for.
             biased;
@@ -75,7 +75,7 @@ impl TaskJournal {
                     self.row(key.as_bytes(), EffectKind::Model, &request.name, &request.request)?;
                 row.status = status;
                 row.outcome = Some(self.encode(&value)?);
-                (row.started_at, row.ended_at) = (started_at, Some(clock::now()));
+                (row.started_at, row.ended_at) = (started_at, Some(clock.now()));
                 self.record(Point::ModelCommit, &row).await?;
             }
         }

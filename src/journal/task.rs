@@ -12,7 +12,7 @@ use super::key::EffectKey;
 use super::live::Live;
 use super::recorded::Recorded;
 use crate::checkpoint::{EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Store};
-use crate::clock;
+use crate::clock::Clock;
 use crate::failpoint::{Point, around};
 use crate::graph::{
     EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
@@ -30,10 +30,19 @@ pub enum Mode {
     Replay,
 }
 
+/// What the holder of a thread writes with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Claimed {
+    /// The thread's fencing token.
+    pub fence: u64,
+    /// The clock of the thread's store, which dates what its holders do on any machine.
+    pub clock: Clock,
+}
+
 /// Records and recovers the effects of one task of one step.
 pub struct TaskJournal {
     pub(super) store: Arc<dyn Store>,
-    pub(super) fence: u64,
+    pub(super) claimed: Claimed,
     pub(super) place: Place,
     pub(super) mode: Mode,
     pub(super) recorded: Arc<Recorded>,
@@ -53,7 +62,7 @@ impl TaskJournal {
     /// Makes the journal of a task; `recorded` holds what earlier attempts at the step left.
     pub fn new(
         store: Arc<dyn Store>,
-        fence: u64,
+        claimed: Claimed,
         place: Place,
         mode: Mode,
         recorded: Arc<Recorded>,
@@ -62,7 +71,7 @@ impl TaskJournal {
     ) -> Self {
         let next_number = AtomicU32::new(recorded.next_number(place.task));
         let occurrences = Mutex::default();
-        Self { store, fence, place, mode, recorded, occurrences, next_number, cancel, live }
+        Self { store, claimed, place, mode, recorded, occurrences, next_number, cancel, live }
     }
 
     /// Names the next effect of this kind: equal requests of one task are told apart by counting.
@@ -110,13 +119,13 @@ impl TaskJournal {
             request: self.encode(request)?,
             outcome: None,
             attempt: 1,
-            started_at: clock::now(),
+            started_at: self.claimed.clock.now(),
             ended_at: None,
         })
     }
 
     pub(super) async fn record(&self, point: Point, row: &EffectRow) -> Result<(), NodeError> {
-        let recorded = self.store.record_effect(self.place.thread, self.fence, row);
+        let recorded = self.store.record_effect(self.place.thread, self.claimed.fence, row);
         around(point, recorded).await.map_err(recorder)?;
         metrics::effect_recorded(row.kind.as_str());
         if row.kind == EffectKind::Interrupt {
@@ -137,7 +146,7 @@ impl TaskJournal {
         let (step, task) = (self.place.step, self.place.task);
         let end =
             EffectSettlement { step, task, key: key.as_bytes().to_vec(), status, outcome, attempt };
-        let settled = self.store.settle_effect(self.place.thread, self.fence, &end);
+        let settled = self.store.settle_effect(self.place.thread, self.claimed.fence, &end);
         around(point, settled).await.map_err(recorder)
     }
 
@@ -221,7 +230,9 @@ impl Port for TaskJournal {
     }
 
     async fn now_micros(&self) -> Result<i64, NodeError> {
-        let value = self.draw(EffectKind::Clock, || json!(clock::now().timestamp_micros())).await?;
+        let value = self
+            .draw(EffectKind::Clock, || json!(self.claimed.clock.now().timestamp_micros()))
+            .await?;
         Ok(value.as_i64().unwrap_or_default())
     }
 

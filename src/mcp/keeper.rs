@@ -133,9 +133,7 @@ impl Server {
         let is_unused = self.idle_for().zip(limit).is_some_and(|(idle, limit)| idle >= limit);
         if is_lost || is_unused {
             let patience = if is_lost { Duration::ZERO } else { self.around.patience };
-            state.session = None;
-            state.listing = None;
-            session.close(patience).await;
+            state.part(patience).await;
             tracing::debug!(server = %self.config.name, is_lost, "MCP server is not running any longer");
             self.change(|view| view.is_running = false);
             return Tended::Ended;
@@ -161,10 +159,8 @@ impl Server {
                     // The session after it has listed and was judged for itself.
                     Err(_) if !is_current => Tended::Ended,
                     Err(quarantined) => {
-                        state.session = None;
-                        state.listing = None;
                         self.cannot_be_used(&quarantined);
-                        session.close(self.around.patience).await;
+                        state.part(self.around.patience).await;
                         Tended::Ended
                     }
                 }

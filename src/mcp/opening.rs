@@ -57,6 +57,16 @@ pub(super) struct State {
     failure: Option<Error>,
 }
 
+impl State {
+    /// Closes the session, if there is one; the next call opens another.
+    pub(super) async fn part(&mut self, patience: Duration) {
+        self.listing = None;
+        if let Some(session) = self.session.take() {
+            session.close(patience).await;
+        }
+    }
+}
+
 impl Server {
     /// Returns an open session and its tools, made anew where lost, or listed anew where asked.
     pub(super) async fn open(&self, relist: bool) -> Result<(Arc<Session>, Arc<Listing>), Error> {
@@ -79,8 +89,7 @@ impl Server {
         state.failure = opened.as_ref().err().cloned();
         self.attempts.fetch_add(1, Ordering::Release);
         if let Err(error) = &opened {
-            let is_quarantined = matches!(error, Error::Quarantined { .. });
-            if !is_quarantined {
+            if !error.is_quarantine() {
                 self.count_failure(error.reason());
             }
             self.cannot_be_used(error);
@@ -91,12 +100,11 @@ impl Server {
     /// Tells that the server could not be started, or is not to be called.
     pub(super) fn cannot_be_used(&self, error: &Error) {
         let reason = error.to_string();
-        let is_quarantined = matches!(error, Error::Quarantined { .. });
         self.change(|view| {
             view.is_running = false;
             view.before = None;
             view.failure = Some(reason);
-            if is_quarantined {
+            if error.is_quarantine() {
                 // What it was trusted to say is not what would be called.
                 view.listing = None;
             }
@@ -108,11 +116,10 @@ impl Server {
         state: &mut State,
         relist: bool,
     ) -> Result<(Arc<Session>, Arc<Listing>), Error> {
-        if let Some(lost) = state.session.take_if(|session| !session.is_open()) {
+        if state.session.as_ref().is_some_and(|session| !session.is_open()) {
             tracing::info!(server = %self.config.name, "MCP server closed the connection; connecting again");
             // Nothing to wait for politely: its pipes are closed, but its children may live.
-            lost.close(Duration::ZERO).await;
-            state.listing = None;
+            state.part(Duration::ZERO).await;
         }
         let session = match &state.session {
             Some(session) => session.clone(),
@@ -123,26 +130,19 @@ impl Server {
         if let Some(listing) = state.listing.as_ref().filter(|_| !relist) {
             return Ok((session, listing.clone()));
         }
-        match listing::fetch(&session, &self.config).await {
-            Ok(definitions) => match self.learn(definitions).await {
-                Ok(listing) => {
-                    state.listing = Some(listing.clone());
-                    Ok((session, listing))
-                }
-                Err(quarantined) => {
-                    state.session = None;
-                    state.listing = None;
-                    session.close(self.around.patience).await;
-                    Err(quarantined)
-                }
-            },
-            Err(reason) => {
-                let reason = self.wants_login().unwrap_or(reason);
-                // A server that cannot list its tools is started anew the next time.
-                state.session = None;
-                state.listing = None;
-                session.close(self.around.patience).await;
-                Err(self.start_error(&reason))
+        let learnt = match listing::fetch(&session, &self.config).await {
+            Ok(definitions) => self.learn(definitions).await,
+            Err(reason) => Err(self.start_error(&self.wants_login().unwrap_or(reason))),
+        };
+        match learnt {
+            Ok(listing) => {
+                state.listing = Some(listing.clone());
+                Ok((session, listing))
+            }
+            // One that cannot list its tools, or is not to be trusted with them, is started anew the next time.
+            Err(error) => {
+                state.part(self.around.patience).await;
+                Err(error)
             }
         }
     }

@@ -4,6 +4,8 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
+    os::fd::{AsFd, OwnedFd},
     path::Path,
     process::{ExitStatus, Stdio},
     sync::Arc,
@@ -15,6 +17,7 @@ use nix::{
     unistd::Pid,
 };
 use tokio::{
+    net::unix::pipe,
     process::{Child, ChildStdin, ChildStdout, Command},
     sync::Mutex,
     task::JoinHandle,
@@ -65,10 +68,11 @@ impl Process {
         let mut child = command.spawn()?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let group = Group::of(child, mark)?;
+        let mut group = Group::of(child, mark)?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(std::io::Error::other("the child has no pipes"));
         };
+        group.rest = Some(stdout.as_fd().try_clone_to_owned()?);
         let tail = Arc::new(tail);
         let drain = tokio::spawn(tail.clone().drain(stderr));
         Ok((Self { group: Mutex::new(group), tail, drain }, Pipes { stdin, stdout }))
@@ -91,15 +95,15 @@ impl Process {
 
     /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.
     ///
-    /// Its stdin must have been closed before. Takes at most `patience` twice and a second.
+    /// Its stdin must have been closed before. Takes at most `patience` twice and a second. What it says
+    /// meanwhile is read and dropped: on a broken pipe many a server dies amid tidying up.
     pub async fn end(&self, patience: Duration) {
         let mut group = self.group.lock().await;
-        if timeout(patience, group.child.wait()).await.is_err() {
-            group.signal(Signal::SIGTERM);
-            let _ = timeout(patience, group.child.wait()).await;
+        let rest = group.rest.take();
+        tokio::select! {
+            () = group.end(patience) => {}
+            never = read_out(rest) => match never {},
         }
-        group.kill();
-        let _ = timeout(REAP, group.child.wait()).await;
         self.drain.abort();
     }
 }
@@ -123,13 +127,15 @@ struct Group {
     id: Option<Pid>,
     /// Tells those members that left for a group of their own.
     mark: Mark,
+    /// The reading end of its stdout once more, open for as long as the child is.
+    rest: Option<OwnedFd>,
 }
 
 impl Group {
     fn of(child: Child, mark: Mark) -> std::io::Result<Self> {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.ok_or_else(|| std::io::Error::other("the child ended while starting"))?;
-        Ok(Self { child, id: Some(Pid::from_raw(id)), mark })
+        Ok(Self { child, id: Some(Pid::from_raw(id)), mark, rest: None })
     }
 
     /// Signals every member; an empty group answers ESRCH, which is what we want to hear.
@@ -137,6 +143,15 @@ impl Group {
         if let Some(id) = self.id {
             let _ = killpg(id, signal);
         }
+    }
+
+    async fn end(&mut self, patience: Duration) {
+        if timeout(patience, self.child.wait()).await.is_err() {
+            self.signal(Signal::SIGTERM);
+            let _ = timeout(patience, self.child.wait()).await;
+        }
+        self.kill();
+        let _ = timeout(REAP, self.child.wait()).await;
     }
 
     /// Kills every member and every stray. Done after the child's own end as well, which they may outlive.
@@ -153,6 +168,15 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Reads a pipe until nobody writes into it, and then waits for ever.
+async fn read_out(pipe: Option<OwnedFd>) -> Infallible {
+    if let Some(Ok(mut pipe)) = pipe.map(pipe::Receiver::from_owned_fd) {
+        // What fails to be read is what nobody is waiting for.
+        let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+    }
+    std::future::pending().await
 }
 
 fn describe(status: ExitStatus) -> String {

@@ -26,6 +26,8 @@ impl Server {
     /// Forgets the login, and closes the connection that it made.
     pub async fn log_out(&self) -> Result<LoggedOut, Error> {
         let done = self.accessible()?.log_out().await?;
+        self.state.lock().await.part(self.around.patience).await;
+        self.change(|view| view.is_running = false);
         if let Some(cache) = &self.around.cache {
             cache.remove(&self.config, self.around.executable.as_deref()).await;
         }

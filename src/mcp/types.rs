@@ -214,6 +214,11 @@ impl Error {
         }
     }
 
+    /// Reports whether the server says something else than what was trusted.
+    pub fn is_quarantine(&self) -> bool {
+        matches!(self, Self::Quarantined { .. })
+    }
+
     /// Returns what is behind it, without the names of server and tool.
     pub fn reason(&self) -> &str {
         match self {

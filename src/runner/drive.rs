@@ -181,7 +181,8 @@ impl<S: State> Drive<S> {
         if self.writer.settle().await? {
             let body = Encoded { codec: Codec::Json, bytes: body };
             let row = PendingRow { step, task, body };
-            let kept = self.around.store.save_pending(self.around.thread, self.around.fence, &row);
+            let kept =
+                self.around.store.save_pending(self.around.thread, self.around.claimed.fence, &row);
             failpoint::around(Point::PendingSave, kept).await?;
             self.has_pending = true;
         }

@@ -13,6 +13,7 @@ use super::writer::{Claim, Writer};
 use crate::checkpoint::{
     Error as StoreError, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
 };
+use crate::clock::Clock;
 use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
@@ -24,6 +25,8 @@ pub(super) struct Held<S: State> {
     /// The thread's status before it was taken.
     pub was: ThreadStatus,
     pub run: RunId,
+    /// The store's clock.
+    pub clock: Clock,
     /// Stops this run alone: by its caller, its deadline, or the loss of the lease.
     pub stop: CancellationToken,
     /// The live span of the run, once it has one.
@@ -95,8 +98,8 @@ impl<S: State> Runner<S> {
         standing.info = info;
         let run = RunId::new();
         let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
-        around(Point::RunBegin, begin).await?;
-        Ok(Held { standing, was, run, stop, span, _keeper: keeper, _hold: hold })
+        let clock = Clock::set_by(around(Point::RunBegin, begin).await?.started_at);
+        Ok(Held { standing, was, run, clock, stop, span, _keeper: keeper, _hold: hold })
     }
 
     pub(super) fn writer(&self, held: &Held<S>, durability: Durability) -> Writer {

@@ -16,7 +16,7 @@ use crate::checkpoint::{
 };
 use crate::graph::{Command, Engine, Event, Frontier, Limits, NodeError, Position, State, Wants};
 use crate::ids::{RunId, ThreadId};
-use crate::journal::{Mode, Recorded};
+use crate::journal::{Claimed, Mode, Recorded};
 
 /// Steps read from the store at a time.
 const PAGE: u64 = 64;
@@ -161,7 +161,7 @@ impl<S: State> Runner<S> {
             thread: owner.id,
             run: row.run,
             // Never a valid token: whatever tried to write would be refused.
-            fence: 0,
+            claimed: Claimed::default(),
             namespace: owner.namespace.clone().into(),
             stop: CancellationToken::new(),
             ears: Ears::new(None, Wants::default(), None),

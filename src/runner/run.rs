@@ -22,7 +22,7 @@ use crate::checkpoint::{
 use crate::failpoint::{Point, around};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
-use crate::journal::by_step;
+use crate::journal::{Claimed, by_step};
 use crate::metrics;
 
 /// Runs the threads of one graph on one store.
@@ -307,7 +307,7 @@ impl<S: State> Runner<S> {
             store: Arc::clone(&self.store),
             thread,
             run: held.run,
-            fence: standing.info.fence,
+            claimed: Claimed { fence: standing.info.fence, clock: held.clock },
             namespace: standing.info.namespace.clone().into(),
             stop: held.stop.clone(),
             ears,

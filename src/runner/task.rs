@@ -17,7 +17,7 @@ use crate::graph::{
     Context, NodeError, NodeOutput, NodeRun, Place, Port, RunEvent, State, StreamMode, Wants,
 };
 use crate::ids::{RunId, ThreadId};
-use crate::journal::{Live, Mode, Recorded, TaskJournal};
+use crate::journal::{Claimed, Live, Mode, Recorded, TaskJournal};
 
 /// A task that ended: its index, and how.
 pub(super) type Ended<S> = (u32, Result<NodeOutput<S>, NodeError>);
@@ -27,7 +27,7 @@ pub(super) struct Surroundings<S: State> {
     pub store: Arc<dyn Store>,
     pub thread: ThreadId,
     pub run: RunId,
-    pub fence: u64,
+    pub claimed: Claimed,
     pub namespace: Arc<str>,
     pub stop: CancellationToken,
     pub ears: Ears<S>,
@@ -59,7 +59,7 @@ impl<S: State> Surroundings<S> {
         });
         let journal = TaskJournal::new(
             Arc::clone(&self.store),
-            self.fence,
+            self.claimed,
             place.clone(),
             mode,
             recorded,

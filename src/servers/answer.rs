@@ -1,9 +1,6 @@
 //! Shapes a tool's answer: data for programs, text for the model.
 
-use rmcp::model::{
-    CallToolResult, ContentBlock, Implementation, ListToolsResult, ServerCapabilities,
-    ServerConfig, Tool,
-};
+use rmcp::model::{CallToolResult, ContentBlock, Implementation, ServerCapabilities, ServerConfig};
 use serde::Serialize;
 
 /// Answers with structured data and the text that says the same to a model.
@@ -17,14 +14,6 @@ pub fn answer<T: Serialize>(data: &T, text: String) -> CallToolResult {
 /// Answers with a failure that the model can read and repair.
 pub fn failure(error: &impl std::fmt::Display) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.to_string())])
-}
-
-/// For how long a list of tools is fresh: they change with the program alone, so a day is as good as any.
-const TOOLS_TTL_MS: u64 = 86_400_000;
-
-/// Lists a bundled server's tools, all on one page.
-pub fn list(tools: Vec<Tool>) -> ListToolsResult {
-    ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_TTL_MS)
 }
 
 /// Describes a bundled server: its tools never change while it runs.

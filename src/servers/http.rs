@@ -1,4 +1,4 @@
-//! Serves a bundled server over streamable HTTP, on loopback, to those who come from here.
+//! Serves an MCP server over streamable HTTP, on loopback, to those who come from here.
 //!
 //! There is no authentication, so that two things are checked of each request: the name under which this
 //! machine was called, against pages that have their own name point here, and the page it comes from, if any.
@@ -24,7 +24,7 @@ const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://
 ///
 /// # Errors
 /// [`Error::NotLoopback`] for an address that others can reach, [`Error::Listen`] when it cannot be used.
-pub(super) async fn serve<H: ServerHandler + Clone>(
+pub async fn serve<H: ServerHandler + Clone>(
     server: H,
     addr: SocketAddr,
     ready: impl FnOnce(SocketAddr),

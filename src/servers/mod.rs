@@ -7,13 +7,16 @@
 mod answer;
 pub mod demo_data;
 pub mod files;
-mod http;
+pub mod http;
 pub mod notes;
 pub mod sql;
+mod toolbox;
 
 use std::net::SocketAddr;
 
 use rmcp::ServiceExt;
+
+use toolbox::Serving;
 
 /// A bundled server and its settings, as given on the command line.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -74,16 +77,20 @@ impl Bundled {
     ) -> Result<(), Error> {
         match self {
             Self::Sql(options) => {
-                http::serve(sql::Server::open(&options).await?, addr, ready).await
+                http::serve(Serving(sql::Server::open(&options).await?), addr, ready).await
             }
-            Self::Files(options) => http::serve(files::Server::open(&options)?, addr, ready).await,
-            Self::Notes(options) => http::serve(notes::Server::open(&options)?, addr, ready).await,
+            Self::Files(options) => {
+                http::serve(Serving(files::Server::open(&options)?), addr, ready).await
+            }
+            Self::Notes(options) => {
+                http::serve(Serving(notes::Server::open(&options)?), addr, ready).await
+            }
         }
     }
 }
 
-async fn serve<H: rmcp::ServerHandler>(server: H) -> Result<(), Error> {
-    let session = server
+async fn serve(tools: impl toolbox::Toolbox) -> Result<(), Error> {
+    let session = Serving(tools)
         .serve(rmcp::transport::stdio_pipes())
         .await
         .map_err(|error| Error::Session(Box::new(error)))?;

@@ -10,20 +10,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rmcp::ServerHandler;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{
-    CallToolResult, ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerConfig,
-    ToolAnnotations,
-};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig, ToolAnnotations};
+use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::servers::answer::{answer, config, failure, list};
+use crate::servers::answer::{answer, config, failure};
+use crate::servers::toolbox::Toolbox;
 
 /// Where a caller's idempotency key travels in `_meta`.
 pub const IDEMPOTENCY_KEY: &str = "dev.perihelion/idempotency-key";
@@ -174,17 +170,12 @@ impl Server {
     }
 }
 
-#[tool_handler(router = self.tool_router)]
-impl ServerHandler for Server {
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(list(self.tool_router.list_all()))
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
     }
 
-    fn get_info(&self) -> ServerConfig {
+    fn about(&self) -> ServerConfig {
         let text =
             "Keeps notes in a file. append_note writes for good; list_notes shows what is there.";
         config("notes", "Notes", text.to_owned())

@@ -1,23 +1,19 @@
 //! Sends the trace of each run that has ended, beside everything else, and again later what did not arrive.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::group::may_continue;
+use super::delivery::{Delivery, ExportCounts};
 use super::otlp::{self, Collector, Sink};
-use super::rows::first_run;
-use super::{About, Error, Labels, Span, View, Which, bill, project, read};
-use crate::checkpoint::{RunRow, RunStatus, Store, ThreadStatus, TraceDebt};
+use super::{Labels, View};
+use crate::checkpoint::Store;
 use crate::clock;
 use crate::config::Prices;
-use crate::failpoint::{Point, around};
 use crate::ids::{RunId, ThreadId};
-use crate::metrics;
 
 /// Traces that may wait for a slow collector; more are left for later, so that memory stays bounded.
 const WAITING: usize = 64;
@@ -25,48 +21,21 @@ const WAITING: usize = 64;
 /// How long closing waits for what is under way; what did not arrive by then is kept for the next process.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Threads whose old traces one round looks through.
-const ROUND: u32 = 256;
-
 /// Waits between rounds while the collector is away.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// What became of the traces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExportCounts {
-    /// Traces that arrived.
-    pub delivered: u64,
-    /// Deliveries that failed, wholly or in part; what they were to bring is kept and tried again.
-    pub failed: u64,
-    /// Spans of traces that arrived which the collector refused.
-    pub rejected_spans: u64,
-}
-
 /// Exports traces in tasks of its own; a run neither waits for one nor fails with it.
 #[derive(Debug)]
 pub struct Exporter {
-    shared: Arc<Shared>,
+    delivery: Arc<Delivery>,
+    /// Whether a round is planned already.
+    planned: Arc<AtomicBool>,
     /// Deliveries that closing waits for.
     tasks: TaskTracker,
     /// Waits for a collector that is away.
     rounds: TaskTracker,
     stop: CancellationToken,
-}
-
-#[derive(Debug)]
-struct Shared {
-    view: View,
-    labels: Labels,
-    prices: Prices,
-    /// One delivery at a time: a slow collector gets no more requests for being slow.
-    sink: Mutex<Sink>,
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    rejected: AtomicU64,
-    warned: AtomicBool,
-    /// Whether a round is planned already.
-    planned: AtomicBool,
 }
 
 impl Exporter {
@@ -81,19 +50,10 @@ impl Exporter {
         labels: Labels,
         prices: Prices,
     ) -> Result<Self, otlp::Error> {
-        let shared = Shared {
-            view,
-            labels,
-            prices,
-            sink: Mutex::new(Sink::new(collector)?),
-            delivered: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            warned: AtomicBool::new(false),
-            planned: AtomicBool::new(false),
-        };
+        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices);
         Ok(Self {
-            shared: Arc::new(shared),
+            delivery: Arc::new(delivery),
+            planned: Arc::default(),
             tasks: TaskTracker::new(),
             rounds: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -103,17 +63,17 @@ impl Exporter {
     /// Exports the trace of a run that has ended; returns at once.
     pub fn run_ended(&self, store: Arc<dyn Store>, thread: ThreadId, run: RunId) {
         if self.tasks.len() >= WAITING {
-            self.shared.failed(&format!("more than {WAITING} traces wait for the collector"));
+            self.delivery.failed(&format!("more than {WAITING} traces wait for the collector"));
             return self.plan(store);
         }
-        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let (delivery, stop) = (Arc::clone(&self.delivery), self.stop.clone());
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {
-                    shared.failed("the process ended before it was delivered");
+                    delivery.failed("the process ended before it was delivered");
                 }
-                arrived = shared.newest(store.as_ref(), thread, run) => {
+                arrived = delivery.newest(store.as_ref(), thread, run) => {
                     if !arrived {
                         again();
                     }
@@ -124,12 +84,12 @@ impl Exporter {
 
     /// Exports what earlier processes could not deliver; returns at once.
     pub fn catch_up(&self, store: Arc<dyn Store>) {
-        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let (delivery, stop) = (Arc::clone(&self.delivery), self.stop.clone());
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                arrived = shared.round(store.as_ref()) => {
+                arrived = delivery.round(store.as_ref()) => {
                     if !arrived {
                         again();
                     }
@@ -144,10 +104,10 @@ impl Exporter {
 
     /// Makes what plans rounds until one brings everything, with growing waits, unless that is planned already.
     fn planner(&self, store: Arc<dyn Store>) -> impl FnOnce() + Send + 'static {
-        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
-        let rounds = self.rounds.clone();
+        let (delivery, stop) = (Arc::clone(&self.delivery), self.stop.clone());
+        let (planned, rounds) = (Arc::clone(&self.planned), self.rounds.clone());
         move || {
-            if store.outbox().is_none() || shared.planned.swap(true, Ordering::Relaxed) {
+            if store.outbox().is_none() || planned.swap(true, Ordering::Relaxed) {
                 return;
             }
             rounds.spawn(async move {
@@ -160,22 +120,17 @@ impl Exporter {
                     wait = (wait * 2).min(LONGEST_WAIT);
                     tokio::select! {
                         () = stop.cancelled() => break,
-                        arrived = shared.round(store.as_ref()) => if arrived { break },
+                        arrived = delivery.round(store.as_ref()) => if arrived { break },
                     }
                 }
-                shared.planned.store(false, Ordering::Relaxed);
+                planned.store(false, Ordering::Relaxed);
             });
         }
     }
 
     /// Returns what became of the traces so far.
     pub fn counts(&self) -> ExportCounts {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ExportCounts {
-            delivered: read(&self.shared.delivered),
-            failed: read(&self.shared.failed),
-            rejected_spans: read(&self.shared.rejected),
-        }
+        self.delivery.counts()
     }
 
     /// Waits for what is under way, at most five seconds, and returns what became of the traces.
@@ -208,186 +163,5 @@ impl Exporter {
             );
         }
         counts
-    }
-}
-
-impl Shared {
-    /// Delivers the trace of a run that has ended, and before it what its thread owes; tells whether all arrived.
-    async fn newest(&self, store: &dyn Store, thread: ThreadId, run: RunId) -> bool {
-        let sink = self.sink.lock().await;
-        let (rows, number) = match read(store, thread, Which::Run(run)).await {
-            Ok(read) => read,
-            Err(error) => return self.failed(&error.to_string()),
-        };
-        let spans = match project(&rows, number, self.view) {
-            Ok(spans) => spans,
-            Err(error) => return self.failed(&error.to_string()),
-        };
-        let first = spans.first().map_or(number, |root| root.run);
-        let mut from = first;
-        if let Some(outbox) = store.outbox() {
-            match outbox.owed_by(thread).await {
-                Ok(Some(debt)) => from = from.min(debt.from_run),
-                Ok(None) => {}
-                Err(error) => tracing::debug!(%error, "older traces were not looked for"),
-            }
-        }
-        let from = beginning(store, thread, &rows.runs, from).await;
-        if from < first && !self.runs(&sink, store, thread, from, first - 1).await {
-            return false;
-        }
-        let last = last_run(&spans).unwrap_or(number);
-        self.deliver(&sink, store, thread, last, spans).await
-    }
-
-    /// Delivers what is owed; tells whether all of it arrived.
-    async fn round(&self, store: &dyn Store) -> bool {
-        let Some(outbox) = store.outbox() else { return true };
-        let debts = match outbox.owed(ROUND).await {
-            Ok(debts) => debts,
-            Err(error) => return self.failed(&error.to_string()),
-        };
-        for TraceDebt { thread, from_run, .. } in debts {
-            let sink = self.sink.lock().await;
-            let (Ok(info), Ok(runs)) = (store.info(thread).await, store.runs(thread).await) else {
-                // Deleted meanwhile, or the store is away; the next round will see.
-                continue;
-            };
-            let newest = runs.last().map_or(0, |run| run.number);
-            let held = info.lease_until.is_some_and(|until| until > clock::now());
-            let under_way = match info.status {
-                ThreadStatus::Queued => true,
-                ThreadStatus::Busy => held,
-                _ => false,
-            };
-            let upto = if under_way { newest - 1 } else { newest };
-            let from = beginning(store, thread, &runs, from_run).await;
-            if !self.runs(&sink, store, thread, from, upto).await {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Delivers the traces of runs; tells whether all arrived.
-    async fn runs(
-        &self,
-        sink: &Sink,
-        store: &dyn Store,
-        thread: ThreadId,
-        from: u32,
-        upto: u32,
-    ) -> bool {
-        let mut next = from;
-        while next <= upto {
-            let spans = match read(store, thread, Which::Number(next)).await {
-                Ok((rows, number)) => project(&rows, number, self.view),
-                Err(error) => Err(error),
-            };
-            let spans = match spans {
-                Ok(spans) => spans,
-                Err(Error::Truncated { .. } | Error::UnknownRun { .. }) => {
-                    // There is nothing left that could be sent.
-                    self.paid(store, thread, next).await;
-                    next += 1;
-                    continue;
-                }
-                Err(error) => return self.failed(&error.to_string()),
-            };
-            let last = last_run(&spans).unwrap_or(next);
-            // The rest of it is still being written.
-            if last > upto {
-                return true;
-            }
-            if !self.deliver(sink, store, thread, last, spans).await {
-                return false;
-            }
-            next = last.max(next) + 1;
-        }
-        true
-    }
-
-    /// Delivers one trace that ends with a run; tells whether it arrived.
-    async fn deliver(
-        &self,
-        sink: &Sink,
-        store: &dyn Store,
-        thread: ThreadId,
-        run: u32,
-        mut spans: Vec<Span>,
-    ) -> bool {
-        self.labels.apply(&mut spans);
-        bill(&mut spans, &self.prices);
-        match around(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
-            Ok(refused) => {
-                self.delivered.fetch_add(1, Ordering::Relaxed);
-                self.rejected.fetch_add(refused, Ordering::Relaxed);
-                metrics::delivered("traces", true);
-                metrics::spans_delivered((spans.len() as u64).saturating_sub(refused), refused);
-                if refused > 0 {
-                    self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
-                }
-                self.paid(store, thread, run - u32::from(goes_on(&spans))).await;
-                true
-            }
-            Err(error) => self.failed(&error.to_string()),
-        }
-    }
-
-    async fn paid(&self, store: &dyn Store, thread: ThreadId, run: u32) {
-        let Some(outbox) = store.outbox() else { return };
-        if let Err(error) = around(Point::TracePaid, outbox.paid(thread, run)).await {
-            tracing::debug!(%error, "a delivered trace could not be noted; it will be sent again");
-        }
-    }
-
-    /// Counts a failure; always false, for it did not arrive.
-    fn failed(&self, why: &str) -> bool {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-        metrics::delivered("traces", false);
-        self.warn(why);
-        false
-    }
-
-    /// Warns once; a collector that is down would otherwise be reported after every run.
-    fn warn(&self, why: &str) {
-        if self.warned.swap(true, Ordering::Relaxed) {
-            tracing::debug!(why, "a trace was not exported");
-        } else {
-            tracing::warn!(why, "a trace was not exported; further failures are only counted");
-        }
-    }
-}
-
-/// Returns the number of the run from which on traces are sent when this one's is due.
-///
-/// That is the run before its trace, if it ended so that it might have been gone on with: what was sent of
-/// it had ids of its own then, and now that it is known to be closed, it is sent under its final ones.
-async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number: u32) -> u32 {
-    let Some(run) = runs.iter().find(|run| run.number == number) else { return number };
-    let first = first_run(store, thread, run.id).await.unwrap_or(number);
-    match runs.iter().find(|run| run.number + 1 == first) {
-        Some(before) if may_continue(before.status) => before.number,
-        _ => number,
-    }
-}
-
-/// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
-///
-/// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
-fn goes_on(spans: &[Span]) -> bool {
-    spans.first().is_some_and(|root| match &root.about {
-        About::Workflow { runs, .. } => {
-            root.open && runs.last().is_some_and(|run| run.status == RunStatus::Running)
-        }
-        _ => false,
-    })
-}
-
-/// Returns the number of the last run in a trace.
-fn last_run(spans: &[Span]) -> Option<u32> {
-    match &spans.first()?.about {
-        About::Workflow { runs, .. } => runs.last().map(|run| run.number),
-        _ => None,
     }
 }

@@ -9,6 +9,7 @@
 //! that are exported, which would die with the process; those of [`layer`] only tell logs where they are.
 
 mod canvas;
+mod delivery;
 pub mod dialect;
 mod exporter;
 mod group;
@@ -25,7 +26,8 @@ mod span;
 mod task;
 mod wire;
 
-pub use exporter::{ExportCounts, Exporter};
+pub use delivery::ExportCounts;
+pub use exporter::Exporter;
 pub use ids::{SpanId, TraceId};
 pub use labels::Labels;
 pub use live::{LiveSpans, LogPlace, layer, place};

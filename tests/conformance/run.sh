@@ -1,54 +1,152 @@
 #!/usr/bin/env bash
-# Runs the official MCP conformance suite: our client layer against its servers, a bundled server against its clients.
+# Runs the official MCP conformance suite at both revisions that are spoken, and prints what passed.
 #
-# Needs npm for the suite and for the Node that it wants; both go into the target directory. Arguments narrow
-# the run to one side: `tests/conformance/run.sh client`. Results stand in the target directory, a table is printed.
+#   client    the pool that agents use, against the suite's servers
+#   server    the HTTP layer of the bundled servers, under a fixture with all that the suite calls by name
+#   notes     a bundled server as people have it, with the scenarios that apply to any server
+#
+# Needs npm for the suite and for the Node that it wants; both go into the target directory, at these versions.
+# Arguments narrow the run: `tests/conformance/run.sh client`. What is known to fail, and why, stands in
+# expected-failures.yml and notes-failures.yml; any other failure fails the run, and so does one that is mended.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 SUITE=@modelcontextprotocol/conformance@0.2.0-alpha.12
-NODE=node@24
+NODE=node@24.21.0
+REVISIONS="2025-11-25 2026-07-28"
+ANY_SERVER="server-initialize ping tools-list server-sse-multiple-streams dns-rebinding-protection
+    server-session-lifecycle server-stateless input-required-result-unsupported-methods http-header-validation"
+
+sides=${*:-client server notes}
+for side in $sides; do
+    case $side in
+    client | server | notes) ;;
+    *)
+        echo "unknown side: $side (client, server or notes)" >&2
+        exit 2
+        ;;
+    esac
+done
+
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/conformance"
 place=$(cd "$target/conformance" && pwd)
-sides=${*:-client server}
-expected=tests/conformance/expected-failures.yml
+here=tests/conformance
 
-if [ ! -x "$place/node_modules/node/bin/node" ] || [ ! -e "$place/node_modules/.bin/conformance" ]; then
+# The mark is written last: an installation that was broken off is made anew.
+if [ "$(cat "$place/installed" 2>/dev/null)" != "$SUITE $NODE" ]; then
+    echo "installing $SUITE and $NODE into $place"
     npm install --prefix "$place" --no-audit --no-fund --loglevel=error "$SUITE" "$NODE"
+    echo "$SUITE $NODE" >"$place/installed"
 fi
-cargo build --locked --bin perihelion --example conformance_client
-built=$(cd "$target/debug" && pwd)
 suite() { "$place/node_modules/node/bin/node" "$place/node_modules/.bin/conformance" "$@"; }
 
-failed=0
+cargo build --locked --bin perihelion --example conformance_client --example conformance_server
+built=$(cd "$target/debug" && pwd)
+
+scratch=$(mktemp -d)
+server=
+stop() {
+    if [ -n "$server" ]; then
+        kill -INT "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || status=1
+        server=
+    fi
+}
+trap 'stop; rm -rf "$scratch"' EXIT
+
+# Starts a server in the background and sets `url` to the address that it names.
+serve() {
+    : >"$scratch/said"
+    "$@" 2>"$scratch/said" &
+    server=$!
+    until url=$(grep -o 'http://[^ ]*' "$scratch/said"); do
+        kill -0 "$server" 2>/dev/null || {
+            echo "$1 did not start:" >&2
+            cat "$scratch/said" >&2
+            exit 1
+        }
+        sleep 0.1
+    done
+}
+
+# Prints the scenarios that a revision requires of a side.
+required() {
+    awk -v side="$2:" '/^[a-z_]+:/ { inside = $1 == side } inside && $1 == "-" { print $2 }' \
+        "$place/node_modules/@modelcontextprotocol/conformance/requirements/$1.yaml"
+}
+
+status=0
+table="$scratch/table"
+echo "side revision scenarios passed as-expected UNEXPECTED" >"$table"
+
+# Adds a line to the table: side, revision, scenarios, passed, expected to fail, unexpected.
+note() {
+    echo "$1 $2 $3 $4 $5 $6" >>"$table"
+    [ "$6" = 0 ] || status=1
+}
+
+# Runs all that a revision requires of a side.
+whole() {
+    local side=$1 revision=$2 out=$place/$1-$2 ended=0 passed all expected unexpected
+    shift 2
+    rm -rf "$out"
+    suite "$side" "$@" --requirements "$revision" --expected-failures "$here/expected-failures.yml" \
+        --output-dir "$out" >"$out.log" 2>&1 || ended=$?
+    all=$(required "$revision" "$side" | wc -l)
+    passed=$(required "$revision" "$side" | while read -r name; do grep -c "^✓ $name:" "$out.log" || true; done |
+        awk '{ n += $1 } END { print n + 0 }')
+    expected=$(sed -n '/Expected failures/,/^$/p' "$out.log" | grep -c '^ *~' || true)
+    # The suite judges. One that passes though it is listed is as unexpected as one that fails.
+    unexpected=0
+    if [ "$ended" != 0 ]; then
+        unexpected=$((all - passed - expected))
+        [ "$unexpected" -gt 0 ] || unexpected=1
+        sed -n '/SUMMARY/,$p' "$out.log"
+    fi
+    note "$side" "$revision" "$all" "$passed" "$expected" "$unexpected"
+}
+
+# Runs the scenarios that apply to any server; one that the revision does not know is skipped by the suite.
+selected() {
+    local revision=$1 name log all=0 passed=0 expected=0 failed=0
+    for name in $ANY_SERVER; do
+        log=$place/notes-$revision-$name.log
+        if ! suite server --url "$url" --scenario "$name" --spec-version "$revision" \
+            --expected-failures "$here/notes-failures.yml" --output-dir "$place/notes-$revision" >"$log" 2>&1; then
+            failed=$((failed + 1))
+            sed -n '/^Checks:/,$p' "$log"
+        elif grep -q '^SKIPPED' "$log"; then
+            continue
+        elif grep -q '^ *~' "$log"; then
+            expected=$((expected + 1))
+        else
+            passed=$((passed + 1))
+        fi
+        all=$((all + 1))
+    done
+    note notes "$revision" "$all" "$passed" "$expected" "$failed"
+}
+
 for side in $sides; do
-    for revision in 2025-11-25 2026-07-28; do
-        out=$place/$side-$revision
-        rm -rf "$out"
+    for revision in $REVISIONS; do
         case $side in
-        client)
-            suite client --command "$built/examples/conformance_client" --requirements "$revision" \
-                --expected-failures "$expected" --output-dir "$out" >"$out.log" 2>&1 || failed=1
-            ;;
+        client) whole client "$revision" --command "$built/examples/conformance_client" ;;
         server)
-            notes=$(mktemp -d)
-            "$built/perihelion" mcp --http 127.0.0.1:0 notes --file "$notes/notes.jsonl" 2>"$notes/said" &
-            server=$!
-            until url=$(grep -o 'http://[^ ]*' "$notes/said"); do kill -0 $server; sleep 0.1; done
-            suite server --url "$url" --requirements "$revision" \
-                --expected-failures "$expected" --output-dir "$out" >"$out.log" 2>&1 || failed=1
-            kill -INT $server
-            wait $server || failed=1
-            rm -rf "$notes"
+            serve "$built/examples/conformance_server"
+            whole server "$revision" --url "$url"
             ;;
-        *)
-            echo "unknown side: $side (client or server)" >&2
-            exit 2
+        notes)
+            rm -rf "$place/notes-$revision"
+            serve "$built/perihelion" mcp --http 127.0.0.1:0 notes --file "$scratch/notes.jsonl"
+            selected "$revision"
             ;;
         esac
-        echo "== $side, $revision ($out.log)"
-        sed -n '/SUMMARY/,$p' "$out.log"
+        stop
     done
 done
-exit $failed
+
+echo
+column -t "$table" 2>/dev/null || cat "$table"
+echo "what each said: $place/*.log"
+exit "$status"

@@ -292,3 +292,16 @@ async fn tools_that_appear_without_a_word_are_found_when_the_list_is_stale() {
     until(&pool, |pool| has_tool(pool, "grown-0")).await;
     pool.close().await;
 }
+
+#[tokio::test]
+async fn a_server_that_speaks_while_it_ends_is_heard_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let file = table("x", "speaks-at-the-end", &format!("env = {{ END_LOG = {log:?} }}"));
+    let file = ServersFile::parse("f".as_ref(), &file, &|_| None).unwrap();
+    let patience = Duration::from_secs(30);
+    let pool = Pool::new(file, PoolOptions { patience, ..PoolOptions::default() });
+    pool.scan().await;
+    pool.close().await;
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "ended\n");
+}

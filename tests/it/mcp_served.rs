@@ -23,9 +23,14 @@ async fn notes(home: &tempfile::TempDir) -> (Child, String) {
     (child, address)
 }
 
-/// Sends a request with headers of its own and returns the status line.
+/// Sends a ping with headers of its own and returns the status line.
 async fn status(address: &str, headers: &str) -> String {
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let answer = post(address, headers, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await;
+    answer.lines().next().unwrap().to_owned()
+}
+
+/// Sends a request with headers of its own and returns the whole answer.
+async fn post(address: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
         "POST /mcp HTTP/1.1\r\n{headers}Content-Type: application/json\r\n\
@@ -36,7 +41,7 @@ async fn status(address: &str, headers: &str) -> String {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    answer.lines().next().unwrap().to_owned()
+    answer
 }
 
 #[tokio::test]
@@ -79,4 +84,21 @@ async fn an_address_that_others_can_reach_is_refused() {
         .unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(!ended.status.success() && said.contains("on loopback only"), "{said}");
+}
+
+#[tokio::test]
+async fn what_a_bundled_server_does_not_offer_is_unknown_and_not_empty() {
+    let home = tempfile::tempdir().unwrap();
+    let (_child, address) = notes(&home).await;
+    for method in ["prompts/list", "resources/list", "resources/templates/list"] {
+        let headers = format!(
+            "Host: {address}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"
+        );
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } } });
+        let answer = post(&address, &headers, &body.to_string()).await;
+        assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("-32601"), "{answer}");
+    }
 }

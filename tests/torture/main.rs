@@ -136,9 +136,10 @@ async fn storm_and_judge(
             traces::deliver_the_rest(store, &storm.directory, &storm.setup()).await;
             let received = storm.collector.received();
             let directory = &storm.directory;
-            let evidence = Evidence { store, directory, received: &received, seed, jobs };
+            let database = storm.options.database;
+            let evidence = Evidence { store, database, directory, received: &received, seed, jobs };
             let findings = oracle::judge(evidence).await;
-            if findings.violations.is_empty() && storm.options.database == Kind::Sqlite {
+            if findings.violations.is_empty() && database == Kind::Sqlite {
                 sabotage::see_through_all(evidence, &storm.setup()).await;
             }
             Ok(Summary::of(&storm, findings))

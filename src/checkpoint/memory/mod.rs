@@ -88,7 +88,7 @@ impl Store for MemoryStore {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error> {
+    ) -> Result<RunRow, Error> {
         self.state().begin_run(thread, fence, run, owes_trace)
     }
 

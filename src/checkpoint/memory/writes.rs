@@ -89,31 +89,32 @@ impl State {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error> {
+    ) -> Result<RunRow, Error> {
         let now = moment(clock::now());
         let kept = self.fenced(thread, fence)?;
         kept.info.status = ThreadStatus::Busy;
         kept.info.updated_at = now;
         let place = *kept.run_index.entry(run).or_insert(kept.runs.len());
-        let number = match kept.runs.get_mut(place) {
+        let begun = match kept.runs.get_mut(place) {
             Some(known) => {
                 known.status = RunStatus::Running;
                 known.ended_at = None;
-                known.number
+                known.clone()
             }
             None => {
                 let number = kept.runs.last().map_or(0, |last| last.number) + 1;
                 let status = RunStatus::Running;
-                kept.runs.push(RunRow { id: run, number, status, started_at: now, ended_at: None });
-                number
+                let new = RunRow { id: run, number, status, started_at: now, ended_at: None };
+                kept.runs.push(new.clone());
+                new
             }
         };
         if owes_trace {
-            let newest = kept.runs.last().map_or(number, |last| last.number);
+            let newest = kept.runs.last().map_or(begun.number, |last| last.number);
             let new = TraceDebt { thread, from_run: newest, to_run: newest, since: now };
             self.debts.entry(thread).or_insert(new).to_run = newest;
         }
-        Ok(number)
+        Ok(begun)
     }
 
     pub(super) fn end_run(

@@ -95,7 +95,7 @@ const BEGIN_RUN: &str = "WITH held AS (
      INSERT INTO run (thread_id, id, number, status)
      SELECT id, $3, runs, 'running' FROM held
      ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL
-     RETURNING number";
+     RETURNING id, number, status, started_at, ended_at";
 
 pub(super) async fn begin_run(
     connections: &Connections,
@@ -103,15 +103,15 @@ pub(super) async fn begin_run(
     fence: u64,
     run: RunId,
     owes_trace: bool,
-) -> Result<u32, Error> {
-    let number: Option<i32> = idempotent!(connections, |c| sqlx::query_scalar(BEGIN_RUN)
+) -> Result<RunRow, Error> {
+    let begun = idempotent!(connections, |c| sqlx::query(BEGIN_RUN)
         .bind(thread.0)
         .bind(big(fence))
         .bind(run.0)
         .bind(owes_trace)
         .fetch_optional(&mut *c))?;
-    match number {
-        Some(number) => Ok(number as u32),
+    match begun {
+        Some(run) => decode::run(&run),
         // The token was stale and is not now: it can only have been made by a later claim.
         None => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
     }

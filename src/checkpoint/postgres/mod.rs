@@ -110,7 +110,7 @@ impl Store for PostgresStore {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error> {
+    ) -> Result<RunRow, Error> {
         leases::begin_run(&self.connections, thread, fence, run, owes_trace).await
     }
 

@@ -105,7 +105,7 @@ impl Store for SealedStore {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error> {
+    ) -> Result<RunRow, Error> {
         self.inner.begin_run(thread, fence, run, owes_trace).await
     }
 

@@ -95,7 +95,7 @@ const COUNT_RUN: &str = "UPDATE thread SET status = 'busy', updated_at = ?3, run
 const BEGIN_RUN: &str = "INSERT INTO run (thread_id, id, number, status, started_at)
      SELECT id, ?2, runs, 'running', ?3 FROM thread WHERE id = ?1
      ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL
-     RETURNING number";
+     RETURNING id, number, status, started_at, ended_at";
 
 const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
      SELECT id, runs, runs, ?2 FROM thread WHERE id = ?1
@@ -107,7 +107,7 @@ pub(super) async fn begin_run(
     fence: u64,
     run: RunId,
     owes_trace: bool,
-) -> Result<u32, Error> {
+) -> Result<RunRow, Error> {
     let mut writer = file.writer().await?;
     let refine = |e| file.refine(e);
     let mut transaction =
@@ -121,7 +121,7 @@ pub(super) async fn begin_run(
         .execute(&mut *transaction)
         .await
         .map_err(refine)?;
-    let number: Vec<i64> = sqlx::query_scalar(BEGIN_RUN)
+    let begun = sqlx::query(BEGIN_RUN)
         .bind(thread.0)
         .bind(run.0)
         .bind(now)
@@ -133,7 +133,7 @@ pub(super) async fn begin_run(
         owe.execute(&mut *transaction).await.map_err(refine)?;
     }
     transaction.commit().await.map_err(refine)?;
-    number.first().map(|number| *number as u32).ok_or(Error::UnknownThread(thread))
+    begun.first().map(decode::run).ok_or(Error::UnknownThread(thread))?
 }
 
 const RELEASE: &str = "UPDATE thread SET

@@ -132,7 +132,7 @@ impl Store for SqliteStore {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error> {
+    ) -> Result<RunRow, Error> {
         leases::begin_run(&self.file, thread, fence, run, owes_trace).await
     }
 

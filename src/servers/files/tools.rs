@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use rmcp::ServerHandler;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ListToolsResult, PaginatedRequestParams, ServerConfig};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolResult, ServerConfig};
+use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Error, Excerpt, Listing, Options, Search, Tree};
-use crate::servers::answer::{answer, config, failure, list};
+use crate::servers::answer::{answer, config, failure};
+use crate::servers::toolbox::Toolbox;
 
 /// Lines returned by `read` unless the call says otherwise.
 const DEFAULT_LINES: usize = 200;
@@ -183,17 +182,12 @@ fn search_text(found: &Search, query: &str) -> String {
     text
 }
 
-#[tool_handler(router = self.tool_router)]
-impl ServerHandler for Server {
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(list(self.tool_router.list_all()))
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
     }
 
-    fn get_info(&self) -> ServerConfig {
+    fn about(&self) -> ServerConfig {
         let text = "Gives access to the text documents of one folder, read-only. Use search to find the lines that \
                     matter, read to see them in context, list to learn what there is. Cite what you report as \
                     path:line, and quote the words as they stand.";

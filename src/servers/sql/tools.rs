@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use rmcp::ServerHandler;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ListToolsResult, PaginatedRequestParams, ServerConfig};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolResult, ServerConfig};
+use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::database::{Answer, Database, Description, Table};
 use super::guard::Dialect;
 use super::{Error, Options, table};
-use crate::servers::answer::{answer, config, failure, list};
+use crate::servers::answer::{answer, config, failure};
+use crate::servers::toolbox::Toolbox;
 
 /// The server's session handler.
 #[derive(Clone)]
@@ -100,17 +99,12 @@ impl Server {
     }
 }
 
-#[tool_handler(router = self.tool_router)]
-impl ServerHandler for Server {
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(list(self.tool_router.list_all()))
+impl Toolbox for Server {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
     }
 
-    fn get_info(&self) -> ServerConfig {
+    fn about(&self) -> ServerConfig {
         let dialect = match self.database.dialect() {
             Dialect::Sqlite => "SQLite",
             Dialect::Postgres => "PostgreSQL",

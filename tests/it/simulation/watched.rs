@@ -205,7 +205,7 @@ impl Store for Watched {
         fence: u64,
         run: RunId,
         owes_trace: bool,
-    ) -> Result<u32, Error> {
+    ) -> Result<RunRow, Error> {
         let work = async |fence| self.truth.begin_run(thread, fence, run, owes_trace).await;
         self.write("begin_run", self.fenced("begin_run", thread, fence, work)).await
     }

@@ -129,7 +129,8 @@ impl Subject {
             }
             Op::BeginRun { fence, run } => {
                 let run = runs[usize::from(*run)];
-                let number = store.begin_run(id(fence.thread), aim.fence, run, false).await;
+                let begun = store.begin_run(id(fence.thread), aim.fence, run, false).await;
+                let number = begun.map(|run| run.number);
                 names.result(&number, |number| json!(number))
             }
             Op::EndRun { fence, run, run_status, status, error } => {

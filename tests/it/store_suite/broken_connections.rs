@@ -165,7 +165,10 @@ async fn journal_writes_survive_a_lost_reply_and_are_kept_once() {
             proxy.arm(cut);
             match write {
                 0 => {
-                    assert_eq!(store.begin_run(thread, fence, writer.run, false).await.unwrap(), 1)
+                    assert_eq!(
+                        store.begin_run(thread, fence, writer.run, false).await.unwrap().number,
+                        1
+                    )
                 }
                 1 => store.save_pending(thread, fence, &writer.pending(0)).await.unwrap(),
                 2 => store.record_effect(thread, fence, &call).await.unwrap(),

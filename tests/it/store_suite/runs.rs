@@ -1,7 +1,7 @@
 //! Runs of a thread.
 
 use perihelion::{
-    checkpoint::{RunStatus, ThreadStatus},
+    checkpoint::{RunRow, RunStatus, ThreadStatus},
     ids::RunId,
 };
 
@@ -17,15 +17,19 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
     let mut writer = Writer::new(&on.store).await;
     let outcomes =
         [RunStatus::Done, RunStatus::Interrupted, RunStatus::Failed, RunStatus::Cancelled];
+    let mut begun = Vec::new();
     for (number, outcome) in (1..).zip(outcomes) {
         writer = Writer::claim(&on.store, writer.thread).await;
         let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
-        assert_eq!(on.store.begin_run(thread, fence, run, false).await.unwrap(), number);
+        begun.push(on.store.begin_run(thread, fence, run, false).await.unwrap());
+        assert_eq!(begun.last().unwrap().number, number);
         on.store.end_run(thread, fence, run, outcome, ThreadStatus::Idle, None).await.unwrap();
     }
     let runs = on.store.runs(writer.thread).await.unwrap();
     assert_eq!(runs.iter().map(|run| run.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(runs.iter().map(|run| run.status).collect::<Vec<_>>(), outcomes);
+    let started = |runs: &[RunRow]| runs.iter().map(|run| run.started_at).collect::<Vec<_>>();
+    assert_eq!(started(&runs), started(&begun));
     assert!(runs.iter().all(|run| run.ended_at.unwrap() >= run.started_at));
 }
 
@@ -38,10 +42,13 @@ async fn beginning_a_run_again_keeps_its_number(on: &Fixture) {
         .await
         .unwrap();
     let writer = Writer::claim(&on.store, thread).await;
-    assert_eq!(on.store.begin_run(thread, writer.fence, run, false).await.unwrap(), 1);
+    assert_eq!(on.store.begin_run(thread, writer.fence, run, false).await.unwrap().number, 1);
     let runs = on.store.runs(thread).await.unwrap();
     assert_eq!((runs.len(), runs[0].status, runs[0].ended_at), (1, RunStatus::Running, None));
-    assert_eq!(on.store.begin_run(thread, writer.fence, RunId::new(), false).await.unwrap(), 2);
+    assert_eq!(
+        on.store.begin_run(thread, writer.fence, RunId::new(), false).await.unwrap().number,
+        2
+    );
 }
 
 async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture) {
