@@ -21,7 +21,7 @@ use crate::mcp::{
 };
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, Roster, Star, StarLimits};
+use crate::swarm::{GraphState, MenuSize, Roster, Star, StarLimits};
 use crate::telemetry::metrics::Deliveries;
 use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
 
@@ -306,7 +306,7 @@ impl Runtime {
 }
 
 pub(super) fn star_limits(settings: &Settings) -> StarLimits {
-    let (limits, trust) = (&settings.limits, &settings.trust);
+    let (limits, trust, swarm) = (&settings.limits, &settings.trust, &settings.swarm);
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,
@@ -317,6 +317,8 @@ pub(super) fn star_limits(settings: &Settings) -> StarLimits {
         max_reflections: limits.max_reflections,
         result_bytes: limits.result_bytes,
         breaker_retries: limits.breaker_retries,
+        menu: MenuSize { all: swarm.menu_agents, fitting: swarm.menu_matches },
+        agent_tools: swarm.agent_tools,
         approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
         asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
