@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::GraphState;
-use super::index::Fields;
 use super::search::Search;
 
 /// How much what was said and planned besides counts of what the present request does.
@@ -60,31 +59,36 @@ pub(super) struct Wish<'a> {
     pub disabled: &'a [String],
     /// Agents that are shown in any case.
     pub kept: BTreeSet<&'a str>,
+    /// Agents that were found lately; they take the places of those that fit less.
+    pub found: BTreeSet<&'a str>,
     /// What the agents shown are to fit.
     pub query: Vec<(f64, &'a str)>,
+    /// What was searched for lately; tools that fit it stand first in their agents' lines.
+    pub searched: Vec<(f64, &'a str)>,
 }
 
 impl<'a> Wish<'a> {
     /// Reads out of the state what the turn is about, and who takes part in it already: agents that are preferred, have
-    /// worked or are to work in this turn, stand in the plan, or were found lately.
+    /// worked or are to work in this turn, or stand in the plan.
     pub(super) fn of(state: &'a GraphState) -> Self {
         let mut kept: BTreeSet<&str> =
             state.preferences.prefer.iter().map(String::as_str).collect();
         kept.extend(state.results_of_turn().map(|result| result.agent.as_str()));
         kept.extend(state.stages.iter().flatten().map(|task| task.agent.as_str()));
-        kept.extend(Search::latest(state).flat_map(|search| &search.found).map(String::as_str));
         let mut query = vec![(1.0, state.input_request.as_str())];
-        query.extend(Search::latest(state).map(|search| (1.0, search.query.as_str())));
         let said = super::window::of_talk(state).into_iter().rev();
         let said = said.filter(|message| message.role == "user").take(2);
         query.extend(said.map(|message| (BESIDES, message.content.as_str())));
         query.extend(state.plan.iter().map(|step| (BESIDES, step.as_str())));
         kept.extend(names_in(&state.plan));
-        Self { disabled: &state.preferences.disable, kept, query }
-    }
-
-    pub(super) fn query(&self) -> &Fields<'_> {
-        &self.query
+        let found = Search::latest(state).flat_map(|search| &search.found).map(String::as_str);
+        Self {
+            disabled: &state.preferences.disable,
+            kept,
+            found: found.collect(),
+            query,
+            searched: Search::latest(state).map(|search| (1.0, search.query.as_str())).collect(),
+        }
     }
 }
 
@@ -100,6 +104,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::swarm::{Preferences, Routing};
 
     #[test]
     fn a_whole_menu_is_noted_as_it_was_before_there_were_parts() {
@@ -111,24 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn agents_named_in_the_plan_preferred_or_found_stay_in_the_menu() {
-        let mut state = GraphState::default();
-        state.plan = vec!["done: ask mcp_agent_sql, then `mcp_agent_my-files`.".into()];
-        state.preferences.prefer = vec!["mcp_agent_mail".into()];
+    fn agents_that_are_preferred_planned_or_found_lately_stay_in_the_menu() {
+        let preferences = Preferences { prefer: vec!["mcp_agent_mail".into()], disable: vec![] };
         let found = |name: &str, round| Search {
             query: name.to_owned(),
             found: vec![format!("mcp_agent_{name}")],
             is_new: true,
             round,
         };
-        state.routing.searches = ["forgotten", "a", "b", "c"]
-            .into_iter()
-            .zip(1..)
-            .map(|(name, round)| found(name, round))
-            .collect();
+        let names = ["forgotten", "a", "b"].into_iter().zip(1..);
+        let searches = names.map(|(name, round)| found(name, round)).collect();
+        let state = GraphState {
+            plan: vec!["done: ask mcp_agent_sql, then `mcp_agent_my-files`.".into()],
+            preferences,
+            routing: Routing { searches, ..Routing::default() },
+            ..GraphState::default()
+        };
         let wish = Wish::of(&state);
-        let names =
-            ["a", "b", "c", "mail", "my-files", "sql"].map(|name| format!("mcp_agent_{name}"));
-        assert_eq!(wish.kept.into_iter().collect::<Vec<_>>(), names);
+        let named = |names: &[&str]| {
+            names.iter().map(|name| format!("mcp_agent_{name}")).collect::<Vec<_>>()
+        };
+        assert_eq!(wish.kept.into_iter().collect::<Vec<_>>(), named(&["mail", "my-files", "sql"]));
+        assert_eq!(wish.found.into_iter().collect::<Vec<_>>(), named(&["a", "b"]));
     }
 }

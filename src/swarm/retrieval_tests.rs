@@ -11,8 +11,10 @@ use crate::swarm::roster::Roster;
 
 #[path = "../../tests/fixtures/catalogue_mcp_server/catalogue.rs"]
 mod catalogue;
+#[path = "../../tests/fixtures/catalogue_mcp_server/names.rs"]
+mod names;
 
-const SERVERS: usize = catalogue::FIELDS.len() * catalogue::DEPARTMENTS.len();
+use names::SERVERS;
 
 /// What somebody asks, and the agent that is made for it.
 const REQUESTS: &[(&str, &str)] = &[
@@ -55,7 +57,7 @@ const REQUESTS: &[(&str, &str)] = &[
 
 fn agents() -> BTreeMap<String, Arc<ServerInfo>> {
     let info = |server: usize| ServerInfo {
-        name: catalogue::name(server),
+        name: names::name(server),
         description: catalogue::instructions(server),
         server_version: String::new(),
         protocol_version: String::new(),
@@ -101,6 +103,8 @@ fn the_menu_of_a_request_shows_the_tools_that_fit() {
     let wish = Wish {
         disabled: &[],
         kept: Default::default(),
+        found: Default::default(),
+        searched: Vec::new(),
         query: vec![(1.0, "Which contract clauses mention a power of attorney in Asia?")],
     };
     let menu: Menu = roster.menu(&wish, MenuSize { all: 30, fitting: 12 }, |_| None);

@@ -102,21 +102,27 @@ impl Roster {
         let is_free = |name: &&String| !wish.disabled.contains(name);
         let free: Vec<&String> = team.agents.keys().filter(is_free).collect();
         let mut shown: BTreeSet<&str> = free.iter().map(|name| name.as_str()).collect();
-        let mut fits: BTreeMap<&str, &Fit> = BTreeMap::new();
-        let found;
+        let mut fits: BTreeMap<String, Fit> = BTreeMap::new();
         if free.len() > size.all {
-            found = team.directory().find(wish.query());
-            fits.extend(found.iter().map(|fit| (fit.agent.as_str(), fit)));
-            let others =
-                free.iter().map(|name| name.as_str()).filter(|name| !fits.contains_key(name));
+            let directory = team.directory();
+            let found = directory.find(&wish.query);
+            let fit: BTreeSet<&str> = found.iter().map(|fit| fit.agent.as_str()).collect();
+            let others = free.iter().map(|name| name.as_str()).filter(|name| !fit.contains(name));
             let ranked = found.iter().map(|fit| fit.agent.as_str()).chain(others);
+            // However much was found besides, the best are left.
+            let places =
+                size.fitting.saturating_sub(wish.found.len()).max(size.fitting.div_ceil(3));
             let fitting: BTreeSet<&str> =
-                ranked.filter(|name| shown.contains(name)).take(size.fitting).collect();
-            shown.retain(|name| wish.kept.contains(name) || fitting.contains(name));
+                ranked.filter(|name| shown.contains(name)).take(places).collect();
+            let sets = [&wish.kept, &wish.found, &fitting];
+            shown.retain(|name| sets.iter().any(|names| names.contains(name)));
+            let all = [&wish.query[..], &wish.searched].concat();
+            let told = directory.find(&all).into_iter();
+            fits.extend(told.map(|fit| (fit.agent.clone(), fit)));
         }
         let line = |name: &&String| {
             let server = team.agents.get(*name)?;
-            let first = fits.get(name.as_str()).map_or(&[][..], |fit| &fit.tools);
+            let first = fits.get(*name).map_or(&[][..], |fit| &fit.tools);
             let line = line(server, first);
             let line = match trouble(&server.name) {
                 Some(why) => format!("{line} (cannot be used now: {why})"),
@@ -189,7 +195,8 @@ mod tests {
     }
 
     fn wish<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> Wish<'a> {
-        Wish { disabled, kept: kept.iter().copied().collect(), query: vec![(1.0, query)] }
+        let (kept, found) = (kept.iter().copied().collect(), BTreeSet::new());
+        Wish { disabled, kept, found, query: vec![(1.0, query)], searched: Vec::new() }
     }
 
     fn names(menu: &Menu) -> Vec<&str> {
@@ -219,6 +226,10 @@ mod tests {
         let menu =
             roster.menu(&wish(&[], &["mcp_agent_gone"], "nothing that fits"), size, |_| None);
         assert_eq!(names(&menu), ["mcp_agent_mail"], "where nothing fits, the first by name");
+        let found = BTreeSet::from(["mcp_agent_news", "mcp_agent_shop"]);
+        let searched = Wish { found, ..wish(&[], &[], "send mail") };
+        let menu = roster.menu(&searched, size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_news", "mcp_agent_shop"]);
         let disabled = ["mcp_agent_mail".to_owned()];
         let found = roster.find_agents("mail, news and maps", &disabled, 1);
         assert_eq!(found, ["mcp_agent_maps"]);

@@ -21,8 +21,8 @@ pub(super) const MOST: usize = 8;
 /// Agents that one search finds at most.
 const FOUND: usize = 5;
 
-/// Searches whose findings stay in the menu.
-const SHOWN: usize = 3;
+/// Searches whose findings stay in the menu; of those before, the names are told.
+const SHOWN: usize = 2;
 
 /// A search that was made in the present turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
