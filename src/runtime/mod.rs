@@ -47,7 +47,7 @@ pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
 };
 pub use crate::mcp::{
-    Format as ImportFormat, Imported, Phase, Reloaded, ServerState, Warning,
+    Format as ImportFormat, Imported, Looked, Phase, Reloaded, ServerState, Warning,
     import as import_servers, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

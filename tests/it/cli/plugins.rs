@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::process::Child;
 
 use super::world::{SERVERS, World, answering, ended, signal};
+use crate::support::hostile::table;
 
 const MORE: &str = "[mcp_servers.more]\ncommand = \"perihelion\"\n\
                     args = [\"mcp\", \"notes\", \"--file\", \"more.jsonl\"]\n";
@@ -183,4 +184,16 @@ async fn servers_of_another_program_are_printed_or_written_into_the_servers_file
         .says("there is a server of this name");
     let schema = world.run(&["agents", "schema"]).await.code(0).json();
     assert!(schema["properties"]["mcp_servers"].is_object());
+}
+
+/// S1.09: who waits is told how many servers are waited for.
+#[tokio::test]
+async fn a_look_at_servers_that_takes_long_says_how_far_it_has_come() {
+    let world = World::new(Script::new()).await;
+    let deaf = table("deaf", "goes-deaf", "startup_timeout_sec = 6");
+    world.write("mcp-servers.toml", &format!("{SERVERS}\n{deaf}"));
+    let looked = world.run(&["agents"]).await.says("looking at the MCP servers: 2 of 3");
+    assert!(looked.stdout.contains("deaf"), "{looked:?}");
+    let known = world.run(&["agents", "show", "files"]).await;
+    assert!(known.stdout.contains("files"), "{known:?}");
 }
