@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::process::Child;
 
 use super::world::{SERVERS, World, answering, ended, signal};
+use crate::support::catalogue::{self, SERVERS as MANY};
 use crate::support::hostile::table;
 
 const MORE: &str = "[mcp_servers.more]\ncommand = \"perihelion\"\n\
@@ -196,4 +197,20 @@ async fn a_look_at_servers_that_takes_long_says_how_far_it_has_come() {
     assert!(looked.stdout.contains("deaf"), "{looked:?}");
     let known = world.run(&["agents", "show", "files"]).await;
     assert!(known.stdout.contains("files"), "{known:?}");
+}
+
+/// S1.09, X6: with pins and all, a hundred servers that are known are listed and asked for none of their tools again.
+#[tokio::test]
+async fn a_hundred_known_servers_are_listed_and_run_with_without_starting_one() {
+    let world = World::new(answering()).await;
+    world.write("mcp-servers.toml", &catalogue::all(world.home.path()));
+    let started = || catalogue::noted(world.home.path(), "started").len();
+    world.run(&["agents"]).await.code(0);
+    assert_eq!(started(), MANY);
+    let seen = world.run(&["agents", "--json"]).await.code(0).json();
+    let agents = seen["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), MANY);
+    assert!(agents.iter().all(|agent| agent["state"] == "cached"), "{seen}");
+    world.run(&["run", "Hello", "-q"]).await.code(0);
+    assert_eq!(started(), MANY, "nothing was started again");
 }
