@@ -9,7 +9,6 @@ use tokio::process::Child;
 
 use super::world::{SERVERS, World, answering, ended, signal};
 use crate::support::catalogue::{self, SERVERS as MANY};
-use crate::support::hostile::table;
 
 const MORE: &str = "[mcp_servers.more]\ncommand = \"perihelion\"\n\
                     args = [\"mcp\", \"notes\", \"--file\", \"more.jsonl\"]\n";
@@ -191,12 +190,11 @@ async fn servers_of_another_program_are_printed_or_written_into_the_servers_file
 #[tokio::test]
 async fn a_look_at_servers_that_takes_long_says_how_far_it_has_come() {
     let world = World::new(Script::new()).await;
-    let deaf = table("deaf", "goes-deaf", "startup_timeout_sec = 6");
+    let deaf =
+        "[mcp_servers.deaf]\ncommand = \"sleep\"\nargs = [\"60\"]\nstartup_timeout_sec = 6\n";
     world.write("mcp-servers.toml", &format!("{SERVERS}\n{deaf}"));
-    let looked = world.run(&["agents"]).await.says("looking at the MCP servers: 2 of 3");
-    assert!(looked.stdout.contains("deaf"), "{looked:?}");
-    let known = world.run(&["agents", "show", "files"]).await;
-    assert!(known.stdout.contains("files"), "{known:?}");
+    let looked = world.run(&["agents"]).await.code(0);
+    looked.says("looking at the MCP servers: 2 of 3\n").says("cannot start the MCP server deaf");
 }
 
 /// S1.09, X6: with pins and all, a hundred servers that are known are listed and asked for none of their tools again.
