@@ -12,7 +12,7 @@ STAR = cargo bench --quiet --bench star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
-.PHONY: bench bench-peers bench-report bench-build
+.PHONY: bench bench-peers bench-report bench-build bench-menu
 
 bench: bench-build ## Measure the engine and its stores: JSON lines and tables
 	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
@@ -24,6 +24,9 @@ bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph beside ours on 
 	@$(STAR) --bench table --out $(BENCH_DIR)/peers.jsonl
 
 bench-report: bench bench-peers ## Both, for docs/performance.md
+
+bench-menu: ## Measure the start with a hundred servers whose tools are known
+	cargo bench --quiet --bench menu
 
 bench-build:
 	@cargo bench --quiet --bench star --no-run

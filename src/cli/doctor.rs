@@ -1,6 +1,6 @@
 //! `perihelion doctor`: looks at everything a run needs and says what to fix.
 
-use super::{Error, Exit, Globals, Signals, environment, output};
+use super::{Error, Exit, Globals, Signals, environment, looking, output};
 use crate::config::Settings;
 use crate::runtime::checkup;
 
@@ -88,7 +88,10 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             ));
         }
     }
-    match crate::runtime::survey(settings, &environment, true).await {
+    let survey = looking::told(false, async |looks| {
+        crate::runtime::survey(settings, &environment, true, looks).await
+    });
+    match survey.await {
         Err(error) => findings.bad(&format!("servers: {error}")),
         Ok(found) => {
             let file = settings.servers.file.display();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::progress::Progress;
-use super::{Error, Exit, Signals, environment, output, plugins, questions};
+use super::{Error, Exit, Signals, environment, looking, output, plugins, questions};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
@@ -87,12 +87,10 @@ pub struct Show {
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
 pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
-    let opening = async {
-        match &job {
-            Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment).await,
-            other => Runtime::open_for(settings, &environment, other.thread()).await,
-        }
-    };
+    let opening = looking::told(show.quiet, async |looks| match &job {
+        Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment, looks).await,
+        other => Runtime::open_for(settings, &environment, looks, other.thread()).await,
+    });
     let opened = tokio::select! {
         biased;
         () = signals.stopped() => None,

@@ -16,6 +16,7 @@ mod doctor;
 mod error;
 pub mod execute;
 mod logging;
+mod looking;
 mod output;
 mod plugins;
 mod progress;

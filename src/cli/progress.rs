@@ -153,6 +153,13 @@ impl Progress {
                 self.count(&told["usage"]);
                 format!("supervisor: {}", brief(word("thought"), SHOWN))
             }
+            "search" => {
+                let found = match list("found") {
+                    found if found.is_empty() => "none".to_owned(),
+                    found => found,
+                };
+                format!("supervisor: looks for agents ({}): {found}", brief(word("query"), SHOWN))
+            }
             "stage" => match told["remaining"].as_u64() {
                 Some(0) | None => format!("stage: {}", list("agents")),
                 Some(more) => format!("stage: {} ({more} to come)", list("agents")),
@@ -177,6 +184,9 @@ impl Progress {
             "agent_result" => {
                 self.count(&told["usage"]);
                 match told["error"].as_str() {
+                    Some(error) if told["not_mine"] == true => {
+                        format!("{agent}: hands the task back: {}", brief(error, SHOWN))
+                    }
                     None => format!("{agent}: done"),
                     Some(error) => format!("{agent}: could not do it: {}", brief(error, SHOWN)),
                 }

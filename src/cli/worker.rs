@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, environment, plugins};
+use super::{Error, Exit, Globals, Signals, environment, looking, plugins};
 use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::runtime::{RunReport, RunStatusView, Runtime};
@@ -59,10 +59,12 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Some(addr) => Some(listen(addr).await?),
         None => None,
     };
+    let opening =
+        looking::told(args.quiet, async |looks| Runtime::open(settings, &environment, looks).await);
     let opened = tokio::select! {
         biased;
         () = signals.stopped() => return Ok(Exit::Aborted),
-        opened = Runtime::open(settings, &environment) => opened,
+        opened = opening => opened,
     };
     let runtime = Arc::new(opened?);
     for problem in runtime.problems().iter() {

@@ -24,8 +24,8 @@ pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles}
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Worker, cache_directory,
-    data_directory, processes_directory,
+    DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm, Worker,
+    cache_directory, data_directory, processes_directory,
 };
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;

@@ -1,4 +1,4 @@
-//! The small sections: store, servers, limits, prompts, log.
+//! The small sections: store, servers, limits, swarm, prompts, log.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -75,6 +75,18 @@ section! {
         result_bytes: usize = 16_384, "PERIHELION_LIMITS_RESULT_BYTES", positive;
         /// Repeated routings without progress after which the circuit breaker ends the run.
         breaker_retries: u32 = 2, "PERIHELION_LIMITS_BREAKER_RETRIES", positive;
+    }
+}
+
+section! {
+    /// How much of many agents and tools models are shown at once.
+    Swarm, SwarmFile, "swarm" {
+        /// Agents up to which the supervisor's menu shows all of them.
+        menu_agents: usize = 30, "PERIHELION_SWARM_MENU_AGENTS", positive;
+        /// Of more agents, how many are shown because they fit the request best; others are searched for.
+        menu_matches: usize = 12, "PERIHELION_SWARM_MENU_MATCHES", positive;
+        /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task best.
+        agent_tools: usize = 25, "PERIHELION_SWARM_AGENT_TOOLS", positive;
     }
 }
 

@@ -11,7 +11,7 @@ use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
     Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
-    ServersFile, Store, StoreFile, Worker, WorkerFile,
+    ServersFile, Store, StoreFile, Swarm, SwarmFile, Worker, WorkerFile,
 };
 use super::strict::{self, Error};
 use super::traces::{Traces, TracesFile};
@@ -30,6 +30,7 @@ pub struct Settings {
     pub servers: Servers,
     pub trust: Trust,
     pub limits: Limits,
+    pub swarm: Swarm,
     pub prompts: Prompts,
     pub log: Log,
     pub traces: Traces,
@@ -75,6 +76,7 @@ struct File {
     servers: ServersFile,
     trust: TrustFile,
     limits: LimitsFile,
+    swarm: SwarmFile,
     prompts: PromptsFile,
     log: LogFile,
     traces: TracesFile,
@@ -112,6 +114,7 @@ impl Settings {
             events: Events::resolve(parsed.events, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
             trust: Trust::resolve(parsed.trust, &sources)?,
+            swarm: Swarm::resolve(parsed.swarm, &sources)?,
             prompts: Prompts::resolve(parsed.prompts, &sources)?,
             log: Log::resolve(parsed.log, &sources)?,
             traces: Traces::resolve(parsed.traces.clone(), &sources)?,
@@ -140,6 +143,7 @@ impl Settings {
             Servers::KEYS,
             Trust::KEYS,
             Limits::KEYS,
+            Swarm::KEYS,
             Prompts::KEYS,
             Log::KEYS,
             Traces::KEYS,

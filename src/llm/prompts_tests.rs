@@ -16,6 +16,7 @@ fn supervisor_context() -> Value {
         ],
         "plan": ["done: list the tables", "count the orders"],
         "agents": [{ "name": "mcp_agent_sql", "line": "reads the shop database (query, schema)" }],
+        "hidden": 0, "searches_left": 8, "searches": [],
         "results": [{
             "number": 1, "agent": "mcp_agent_sql", "status": "success",
             "task": "List the tables.", "output": "orders, customers",
@@ -31,6 +32,7 @@ fn agent_context() -> Value {
         "server": "sql",
         "description": "Reads the shop database.",
         "tools": ["query", "schema"],
+        "has_more_tools": false,
         "task": "Count the orders placed in May 2025.",
         "artifacts": [{ "key": "tables", "preview": "orders(id, placed_at)" }],
         "recent_messages": [{ "role": "user", "content": "How many orders?" }],

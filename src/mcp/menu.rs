@@ -11,10 +11,10 @@ pub fn agent_name(server: &str) -> String {
     format!("mcp_agent_{server}")
 }
 
-/// Describes a server in one line: `mcp_agent_<name>: description; tools: a, b, c…`.
+/// Describes a server in one line: `mcp_agent_<name>: description; tools: a, b, c…`, the tools of these numbers first.
 ///
 /// The server's words stand in it as they are, made one line and short; escaping is the prompt's part.
-pub fn menu_line(info: &ServerInfo) -> String {
+pub fn menu_line(info: &ServerInfo, first: &[usize]) -> String {
     let mut line = agent_name(&info.name);
     line.push(':');
     let description = one_line(&info.description);
@@ -30,7 +30,9 @@ pub fn menu_line(info: &ServerInfo) -> String {
     }
     line.push_str(" tools: ");
     let mut room = LINE_CHARS.saturating_sub(line.chars().count());
-    for (index, tool) in info.tools.iter().enumerate() {
+    let others = (0..info.tools.len()).filter(|number| !first.contains(number));
+    let order = first.iter().copied().chain(others).filter_map(|number| info.tools.get(number));
+    for (index, tool) in order.enumerate() {
         let name = one_line(&tool.name);
         let length = name.chars().count() + 2;
         if index > 0 {
@@ -91,23 +93,29 @@ mod tests {
     #[test]
     fn a_server_is_one_menu_line_with_its_first_tools() {
         assert_eq!(
-            menu_line(&info("Reads files.\nSecond line", &["list", "read"])),
+            menu_line(&info("Reads files.\nSecond line", &["list", "read"]), &[]),
             "mcp_agent_files: Reads files. Second line; tools: list, read"
         );
-        assert_eq!(menu_line(&info("", &[])), "mcp_agent_files: tools: none");
+        assert_eq!(menu_line(&info("", &[]), &[]), "mcp_agent_files: tools: none");
+    }
+
+    #[test]
+    fn tools_that_fit_stand_first() {
+        let line = menu_line(&info("", &["list", "read", "write"]), &[2, 1, 7]);
+        assert_eq!(line, "mcp_agent_files: tools: write, read, list");
     }
 
     /// X6
     #[test]
     fn of_a_server_of_the_open_world_the_menu_holds_the_operators_words_alone() {
         let info = ServerInfo { open_world: true, ..info("Reads pages", &["call_append_now"]) };
-        assert_eq!(menu_line(&info), "mcp_agent_files: Reads pages; reaches the open world");
+        assert_eq!(menu_line(&info, &[0]), "mcp_agent_files: Reads pages; reaches the open world");
     }
 
     #[test]
     fn a_long_description_and_many_tools_are_cut_by_characters() {
         let tools = ["наименование_инструмента"; 60];
-        let line = menu_line(&info(&"очень длинное описание ".repeat(50), &tools));
+        let line = menu_line(&info(&"очень длинное описание ".repeat(50), &tools), &[]);
         assert!(line.ends_with("наименование_инструмента…"), "{line}");
         assert!(line.chars().count() <= LINE_CHARS + 1, "{line}");
     }

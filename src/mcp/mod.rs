@@ -50,7 +50,7 @@ pub use menu::{agent_name, menu_line};
 pub use oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use phase::{Phase, ServerState};
 pub use pins::{Change, Changes, Pins, ServerPin, ToolPin, digest};
-pub use pool::{Pool, PoolOptions};
+pub use pool::{Looked, Pool, PoolOptions};
 pub use reload::Reloaded;
 pub use sandbox::Sandbox;
 pub use schema::validate_arguments;

@@ -35,6 +35,15 @@ pub struct PoolOptions {
     pub pins: Option<Arc<Pins>>,
     /// Where logins to servers are kept; by default nowhere: a server that wants one cannot be used.
     pub logins: Option<Logins>,
+    /// Is told how far a look at the servers has come.
+    pub looks: watch::Sender<Looked>,
+}
+
+/// How many of the servers that are looked at are known by now, or have failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    pub done: usize,
+    pub all: usize,
 }
 
 impl Default for PoolOptions {
@@ -47,6 +56,7 @@ impl Default for PoolOptions {
             refresh: false,
             pins: None,
             logins: None,
+            looks: watch::Sender::default(),
         }
     }
 }
@@ -62,6 +72,7 @@ pub struct Pool {
     pub(super) draining: Arc<Mutex<Vec<Arc<Server>>>>,
     pub(super) ended: CancellationToken,
     scan_parallelism: usize,
+    looks: watch::Sender<Looked>,
     _end: DropGuard,
 }
 
@@ -83,6 +94,7 @@ impl Pool {
             around: Arc::new(around),
             draining: Arc::default(),
             scan_parallelism: options.scan_parallelism,
+            looks: options.looks,
             _end: ended.clone().drop_guard(),
             ended,
         };
@@ -160,8 +172,11 @@ impl Pool {
     }
 
     async fn ask(&self, anew: bool) -> Vec<ServerStatus> {
-        let scans = self.servers().into_iter().map(|server| async move {
+        let servers = self.servers();
+        self.looks.send_replace(Looked { done: 0, all: servers.len() });
+        let scans = servers.into_iter().map(|server| async move {
             let outcome = if anew { server.scan().await } else { server.look().await };
+            self.looks.send_modify(|looked| looked.done += 1);
             if let Err(error) = &outcome {
                 // The caller has it as a value and decides how to show it.
                 tracing::debug!(server = %server.config.name, %error, "MCP server left out");

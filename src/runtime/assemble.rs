@@ -3,6 +3,7 @@
 use std::sync::{Arc, RwLockReadGuard};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
@@ -17,11 +18,11 @@ use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{
-    self, Pool, PoolOptions, Reloaded, ServerInfo, ServerStatus, ServersFile, ToolHost,
+    self, Looked, Pool, PoolOptions, Reloaded, ServerInfo, ServerStatus, ServersFile, ToolHost,
 };
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, Roster, Star, StarLimits};
+use crate::swarm::{GraphState, MenuSize, Roster, Star, StarLimits};
 use crate::telemetry::metrics::Deliveries;
 use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
 
@@ -62,18 +63,20 @@ pub struct Runtime {
 impl Runtime {
     /// Opens everything: the store is migrated, the servers are scanned in parallel, or known from an earlier time.
     ///
-    /// A server that fails is reported by [`Runtime::problems`] and left out of the menu, unless required.
+    /// A server that fails is reported by [`Runtime::problems`] and left out of the menu, unless required. `looks` is
+    /// told how far the scan has come.
     ///
     /// # Errors
     /// [`Error`] naming the part that could not be opened and the way out.
     pub async fn open(
         settings: Settings,
         env: &dyn Fn(&str) -> Option<String>,
+        looks: &watch::Sender<Looked>,
     ) -> Result<Self, Error> {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let source = Source::read(&settings.servers.file, env)?;
-        let (pool, source) = source.pool(&settings)?;
+        let (pool, source) = source.pool(&settings, looks)?;
         let store = super::open_store(&settings).await?;
         Self::assemble(settings, model, pool, source, store).await
     }
@@ -97,6 +100,7 @@ impl Runtime {
     pub async fn open_for(
         settings: Settings,
         env: &dyn Fn(&str) -> Option<String>,
+        looks: &watch::Sender<Looked>,
         thread: ThreadId,
     ) -> Result<Self, Error> {
         let store = super::open_store(&settings).await?;
@@ -105,7 +109,7 @@ impl Runtime {
         }
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings)?;
+        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings, looks)?;
         Self::assemble(settings, model, pool, source, store).await
     }
 
@@ -306,7 +310,7 @@ impl Runtime {
 }
 
 pub(super) fn star_limits(settings: &Settings) -> StarLimits {
-    let (limits, trust) = (&settings.limits, &settings.trust);
+    let (limits, trust, swarm) = (&settings.limits, &settings.trust, &settings.swarm);
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,
@@ -317,6 +321,8 @@ pub(super) fn star_limits(settings: &Settings) -> StarLimits {
         max_reflections: limits.max_reflections,
         result_bytes: limits.result_bytes,
         breaker_retries: limits.breaker_retries,
+        menu: MenuSize { all: swarm.menu_agents, fitting: swarm.menu_matches },
+        agent_tools: swarm.agent_tools,
         approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
         asks_about_taint: trust.taint == config::TaintRule::Ask,
     }

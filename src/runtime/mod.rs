@@ -49,7 +49,7 @@ pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
 };
 pub use crate::mcp::{
-    Format as ImportFormat, Imported, LoggedIn, LoggedOut, Phase, Reloaded, ServerState, Warning,
-    import as import_servers, schema as servers_schema,
+    Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
+    Warning, import as import_servers, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

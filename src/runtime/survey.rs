@@ -1,10 +1,12 @@
 //! A look at the configured servers, without a store and without a model.
 
+use tokio::sync::watch;
+
 use super::Error;
 use super::assemble::{AgentInfo, ServerProblem, sort_out};
 use super::plugins::{pool_options, read};
 use crate::config::Settings;
-use crate::mcp::{Pool, ServerState, ToolHost as _, Warning};
+use crate::mcp::{Looked, Pool, PoolOptions, ServerState, ToolHost as _, Warning};
 
 /// What scanning the servers file gave.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,7 @@ pub struct Survey {
 }
 
 /// Asks configured servers for their tools and closes them again: all of them if `refresh`, else those
-/// whose tools are not known from an earlier time.
+/// whose tools are not known from an earlier time; `looks` is told how far that has come.
 ///
 /// A required server that fails is listed like any other: whoever looks wants to see all of them.
 ///
@@ -31,10 +33,12 @@ pub async fn survey(
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
     refresh: bool,
+    looks: &watch::Sender<Looked>,
 ) -> Result<Survey, Error> {
     let file = read(&settings.servers.file, env)?;
     let warnings = file.warnings.clone();
-    let pool = Pool::new(file, pool_options(settings, refresh)?);
+    let pool =
+        Pool::new(file, PoolOptions { looks: looks.clone(), ..pool_options(settings, refresh)? });
     let survey = sort_out(pool.scan().await);
     let states = pool.states();
     pool.close().await;

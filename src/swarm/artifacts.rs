@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::built_in::READ_ARTIFACT;
 use super::state::{Artifact, GraphState};
 use super::taint::Sources;
 use super::window::clip;
 use crate::llm::ToolSpec;
-
-/// The built-in tool; servers' tools never show under this name.
-pub(super) const READ_ARTIFACT: &str = "perihelion_read_artifact";
 
 /// Characters of an artifact that the agent that made it is shown at once.
 const PREVIEW_CHARS: usize = 1_000;

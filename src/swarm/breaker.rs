@@ -1,5 +1,6 @@
 //! The circuit breaker: notices that nothing moves, and that a budget is spent (S1.05).
 
+use super::search::Search;
 use super::star::StarLimits;
 use super::state::{GraphState, ResultStatus, Routing, Spent};
 use crate::graph::Place;
@@ -38,6 +39,22 @@ pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String
 /// Counts a decision that could not be accepted.
 pub(super) fn count_invalid(routing: &Routing) -> Routing {
     Routing { retry_count: routing.retry_count + 1, round: routing.round + 1, ..routing.clone() }
+}
+
+/// Counts searches for agents: what brings an agent into the menu is a way on; several decisions in a row that bring none
+/// are a standstill. The routing before them stays the one that the next is compared with.
+pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routing {
+    let is_fruitless = !searches.iter().any(|search| search.is_new);
+    let mut before =
+        routing.searches.iter().filter(|search| search.round == routing.round).peekable();
+    let again = before.peek().is_some() && !before.any(|search| search.is_new);
+    let mut routing = Routing {
+        retry_count: routing.retry_count + u32::from(is_fruitless && again),
+        round: routing.round + 1,
+        ..routing.clone()
+    };
+    routing.searches.extend(searches);
+    routing
 }
 
 /// Clears the count: the user said something new.
@@ -94,6 +111,7 @@ mod tests {
 
     use super::*;
     use crate::ids::{RunId, ThreadId};
+    use crate::swarm::MenuSize;
 
     /// S1.05
     #[test]
@@ -111,6 +129,27 @@ mod tests {
         assert_eq!((told.retry_count, told.round), (0, 3));
         assert_eq!(count(&told, agents(), "p".into()).retry_count, 0);
     }
+    /// S1.05
+    #[test]
+    fn searches_that_find_nothing_new_in_a_row_are_counted_and_hide_no_repeated_routing() {
+        let search = |routing: &Routing, is_new| {
+            let (query, found) = ("q".to_owned(), Vec::new());
+            count_searches(routing, vec![Search { query, found, is_new, round: routing.round + 1 }])
+        };
+        let route = |routing: &Routing| count(routing, vec!["a".into()], "p".into());
+        let mut routing = route(&Routing::default());
+        for (is_new, retries) in
+            [(true, 0), (false, 0), (false, 1), (true, 1), (false, 1), (false, 2)]
+        {
+            routing = search(&routing, is_new);
+            assert_eq!(routing.retry_count, retries, "{:?}", routing.searches);
+        }
+        assert_eq!((routing.round, routing.searches.len()), (7, 6));
+        let between = route(&search(&route(&Routing::default()), true));
+        assert_eq!(between.retry_count, 1, "the same routing as before the search");
+        assert_eq!(search(&between, false).retry_count, 1, "the decision before it was no search");
+    }
+
     /// S1.05: a thread may wait for a person for days; the run that goes on has its whole time.
     #[test]
     fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
@@ -123,6 +162,8 @@ mod tests {
             max_reflections: 1,
             result_bytes: 1,
             breaker_retries: 2,
+            menu: MenuSize { all: 1, fitting: 1 },
+            agent_tools: 1,
             approval_timeout: Duration::from_secs(1),
             asks_about_taint: true,
         };

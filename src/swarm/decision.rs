@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Assignment, node};
+use super::menu::Menu;
+use super::search::FIND_AGENT;
+use super::state::GraphState;
+use super::{Assignment, node, search};
 use crate::config::strict::nearest;
 use crate::graph::stages;
 
@@ -43,16 +46,81 @@ pub struct PlannedTask {
 pub(super) enum Accepted {
     Finish,
     Clarify(String),
-    Work(Vec<Vec<Assignment>>),
+    /// Stages of tasks and searches for agents, at least one of either.
+    Work {
+        stages: Vec<Vec<Assignment>>,
+        queries: Vec<String>,
+    },
 }
 
-/// Checks a decision against the menu and turns its tasks into stages.
+/// What a decision may choose from.
+#[derive(Debug)]
+pub(super) struct Offer<'a> {
+    menu: &'a Menu,
+    /// Searches that the turn may still have.
+    searches: usize,
+    /// Agents with tasks that they handed back in this turn, and why.
+    handed_back: Vec<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> Offer<'a> {
+    pub(super) fn of(menu: &'a Menu, state: &'a GraphState) -> Self {
+        let handed_back = state.results_of_turn().filter(|result| result.not_mine);
+        let handed_back = handed_back.map(|result| {
+            let why = result.error.as_deref().unwrap_or_default();
+            (result.agent.as_str(), result.task.trim(), why)
+        });
+        Self { menu, searches: search::Search::left(state), handed_back: handed_back.collect() }
+    }
+
+    /// Tells whether a name is that of the search, which there is where agents are hidden.
+    fn is_search(&self, name: &str) -> bool {
+        name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let shown = self.menu.shown.iter().map(|(name, _)| name.as_str());
+        shown.chain(self.menu.hidden.iter().map(String::as_str))
+    }
+
+    /// Returns what is wrong with a name.
+    fn unknown(&self, name: &str) -> Option<String> {
+        if self.names().any(|known| known == name) {
+            return None;
+        }
+        if self.menu.shown.is_empty() {
+            return Some(format!("there is no agent named {name}; the menu is empty: choose qa"));
+        }
+        let hint = nearest(name, self.names())
+            .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+        let shown: Vec<&str> = self.menu.shown.iter().map(|(name, _)| name.as_str()).collect();
+        let more = match self.menu.hidden.len() {
+            0 => String::new(),
+            more => format!(", and {more} more that {FIND_AGENT} finds"),
+        };
+        Some(format!(
+            "there is no agent named {name}{hint}; the menu has: {}{more}",
+            shown.join(", ")
+        ))
+    }
+
+    /// Returns what is wrong with giving an agent a task that it handed back.
+    fn refused(&self, agent: &str, task: &str) -> Option<String> {
+        let same = |(whose, what, _): &&(&str, &str, &str)| *whose == agent && *what == task.trim();
+        let (.., why) = self.handed_back.iter().find(same)?;
+        Some(format!(
+            "{agent} handed this very task back ({why}): choose another agent, or change the task"
+        ))
+    }
+}
+
+/// Checks a decision against what it may choose from and turns its tasks into stages and searches.
 ///
 /// # Errors
 /// Sentences for the supervisor that name what is wrong.
 pub(super) fn accept(
     decision: &SupervisorDecision,
-    menu: &[String],
+    offer: &Offer<'_>,
     request: &str,
     prefix: &str,
 ) -> Result<Accepted, Vec<String>> {
@@ -68,31 +136,18 @@ pub(super) fn accept(
     // QA always comes last, so a task for it says nothing.
     let is_work = |agent: &str| agent.trim() != node::QA;
     let selected: Vec<&str> = chosen.into_iter().filter(|name| is_work(name)).collect();
-    let mut tasks: Vec<PlannedTask> =
-        decision.tasks.iter().filter(|task| is_work(&task.agent)).cloned().collect();
-    if selected.is_empty() && tasks.is_empty() {
+    let tasks = with_requests(&selected, &decision.tasks, request);
+    let tasks: Vec<PlannedTask> = tasks.into_iter().filter(|task| is_work(&task.agent)).collect();
+    if tasks.is_empty() {
         let problem = "selected_agents is empty: choose agents from the menu, or qa to finish";
         return Err(vec![problem.into()]);
     }
-    let errors = problems(&selected, &tasks, menu);
+    let errors = problems(&tasks, offer);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let mut number = 0;
-    for agent in selected {
-        if tasks.iter().any(|task| task.agent.trim() == agent) {
-            continue;
-        }
-        let id = loop {
-            number += 1;
-            let id = format!("r{number}");
-            if !tasks.iter().any(|task| task.id == id) {
-                break id;
-            }
-        };
-        let (agent, task) = (agent.to_owned(), request.to_owned());
-        tasks.push(PlannedTask { id, agent, task, depends_on: vec![] });
-    }
+    let (searches, tasks): (Vec<_>, Vec<_>) =
+        tasks.into_iter().partition(|task| offer.is_search(&task.agent));
     let listed: Vec<(&str, &Vec<String>)> =
         tasks.iter().map(|task| (task.id.as_str(), &task.depends_on)).collect();
     let order = stages(&listed).map_err(|error| vec![error.to_string()])?;
@@ -107,16 +162,42 @@ pub(super) fn accept(
             tainted_by: Default::default(),
         }
     };
-    Ok(Accepted::Work(
-        order.into_iter().map(|stage| stage.into_iter().map(assign).collect()).collect(),
-    ))
+    let stages = order.into_iter().map(|stage| stage.into_iter().map(assign).collect()).collect();
+    let queries = searches.into_iter().map(|search| search.task.trim().to_owned()).collect();
+    Ok(Accepted::Work { stages, queries })
+}
+
+/// Gives the user's request to every selected agent that has no task.
+fn with_requests(selected: &[&str], tasks: &[PlannedTask], request: &str) -> Vec<PlannedTask> {
+    let mut tasks = tasks.to_vec();
+    let mut number = 0;
+    for agent in selected {
+        if tasks.iter().any(|task| task.agent.trim() == *agent) {
+            continue;
+        }
+        let id = loop {
+            number += 1;
+            let id = format!("r{number}");
+            if !tasks.iter().any(|task| task.id == id) {
+                break id;
+            }
+        };
+        let (agent, task) = ((*agent).to_owned(), request.to_owned());
+        tasks.push(PlannedTask { id, agent, task, depends_on: vec![] });
+    }
+    tasks
 }
 
 /// Names everything that is wrong with the choice itself, each thing once.
-fn problems(selected: &[&str], tasks: &[PlannedTask], menu: &[String]) -> Vec<String> {
+fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
-    let named = selected.iter().copied().chain(tasks.iter().map(|task| task.agent.trim()));
-    for problem in named.filter_map(|name| unknown(name, menu)) {
+    let (searches, work): (Vec<_>, Vec<_>) =
+        tasks.iter().partition(|task| offer.is_search(&task.agent));
+    let wrong = |task: &&PlannedTask| {
+        let agent = task.agent.trim();
+        offer.unknown(agent).or_else(|| offer.refused(agent, &task.task))
+    };
+    for problem in work.iter().filter_map(wrong) {
         if !problems.contains(&problem) {
             problems.push(problem);
         }
@@ -126,19 +207,19 @@ fn problems(selected: &[&str], tasks: &[PlannedTask], menu: &[String]) -> Vec<St
     if tasks.len() > MAX_TASKS {
         problems.push(format!("one decision may have {MAX_TASKS} tasks at most: {}", tasks.len()));
     }
+    if searches.len() > offer.searches {
+        problems.push(format!(
+            "{FIND_AGENT} may be asked {} times for one request, {} more: choose from the menu, or qa",
+            search::MOST,
+            offer.searches
+        ));
+    }
+    let is_search = |id: &String| searches.iter().any(|search| search.id == *id);
+    let waiting = work.iter().filter(|task| task.depends_on.iter().any(is_search));
+    problems.extend(waiting.map(|task| {
+        format!("the task {} cannot wait for {FIND_AGENT}: search first, and decide then", task.id)
+    }));
     problems
-}
-
-fn unknown(name: &str, menu: &[String]) -> Option<String> {
-    if menu.iter().any(|known| known == name) {
-        return None;
-    }
-    if menu.is_empty() {
-        return Some(format!("there is no agent named {name}; the menu is empty: choose qa"));
-    }
-    let hint = nearest(name, menu.iter().map(String::as_str))
-        .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
-    Some(format!("there is no agent named {name}{hint}; the menu has: {}", menu.join(", ")))
 }
 
 #[cfg(test)]
@@ -163,13 +244,19 @@ mod tests {
         }
     }
 
-    fn menu() -> Vec<String> {
-        vec!["mcp_agent_sql".into(), "mcp_agent_files".into()]
+    fn menu(hidden: &[&str]) -> Menu {
+        let shown = ["mcp_agent_sql", "mcp_agent_files"].map(|name| (name.into(), "line".into()));
+        Menu { shown: shown.into(), hidden: hidden.iter().map(ToString::to_string).collect() }
+    }
+
+    fn judge(decision: SupervisorDecision) -> Result<Accepted, Vec<String>> {
+        let menu = menu(&[]);
+        accept(&decision, &Offer::of(&menu, &GraphState::default()), "the request", "1.1")
     }
 
     fn work(decision: &SupervisorDecision) -> Vec<Vec<(String, String)>> {
-        let stages = match accept(decision, &menu(), "the request", "1.1") {
-            Ok(Accepted::Work(stages)) => stages,
+        let stages = match judge(decision.clone()) {
+            Ok(Accepted::Work { stages, .. }) => stages,
             _ => Vec::new(),
         };
         let pair = |one: Assignment| (one.id, one.task);
@@ -198,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_unknown_agent_an_empty_choice_and_a_cycle_are_fed_back_by_name() {
-        let refuse = |decision| accept(&decision, &menu(), "", "1.1").unwrap_err().join("; ");
+        let refuse = |decision| judge(decision).unwrap_err().join("; ");
         assert_eq!(
             refuse(decision(&["mcp_agent_sq"], &[])),
             "there is no agent named mcp_agent_sq (did you mean mcp_agent_sql?); \
@@ -214,13 +301,15 @@ mod tests {
         assert_eq!(refuse(vague), "the task a does not say what to do");
         let many = vec![("a", "mcp_agent_sql", &[][..]); 33];
         assert!(refuse(decision(&[], &many)).contains("32 tasks at most: 33"));
-        let nobody = accept(&decision(&["mcp_agent_sql"], &[]), &[], "", "1.1").unwrap_err();
+        let (none, state) = (Menu::default(), GraphState::default());
+        let only = decision(&["mcp_agent_sql"], &[]);
+        let nobody = accept(&only, &Offer::of(&none, &state), "", "1.1").unwrap_err();
         assert!(nobody[0].ends_with("the menu is empty: choose qa"));
     }
 
     #[test]
     fn qa_alone_finishes_and_qa_among_agents_only_comes_last() {
-        let accept = |decision| accept(&decision, &menu(), "", "1.1");
+        let accept = judge;
         assert_eq!(accept(decision(&["qa"], &[])), Ok(Accepted::Finish));
         let repeated = decision(&["qa"], &[("a", "mcp_agent_sql", &[])]);
         assert_eq!(accept(repeated), Ok(Accepted::Finish), "what qa alone says goes");
@@ -234,5 +323,41 @@ mod tests {
         let stages = work(&decision(&both, &[("r1", "mcp_agent_sql", &[])]));
         let own = ("1.1.r1".into(), "do r1".into());
         assert_eq!(stages, [[own, ("1.1.r2".into(), "the request".into())]]);
+    }
+
+    #[test]
+    fn a_search_stands_among_the_agents_where_some_are_hidden() {
+        let (part, mut state) = (menu(&["mcp_agent_mail"]), GraphState::default());
+        let judge = |state: &GraphState, decision| {
+            accept(&decision, &Offer::of(&part, state), "the request", "1.1")
+        };
+        let queries = |decision| match judge(&GraphState::default(), decision).unwrap() {
+            Accepted::Work { stages, queries } => (stages.len(), queries),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(queries(decision(&[FIND_AGENT], &[])), (0, vec!["the request".into()]));
+        let task = decision(&[FIND_AGENT], &[("s", FIND_AGENT, &[])]);
+        assert_eq!(queries(task), (0, vec!["do s".into()]));
+        let both = decision(&["mcp_agent_mail"], &[("s", FIND_AGENT, &[])]);
+        assert_eq!(
+            queries(both),
+            (1, vec!["do s".into()]),
+            "an agent that is hidden may be chosen"
+        );
+        let refuse = |state: &GraphState, decision| judge(state, decision).unwrap_err().join("; ");
+        let waits = decision(&[], &[("s", FIND_AGENT, &[]), ("a", "mcp_agent_sql", &["s"])]);
+        assert!(refuse(&state, waits).contains("the task a cannot wait for find_agent"));
+        let unknown = refuse(&state, decision(&["mcp_agent_mial"], &[]));
+        assert!(unknown.contains("mean mcp_agent_mail?"), "{unknown}");
+        assert!(unknown.ends_with("and 1 more that find_agent finds"), "{unknown}");
+        let search = search::Search { query: "q".into(), found: vec![], is_new: true, round: 1 };
+        state.routing.searches = vec![search; search::MOST];
+        let spent = refuse(&state, decision(&[FIND_AGENT], &[]));
+        assert!(
+            spent.starts_with("find_agent may be asked 8 times for one request, 0 more"),
+            "{spent}"
+        );
+        let whole = super::tests::judge(decision(&[FIND_AGENT], &[])).unwrap_err();
+        assert!(whole[0].starts_with("there is no agent named find_agent"), "{whole:?}");
     }
 }

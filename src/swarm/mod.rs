@@ -8,32 +8,44 @@ mod approval;
 mod artifacts;
 mod assignment;
 mod breaker;
+mod built_in;
 mod citing;
 mod clarification;
 mod decision;
+mod directory;
 mod exchange;
 mod handout;
+mod index;
+mod menu;
 mod model;
 mod offline;
 mod preprocess;
 mod qa;
 mod reflection;
+#[cfg(test)]
+mod retrieval_tests;
 mod roster;
+mod search;
 mod specialist;
 mod star;
 mod state;
 mod supervisor;
 mod taint;
 mod tool_names;
+mod tool_search;
 mod toolbox;
 mod trace_context;
 mod window;
+mod words;
 
 pub use assignment::Assignment;
+pub use built_in::is_built_in;
 pub use decision::{PlannedTask, SupervisorDecision};
+pub use menu::{Menu, MenuSize};
 pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};
 pub use roster::Roster;
+pub use search::Search;
 pub use star::{GRAPH, Star, StarLimits};
 pub use state::{
     AgentResult, Artifact, Citation, GraphState, GraphUpdate, Message, Preferences, ResultStatus,
@@ -49,6 +61,8 @@ pub const AGENT_PREFIX: &str = "mcp_agent_";
 pub(crate) mod seen {
     /// The agents that the supervisor can choose from.
     pub const MENU: &str = "menu";
+    /// The agents that a search found.
+    pub const FOUND: &str = "found";
     /// The server of a specialist, with its tools.
     pub const SERVER: &str = "server";
 }

@@ -1,8 +1,10 @@
 //! The roster: which agents there are now; nodes are found here by name while threads are open (S1.09).
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
+use super::directory::{Directory, Fit};
+use super::menu::{Menu, MenuSize, Wish};
 use super::node;
 use super::specialist::Specialist;
 use super::star::StarParts;
@@ -13,7 +15,7 @@ use crate::mcp::{self, ServerInfo};
 /// The agents generated from the scanned servers.
 #[derive(Debug, Default)]
 pub struct Roster {
-    agents: RwLock<BTreeMap<String, Card>>,
+    team: RwLock<Arc<Team>>,
     /// Why agents that could be there are not.
     absences: RwLock<BTreeMap<String, String>>,
     /// Answers to any name with an agent that knows nothing of its server: for replays, in which every
@@ -21,10 +23,18 @@ pub struct Roster {
     answers_to_any: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Card {
-    line: String,
-    server: Arc<ServerInfo>,
+/// The agents that there are at one time.
+#[derive(Debug, Default)]
+struct Team {
+    agents: BTreeMap<String, Arc<ServerInfo>>,
+    /// Made when somebody searches: few agents are shown without.
+    directory: OnceLock<Directory>,
+}
+
+impl Team {
+    fn directory(&self) -> &Directory {
+        self.directory.get_or_init(|| Directory::of(&self.agents))
+    }
 }
 
 impl Roster {
@@ -35,8 +45,8 @@ impl Roster {
 
     /// Finds the server that an agent is made of.
     fn find(&self, agent: &str) -> Option<Arc<ServerInfo>> {
-        if let Some(card) = self.read().get(agent) {
-            return Some(Arc::clone(&card.server));
+        if let Some(server) = self.team().agents.get(agent) {
+            return Some(Arc::clone(server));
         }
         let nothing = || ServerInfo {
             name: agent.to_owned(),
@@ -52,16 +62,13 @@ impl Roster {
 
     /// Makes one agent per server, in place of those there were.
     pub fn set(&self, servers: impl IntoIterator<Item = ServerInfo>) {
-        let card = |server: ServerInfo| {
-            let name = mcp::agent_name(&server.name);
-            let line = mcp::menu_line(&server);
-            // The menu shows the name beside the line.
-            let line =
-                line.strip_prefix(&format!("{name}:")).map_or(line.as_str(), str::trim).to_owned();
-            (name, Card { line, server: Arc::new(server) })
-        };
-        *self.agents.write().unwrap_or_else(PoisonError::into_inner) =
-            servers.into_iter().map(card).collect();
+        let card = |server: ServerInfo| (mcp::agent_name(&server.name), Arc::new(server));
+        self.replace(servers.into_iter().map(card).collect());
+    }
+
+    fn replace(&self, agents: BTreeMap<String, Arc<ServerInfo>>) {
+        let team = Arc::new(Team { agents, directory: OnceLock::new() });
+        *self.team.write().unwrap_or_else(PoisonError::into_inner) = team;
     }
 
     /// Says why servers of the file have no agents.
@@ -72,37 +79,81 @@ impl Roster {
 
     /// Takes an agent out of the menu: its server says something else than it did when it was scanned.
     pub(super) fn remove(&self, agent: &str, why: String) {
-        self.agents.write().unwrap_or_else(PoisonError::into_inner).remove(agent);
+        let mut agents = self.team().agents.clone();
+        agents.remove(agent);
+        self.replace(agents);
         let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
         absences.insert(agent.to_owned(), why);
     }
 
     /// Returns the agents' names.
     pub fn names(&self) -> Vec<String> {
-        self.read().keys().cloned().collect()
+        self.team().agents.keys().cloned().collect()
     }
 
-    /// Returns name and menu line of each agent that is not disabled; `trouble` says why one cannot be used now.
-    pub fn menu(
+    /// Returns the menu that fits a wish; `trouble` says why an agent cannot be used now.
+    pub(super) fn menu(
         &self,
-        disabled: &[String],
+        wish: &Wish<'_>,
+        size: MenuSize,
         trouble: impl Fn(&str) -> Option<String>,
-    ) -> Vec<(String, String)> {
-        let shown = |name: &String| !disabled.contains(name);
-        let line = |card: &Card| match trouble(&card.server.name) {
-            Some(why) => format!("{} (cannot be used now: {why})", card.line),
-            None => card.line.clone(),
+    ) -> Menu {
+        let team = self.team();
+        let is_free = |name: &&String| !wish.disabled.contains(name);
+        let free: Vec<&String> = team.agents.keys().filter(is_free).collect();
+        let mut shown: BTreeSet<&str> = free.iter().map(|name| name.as_str()).collect();
+        let mut fits: BTreeMap<String, Fit> = BTreeMap::new();
+        if free.len() > size.all {
+            let directory = team.directory();
+            let found = directory.find(&wish.query);
+            let fit: BTreeSet<&str> = found.iter().map(|fit| fit.agent.as_str()).collect();
+            let others = free.iter().map(|name| name.as_str()).filter(|name| !fit.contains(name));
+            let ranked = found.iter().map(|fit| fit.agent.as_str()).chain(others);
+            // However much was found besides, the best are left.
+            let places =
+                size.fitting.saturating_sub(wish.found.len()).max(size.fitting.div_ceil(3));
+            let fitting: BTreeSet<&str> =
+                ranked.filter(|name| shown.contains(name)).take(places).collect();
+            let sets = [&wish.kept, &wish.found, &fitting];
+            shown.retain(|name| sets.iter().any(|names| names.contains(name)));
+            let all = [&wish.query[..], &wish.searched].concat();
+            let told = directory.find(&all).into_iter();
+            fits.extend(told.map(|fit| (fit.agent.clone(), fit)));
+        }
+        let line = |name: &&String| {
+            let server = team.agents.get(*name)?;
+            let first = fits.get(*name).map_or(&[][..], |fit| &fit.tools);
+            let line = line(server, first);
+            let line = match trouble(&server.name) {
+                Some(why) => format!("{line} (cannot be used now: {why})"),
+                None => line,
+            };
+            Some(((*name).clone(), line))
         };
-        self.read()
-            .iter()
-            .filter(|(name, _)| shown(name))
-            .map(|(name, card)| (name.clone(), line(card)))
-            .collect()
+        let (shown, hidden): (Vec<&String>, Vec<&String>) =
+            free.into_iter().partition(|name| shown.contains(name.as_str()));
+        Menu {
+            shown: shown.iter().filter_map(line).collect(),
+            hidden: hidden.into_iter().cloned().collect(),
+        }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Card>> {
-        self.agents.read().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the names of agents that fit a query, best first.
+    pub(super) fn find_agents(&self, query: &str, disabled: &[String], most: usize) -> Vec<String> {
+        let found = self.team().directory().find(&[(1.0, query)]).into_iter();
+        found.map(|fit| fit.agent).filter(|name| !disabled.contains(name)).take(most).collect()
     }
+
+    fn team(&self) -> Arc<Team> {
+        Arc::clone(&self.team.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Returns an agent's line without its name, beside which it is shown.
+fn line(server: &ServerInfo, first: &[usize]) -> String {
+    let line = mcp::menu_line(server, first);
+    let name = format!("{}:", mcp::agent_name(&server.name));
+    line.strip_prefix(&name).map_or(line.as_str(), str::trim).to_owned()
 }
 
 /// Finds agents' nodes in the roster.
@@ -128,10 +179,9 @@ impl Resolver<GraphState> for AgentResolver {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
-        let server = |name: &str| ServerInfo {
-            name: name.to_owned(),
+    fn roster(names: &[&str]) -> Roster {
+        let server = |name: &&str| ServerInfo {
+            name: (*name).to_owned(),
             description: "Reads.".into(),
             server_version: String::new(),
             protocol_version: String::new(),
@@ -140,12 +190,56 @@ mod tests {
             open_world: false,
         };
         let roster = Roster::default();
-        roster.set(["a", "b", "c"].map(server));
+        roster.set(names.iter().map(server));
+        roster
+    }
+
+    fn wish<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> Wish<'a> {
+        let (kept, found) = (kept.iter().copied().collect(), BTreeSet::new());
+        Wish { disabled, kept, found, query: vec![(1.0, query)], searched: Vec::new() }
+    }
+
+    fn names(menu: &Menu) -> Vec<&str> {
+        menu.shown.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
         let trouble = |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
-        let menu = roster.menu(&["mcp_agent_c".to_owned()], trouble);
-        let lines: Vec<_> = menu.iter().map(|(_, line)| line.as_str()).collect();
+        let disabled = ["mcp_agent_c".to_owned()];
+        let size = MenuSize { all: 2, fitting: 1 };
+        let menu = roster(&["a", "b", "c"]).menu(&wish(&disabled, &[], "c"), size, trouble);
+        let lines: Vec<_> = menu.shown.iter().map(|(_, line)| line.as_str()).collect();
         let usual = "Reads; tools: none";
         let told = format!("{usual} (cannot be used now: its circuit breaker is open)");
         assert_eq!(lines, [usual, &told]);
+        assert!(menu.hidden.is_empty());
+    }
+
+    #[test]
+    fn of_many_agents_those_are_shown_that_fit_or_are_kept_and_the_others_named() {
+        let roster = roster(&["mail", "maps", "news", "shop"]);
+        let size = MenuSize { all: 3, fitting: 1 };
+        let menu = roster.menu(&wish(&[], &["mcp_agent_shop"], "send mail"), size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_shop"]);
+        assert_eq!(menu.hidden, ["mcp_agent_maps", "mcp_agent_news"]);
+        let menu =
+            roster.menu(&wish(&[], &["mcp_agent_gone"], "nothing that fits"), size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail"], "where nothing fits, the first by name");
+        let found = BTreeSet::from(["mcp_agent_news", "mcp_agent_shop"]);
+        let searched = Wish { found, ..wish(&[], &[], "send mail") };
+        let menu = roster.menu(&searched, size, |_| None);
+        assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_news", "mcp_agent_shop"]);
+        let disabled = ["mcp_agent_mail".to_owned()];
+        let found = roster.find_agents("mail, news and maps", &disabled, 1);
+        assert_eq!(found, ["mcp_agent_maps"]);
+    }
+
+    #[test]
+    fn an_agent_that_is_removed_is_neither_shown_nor_found() {
+        let roster = roster(&["find_agent", "maps"]);
+        roster.remove("mcp_agent_maps", "it changed".into());
+        assert_eq!(roster.names(), ["mcp_agent_find_agent"], "no name is that of the search");
+        assert!(roster.find_agents("maps", &[], 5).is_empty());
     }
 }

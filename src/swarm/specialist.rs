@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::artifacts::READ_ARTIFACT;
+use super::built_in::is_built_in;
 use super::model::{RecordedModel, stop_or_failure};
 use super::reflection::{Judged, Subject, judge};
 use super::star::StarParts;
@@ -29,8 +29,17 @@ struct Work {
     /// The newest output, also when the work failed after it.
     output: String,
     error: Option<String>,
+    /// The task was handed back as one for another agent.
+    not_mine: bool,
     reflection: &'static str,
     attempts: u32,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        let (output, reflection) = (String::new(), "UNVERIFIED");
+        Self { output, error: None, not_mine: false, reflection, attempts: 0 }
+    }
 }
 
 /// Why the work on a task stopped early.
@@ -39,6 +48,8 @@ enum Halt {
     Node(NodeError),
     /// The agent failed; the run goes on.
     Agent(String),
+    /// The agent says that the task is for another one; the run goes on.
+    NotMine(String),
 }
 
 impl From<NodeError> for Halt {
@@ -61,23 +72,28 @@ impl Specialist {
         let assignment: Assignment = ctx.input()?;
         let (task, timer) = (assignment.id.clone(), Timer::start());
         let model = RecordedModel::new(&ctx, &self.parts);
-        let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task);
+        let about = &assignment.task;
+        let mut tools = Toolbox::new(&ctx, &self.parts, &self.server, &self.name, &task, about);
         tools.tainted_by.extend(taint::of_opening(ctx.state(), &assignment));
-        let mut work =
-            Work { output: String::new(), error: None, reflection: "UNVERIFIED", attempts: 0 };
+        let mut work = Work::default();
         match self.work(&ctx, &model, &assignment, &mut tools, &mut work).await {
             Ok(()) => {}
             Err(Halt::Node(error)) => return Err(error),
             Err(Halt::Agent(error)) => work.error = Some(error),
+            Err(Halt::NotMine(reason)) => {
+                work.error = Some(format!("not mine: {reason}"));
+                work.not_mine = true;
+            }
         }
         let spent = model.spent();
         if !ctx.port().is_replay() {
-            let error = work.error.as_ref().map(|_| "agent_error");
+            let class = if work.not_mine { "not_mine" } else { "agent_error" };
+            let error = work.error.as_ref().map(|_| class);
             metrics::agent_worked(timer, &self.name, error);
         }
         ctx.emit(json!({
             "type": "agent_result", "agent": self.name, "reflection": work.reflection,
-            "error": work.error, "usage": spent.usage,
+            "error": work.error, "not_mine": work.not_mine, "usage": spent.usage,
         }));
         Ok(NodeOutput::update(self.report(&ctx, assignment, work, tools, spent)))
     }
@@ -151,6 +167,9 @@ impl Specialist {
             }
             let is_last = tools.calls.len() >= limit;
             let response = self.ask(ctx, model, messages, tools, is_last).await?;
+            if let Some(reason) = tools.handed_back(&response.tool_calls) {
+                return Err(Halt::NotMine(reason));
+            }
             if response.tool_calls.is_empty() {
                 return match response.content.trim() {
                     "" => Err(Halt::Agent(
@@ -221,6 +240,7 @@ impl Specialist {
             "server": self.server.name,
             "description": self.server.description,
             "tools": names,
+            "has_more_tools": tools.is_searched(),
             "task": assignment.task,
             "context": window::context(state),
             "artifacts": window::artifacts(state),
@@ -246,7 +266,7 @@ impl Specialist {
             if work.error.is_none() { tools.citations(number, turn) } else { Vec::new() };
         let uses = tools.calls.iter().map(|call| ToolUse {
             tool: match call.tool.as_str() {
-                READ_ARTIFACT => READ_ARTIFACT.to_owned(),
+                tool if is_built_in(tool) => tool.to_owned(),
                 tool => format!("{}.{tool}", self.server.name),
             },
             arguments: call.arguments.clone(),
@@ -259,6 +279,7 @@ impl Specialist {
             status: if work.error.is_none() { ResultStatus::Success } else { ResultStatus::Failed },
             output: work.output.clone(),
             error: work.error.clone(),
+            not_mine: work.not_mine,
             reflection: work.reflection.to_owned(),
             attempts: work.attempts,
             tools: uses.collect(),

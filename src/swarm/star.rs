@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::menu::MenuSize;
 use super::node;
 use super::offline::Offline;
 use super::preprocess::Preprocess;
@@ -38,6 +39,10 @@ pub struct StarLimits {
     pub result_bytes: usize,
     /// Repeated routings without progress at which the breaker trips.
     pub breaker_retries: u32,
+    /// Agents that the supervisor is shown.
+    pub menu: MenuSize,
+    /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task.
+    pub agent_tools: usize,
     /// How long a request for approval can be answered.
     pub approval_timeout: Duration,
     /// Whether a person approves calls that the open world may have led to.

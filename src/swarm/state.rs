@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Assignment;
+use super::search::Search;
 use super::taint::Sources;
 use crate::graph::{Dict, Log};
 use crate::llm::Usage;
@@ -65,6 +66,9 @@ pub struct AgentResult {
     pub output: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Whether the agent handed the task back as one for another agent; it failed then, and the error says why.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub not_mine: bool,
     /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
     pub reflection: String,
     /// Rounds of work, each judged once.
@@ -76,6 +80,10 @@ pub struct AgentResult {
     /// What of the open world stands behind it.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Where a statement comes from.
@@ -136,6 +144,9 @@ pub struct Routing {
     /// A question to the user that is still to be put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// What the supervisor searched for in this turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Search>,
 }
 
 /// What model calls have cost.

@@ -7,8 +7,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::breaker::Exhausted;
-use super::decision::{Accepted, SupervisorDecision, accept};
+use super::decision::{Accepted, Offer, SupervisorDecision, accept};
+use super::menu::{Menu, Wish};
 use super::model::{RecordedModel, stop_or_failure};
+use super::search::{self, Search};
 use super::star::StarParts;
 use super::state::{GraphState, GraphUpdate, Spent, TaskRecord};
 use super::{Assignment, breaker, clarification, handout, node, seen, taint, window};
@@ -34,6 +36,11 @@ struct Prompt<'a> {
     history: Vec<window::Said>,
     plan: &'a [String],
     agents: Vec<MenuLine>,
+    /// Agents that the menu does not show.
+    hidden: usize,
+    /// Searches for them that may still be made.
+    searches_left: usize,
+    searches: Vec<&'a Search>,
     results: Vec<window::NumberedResult>,
     artifacts: Vec<window::Preview>,
     errors: &'a [String],
@@ -68,8 +75,8 @@ impl Supervisor {
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
         let trouble = |server: &str| self.parts.tools.trouble(server);
-        let menu = self.parts.roster.menu(&state.preferences.disable, trouble);
-        let menu = ctx.observe(seen::MENU, &menu).await?;
+        let menu = self.parts.roster.menu(&Wish::of(state), self.parts.limits.menu, trouble);
+        let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
         let request = self.request(ctx, &menu, &errors)?;
@@ -89,14 +96,21 @@ impl Supervisor {
             "usage": spent.usage,
         }));
         let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
-        let names: Vec<String> = menu.into_iter().map(|(name, _)| name).collect();
         let update = GraphUpdate::new().spent(spent).stages(Vec::new()).errors(Vec::new());
-        match accept(&decision, &names, &state.input_request, &prefix) {
+        match accept(&decision, &Offer::of(&menu, state), &state.input_request, &prefix) {
             Ok(Accepted::Finish) => Ok(finish(ctx, update.plan(decision.plan), None)),
             Ok(Accepted::Clarify(question)) => {
                 Ok(clarification::prepare(state, update.plan(decision.plan), question))
             }
-            Ok(Accepted::Work(stages)) => Ok(self.dispatch(ctx, update, decision.plan, stages)),
+            Ok(Accepted::Work { stages, queries }) => {
+                let searches = search::perform(ctx, &self.parts.roster, &menu, queries).await?;
+                if stages.is_empty() {
+                    // What the supervisor was told is still to be acted upon.
+                    let update = update.errors(errors).plan(decision.plan);
+                    return Ok(self.look_further(ctx, update, searches));
+                }
+                Ok(self.dispatch(ctx, update, decision.plan, stages, searches))
+            }
             Err(problems) => Ok(self.again(ctx, spent, skipped, problems)),
         }
     }
@@ -104,7 +118,7 @@ impl Supervisor {
     fn request(
         &self,
         ctx: &Context<GraphState>,
-        menu: &[(String, String)],
+        menu: &Menu,
         errors: &[String],
     ) -> Result<ChatRequest, NodeError> {
         let state = ctx.state();
@@ -113,7 +127,11 @@ impl Supervisor {
             context: window::context(state),
             history: window::history(state),
             plan: &state.plan,
+            hidden: menu.hidden.len(),
+            searches_left: Search::left(state),
+            searches: state.routing.searches.iter().collect(),
             agents: menu
+                .shown
                 .iter()
                 .map(|(name, line)| MenuLine { name: name.clone(), line: line.clone() })
                 .collect(),
@@ -171,12 +189,32 @@ impl Supervisor {
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
     }
 
+    /// Asks anew with what searches for agents found, unless the breaker has had enough.
+    fn look_further(
+        &self,
+        ctx: &Context<GraphState>,
+        update: GraphUpdate,
+        searches: Vec<Search>,
+    ) -> NodeOutput<GraphState> {
+        let routing = breaker::count_searches(&ctx.state().routing, searches);
+        let tripped = routing.retry_count >= self.parts.limits.breaker_retries;
+        let update = update.routing(routing);
+        if tripped {
+            let reason = "searches for agents found no further one, several times in a row";
+            let exhausted = Exhausted { bound: "repeated_routing", reason: reason.into() };
+            return finish(ctx, update, Some(exhausted));
+        }
+        let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
+        NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
+    }
+
     fn dispatch(
         &self,
         ctx: &Context<GraphState>,
         update: GraphUpdate,
         plan: Vec<String>,
         mut stages: Vec<Vec<Assignment>>,
+        searches: Vec<Search>,
     ) -> NodeOutput<GraphState> {
         let state = ctx.state();
         let tainted_by = taint::of_talk(state);
@@ -187,7 +225,8 @@ impl Supervisor {
             stages.iter().flatten().map(|task| task.agent.clone()).collect();
         agents.sort();
         agents.dedup();
-        let routing = breaker::count(&state.routing, agents, breaker::progress(state, &plan));
+        let mut routing = breaker::count(&state.routing, agents, breaker::progress(state, &plan));
+        routing.searches.extend(searches);
         let update = update.plan(plan);
         if routing.retry_count >= self.parts.limits.breaker_retries {
             let reason = format!(

@@ -1,6 +1,6 @@
 //! Names of tools as models accept them: MCP allows more than the Chat Completions API does.
 
-use super::artifacts::READ_ARTIFACT;
+use super::built_in::is_built_in;
 use crate::mcp::ToolDefinition;
 
 /// Longest name of a function in a model request.
@@ -11,14 +11,14 @@ const MAX_CHARS: usize = 64;
 pub(super) struct ToolNames(Vec<String>);
 
 impl ToolNames {
-    /// Keeps names that are fit, and makes the others so; each is unique and none is the built-in tool's.
+    /// Keeps names that are fit, and makes the others so; each is unique and none is a built-in tool's.
     pub(super) fn new(tools: &[ToolDefinition]) -> Self {
         let mut shown: Vec<Option<String>> =
             tools.iter().map(|tool| is_fit(&tool.name).then(|| tool.name.clone())).collect();
         for (index, tool) in tools.iter().enumerate().filter(|(_, tool)| !is_fit(&tool.name)) {
             let mut name = made_fit(&tool.name);
             let is_taken = |name: &str| shown.iter().flatten().any(|other| other == name);
-            if name.len() > MAX_CHARS || name == READ_ARTIFACT || is_taken(&name) {
+            if name.len() > MAX_CHARS || is_built_in(&name) || is_taken(&name) {
                 // The hash of the whole name is as good as unique, and the same in every process.
                 let hash = blake3::hash(tool.name.as_bytes()).to_hex();
                 name.truncate(MAX_CHARS - 9);
@@ -43,7 +43,7 @@ impl ToolNames {
         let index = self.0.iter().position(|shown| shown == name);
         index
             .and_then(|index| tools.get(index))
-            .or_else(|| tools.iter().find(|tool| tool.name == name))
+            .or_else(|| tools.iter().find(|tool| tool.name == name && !is_built_in(name)))
     }
 }
 
@@ -52,7 +52,7 @@ fn is_allowed(letter: char) -> bool {
 }
 
 fn is_fit(name: &str) -> bool {
-    (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_allowed) && name != READ_ARTIFACT
+    (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_allowed) && !is_built_in(name)
 }
 
 fn made_fit(name: &str) -> String {
@@ -62,6 +62,7 @@ fn made_fit(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swarm::built_in::{NOT_MINE, READ_ARTIFACT};
 
     fn tool(name: &str) -> ToolDefinition {
         serde_json::from_value(serde_json::json!({ "name": name, "input_schema": {} })).unwrap()
@@ -71,7 +72,7 @@ mod tests {
     fn names_that_models_refuse_are_made_fit_unique_and_lead_back() {
         let long = "x".repeat(100);
         let tools: Vec<ToolDefinition> =
-            ["files/read", "files_read", "lies das Buch", READ_ARTIFACT, &long, "größe"]
+            ["files/read", "files_read", "lies das Buch", READ_ARTIFACT, &long, "größe", NOT_MINE]
                 .map(tool)
                 .into();
         let names = ToolNames::new(&tools);
@@ -86,5 +87,6 @@ mod tests {
         }
         assert_eq!(names.find("files/read", &tools).unwrap().name, "files/read");
         assert!(names.find("other", &tools).is_none());
+        assert!(names.find(NOT_MINE, &tools).is_none(), "the agent's own tool is meant");
     }
 }

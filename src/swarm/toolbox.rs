@@ -5,16 +5,21 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::approval::{self, Decision, Gated};
-use super::artifacts::{Artifacts, READ_ARTIFACT};
+use super::artifacts::Artifacts;
+use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
 use super::exchange::Exchange;
 use super::star::StarParts;
 use super::state::{Citation, GraphState};
 use super::taint::Sources;
 use super::tool_names::ToolNames;
+use super::tool_search::ToolSearch;
 use super::window::{clip, prompt_failed};
 use crate::graph::{Context, NodeError};
 use crate::llm::{ToolCall, ToolSpec};
 use crate::mcp::{self, ServerInfo, ToolDefinition};
+
+/// Characters of the reason for which a task is handed back.
+const REASON_CHARS: usize = 1_000;
 
 /// Times that the same call with the same arguments is made for one task.
 const SAME_CALLS: usize = 3;
@@ -59,6 +64,8 @@ pub(super) struct Toolbox<'a> {
     agent: &'a str,
     task: &'a str,
     names: ToolNames,
+    /// Where there are too many tools to be shown all.
+    search: Option<ToolSearch>,
     pub calls: Vec<CallRecord>,
     pub artifacts: Artifacts<'a>,
     /// What of the open world the agent was shown so far.
@@ -74,8 +81,10 @@ impl<'a> Toolbox<'a> {
         server: &'a ServerInfo,
         agent: &'a str,
         task: &'a str,
+        about: &str,
     ) -> Self {
         let names = ToolNames::new(&server.tools);
+        let search = ToolSearch::new(&server.tools, parts.limits.agent_tools, about);
         let artifacts = Artifacts::new(ctx.state(), parts.limits.result_bytes);
         let definitions = server.open_world.then(|| server.name.clone());
         Self {
@@ -85,6 +94,7 @@ impl<'a> Toolbox<'a> {
             agent,
             task,
             names,
+            search,
             calls: Vec::new(),
             artifacts,
             tainted_by: definitions.into_iter().collect(),
@@ -99,8 +109,26 @@ impl<'a> Toolbox<'a> {
             description: tool.description.clone(),
             parameters: tool.input_schema.clone(),
         };
-        let own = self.server.tools.iter().zip(self.names.iter()).map(spec);
-        own.chain(self.artifacts.spec()).collect()
+        let all = self.server.tools.iter().zip(self.names.iter()).enumerate();
+        let shown = all.filter(|(number, _)| self.shows(*number)).map(|(_, tool)| spec(tool));
+        let search = self.search.as_ref().map(|_| built_in::find_tool(self.server.tools.len()));
+        shown.chain(search).chain(self.artifacts.spec()).chain([built_in::not_mine()]).collect()
+    }
+
+    /// Tells whether tools are shown that were searched for, beside which there are more.
+    pub(super) fn is_searched(&self) -> bool {
+        self.search.is_some()
+    }
+
+    fn shows(&self, tool: usize) -> bool {
+        self.search.as_ref().is_none_or(|search| search.shows(tool))
+    }
+
+    /// Returns why the agent hands its task back, if one of the calls does so.
+    pub(super) fn handed_back(&self, calls: &[ToolCall]) -> Option<String> {
+        let back = calls.iter().filter(|call| call.name == NOT_MINE);
+        let mut reasons = back.filter_map(|call| call.arguments["reason"].as_str().map(str::trim));
+        Some(clip(reasons.find(|reason| !reason.is_empty())?, REASON_CHARS))
     }
 
     /// Asks people about all calls of an answer that need their word, before the first call is made.
@@ -156,7 +184,7 @@ impl<'a> Toolbox<'a> {
         let tool = self.names.find(&call.name, tools);
         let name = tool.map_or_else(|| call.name.clone(), |tool| tool.name.clone());
         let full_name = match tool {
-            None if call.name == READ_ARTIFACT => READ_ARTIFACT.to_owned(),
+            None if is_built_in(&call.name) => call.name.clone(),
             _ => format!("{}.{name}", server.name),
         };
         let told = match tool {
@@ -173,11 +201,11 @@ impl<'a> Toolbox<'a> {
                 }
                 Err(problem) => Told::problem(problem),
             },
-            None => Told::problem(format!(
-                "there is no tool named {}; the tools are: {}",
-                call.name,
-                self.names.iter().collect::<Vec<_>>().join(", ")
-            )),
+            None if call.name == FIND_TOOL && self.search.is_some() => self.find(&call.arguments),
+            None if call.name == NOT_MINE => {
+                Told::problem(format!("{NOT_MINE} needs a `reason` in words"))
+            }
+            None => Told::problem(self.unknown(&call.name)),
         };
         self.ctx.emit(json!({
             "type": "tool_result", "agent": self.agent, "tool": full_name, "is_error": told.is_error,
@@ -202,6 +230,25 @@ impl<'a> Toolbox<'a> {
         let (arguments, source) = (call.arguments.clone(), source.unwrap_or(full_name));
         self.calls.push(CallRecord { tool: name, arguments, output, is_error, source });
         Ok(shown)
+    }
+
+    /// Searches the server's tools.
+    fn find(&mut self, arguments: &Value) -> Told {
+        let found = self.search.as_mut().map_or_else(
+            || Err("all tools are shown".to_owned()),
+            |search| search.find(arguments, &self.server.tools, &self.names),
+        );
+        found.map_or_else(Told::problem, |text| Told::said(text, false))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let shown = self.names.iter().enumerate().filter(|(number, _)| self.shows(*number));
+        let shown: Vec<&str> = shown.map(|(_, name)| name).collect();
+        let more = match self.search {
+            Some(_) => format!(", and others that {FIND_TOOL} finds"),
+            None => String::new(),
+        };
+        format!("there is no tool named {name}; the tools are: {}{more}", shown.join(", "))
     }
 
     /// Returns whether a call was made as often as makes sense.
@@ -253,7 +300,8 @@ impl<'a> Toolbox<'a> {
     pub(super) fn citations(&self, number: usize, turn: u32) -> Vec<Citation> {
         let agent = || self.agent.to_owned();
         let mut citations: Vec<Citation> = Vec::new();
-        for call in self.calls.iter().filter(|call| !call.is_error) {
+        let tells = |call: &&CallRecord| !call.is_error && call.source != FIND_TOOL;
+        for call in self.calls.iter().filter(tells) {
             let same =
                 |one: &Citation| one.source == call.source && one.arguments == call.arguments;
             if !citations.iter().any(same) {

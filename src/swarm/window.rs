@@ -122,6 +122,7 @@ pub(super) fn results(state: &GraphState, chars: usize) -> Vec<NumberedResult> {
             agent: result.agent.clone(),
             status: match result.status {
                 ResultStatus::Success => "success",
+                ResultStatus::Failed if result.not_mine => "not_mine",
                 ResultStatus::Failed => "failed",
             },
             task: result.task.clone(),

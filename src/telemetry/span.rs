@@ -107,6 +107,8 @@ pub enum Reason {
     Edge,
     /// The supervisor decided so.
     Decision,
+    /// The supervisor looked for further agents.
+    Search,
     /// The plan's next stage was due.
     NextStage,
     /// The circuit breaker or a budget ended the turn.
@@ -127,6 +129,7 @@ impl Reason {
         match self {
             Self::Edge => "edge",
             Self::Decision => "decision",
+            Self::Search => "search",
             Self::NextStage => "next_stage",
             Self::Breaker => "breaker",
             Self::Refused => "refused",

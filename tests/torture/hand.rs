@@ -142,7 +142,7 @@ pub async fn open(directory: &Path, setup: &Setup) -> Result<Runtime, Error> {
         Some(value.to_owned())
     };
     let settings = Settings::load(Overrides::default(), None, &env).unwrap();
-    Runtime::open(settings, &env).await
+    Runtime::open(settings, &env, &Default::default()).await
 }
 
 impl Hand {

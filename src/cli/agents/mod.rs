@@ -7,7 +7,7 @@ mod reload;
 mod show;
 mod standing;
 
-use super::{Error, Exit, Signals, environment, output};
+use super::{Error, Exit, Signals, environment, looking, output};
 use crate::config::Settings;
 use crate::runtime::{review, servers_schema, survey};
 
@@ -107,11 +107,13 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Command::List { refresh } => *refresh || args.refresh,
         Command::Show { .. } => args.refresh,
     };
+    let survey =
+        looking::told(false, async |looks| survey(&settings, &environment, refresh, looks).await);
     let found = tokio::select! {
         biased;
         // Dropping the scan ends the servers' processes.
         () = signals.stopped() => return Ok(Exit::Aborted),
-        found = survey(&settings, &environment, refresh) => found?,
+        found = survey => found?,
     };
     match command {
         Command::Show { name } => show::run(&found, &name, args.json)?,

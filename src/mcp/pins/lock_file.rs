@@ -14,7 +14,7 @@ use crate::config::Error;
 const VERSION: u32 = 1;
 
 /// All pins of a servers file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LockFile {
     version: u32,
@@ -22,16 +22,21 @@ pub(super) struct LockFile {
 }
 
 impl LockFile {
-    /// Reads and checks the file; one that does not exist holds no pins.
-    pub fn load(path: &Path) -> Result<Self, Error> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok(Self { version: VERSION, servers: BTreeMap::new() });
-            }
-            Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
+    /// Reads the file's text; none where it does not exist.
+    pub fn read(path: &Path) -> Result<Option<String>, Error> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::Read { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Checks the file's text; without one there are no pins.
+    pub fn parse(path: &Path, text: Option<&str>) -> Result<Self, Error> {
+        let Some(text) = text else {
+            return Ok(Self { version: VERSION, servers: BTreeMap::new() });
         };
-        let file: Self = serde_json::from_str(&text).map_err(|error| Error::Parse {
+        let file: Self = serde_json::from_str(text).map_err(|error| Error::Parse {
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
@@ -59,21 +64,25 @@ impl LockFile {
         Ok(file)
     }
 
-    /// Changes the file, which is replaced whole or not at all.
+    /// Has other processes wait that want to change the file, where the file system has locks.
     ///
-    /// Processes that write at the same time take turns where the file system has locks.
-    pub fn change(path: &Path, change: impl FnOnce(&mut Self)) -> Result<(), Error> {
-        let failed = |source| Error::Write { path: path.to_owned(), source };
+    /// Without them two first looks can lose one pin, which is then made at the next look.
+    pub fn turn(path: &Path) -> Result<File, Error> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let turn = File::open(directory.unwrap_or(Path::new("."))).map_err(failed)?;
-        // Without locks two first looks can lose one pin, which is then made at the next look.
+        let turn = File::open(directory.unwrap_or(Path::new(".")))
+            .map_err(|source| Error::Write { path: path.to_owned(), source })?;
         let _ = turn.lock();
-        let mut file = Self::load(path)?;
-        change(&mut file);
-        let mut text = serde_json::to_string_pretty(&file).map_err(|error| failed(error.into()))?;
+        Ok(turn)
+    }
+
+    /// Writes the file, which is replaced whole or not at all, and returns its text.
+    pub fn write(&self, path: &Path) -> Result<String, Error> {
+        let failed = |source| Error::Write { path: path.to_owned(), source };
+        let mut text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         text.push('\n');
         let beside = path.with_extension(format!("lock.{}", uuid::Uuid::new_v4().simple()));
-        let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-        written.inspect_err(|_| drop(std::fs::remove_file(&beside))).map_err(failed)
+        let written = std::fs::write(&beside, &text).and_then(|()| std::fs::rename(&beside, path));
+        written.inspect_err(|_| drop(std::fs::remove_file(&beside))).map_err(failed)?;
+        Ok(text)
     }
 }

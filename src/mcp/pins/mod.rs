@@ -11,7 +11,7 @@ mod pin;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::{Error, PinMode};
 
@@ -27,6 +27,8 @@ pub struct Pins {
     mode: PinMode,
     /// Pins that could not be written down; they hold for as long as this process lives.
     unwritten: Mutex<BTreeMap<String, ServerPin>>,
+    /// The lock file as it was checked last, with its text.
+    checked: Mutex<Option<(Option<String>, Arc<LockFile>)>>,
 }
 
 impl Pins {
@@ -36,10 +38,24 @@ impl Pins {
     /// [`Error`] when there is a lock file that cannot be read, or whose hashes are not those of what it holds.
     pub fn beside(servers_file: &Path, mode: PinMode) -> Result<Self, Error> {
         let path = servers_file.with_extension("lock");
+        let pins = Self { path, mode, unwritten: Mutex::default(), checked: Mutex::default() };
         if mode != PinMode::Off {
-            LockFile::load(&path)?;
+            pins.load()?;
         }
-        Ok(Self { path, mode, unwritten: Mutex::default() })
+        Ok(pins)
+    }
+
+    /// Reads the lock file, and checks it where it is not the one that was checked last: it holds the definitions of
+    /// all servers, and each of them asks for it.
+    fn load(&self) -> Result<Arc<LockFile>, Error> {
+        let text = LockFile::read(&self.path)?;
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, file)) = checked.as_ref().filter(|(before, _)| *before == text) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(LockFile::parse(&self.path, text.as_deref())?);
+        *checked = Some((text, Arc::clone(&file)));
+        Ok(file)
     }
 
     /// Returns where the pins stand.
@@ -63,7 +79,7 @@ impl Pins {
         if self.mode == PinMode::Off {
             return Ok(());
         }
-        let known = LockFile::load(&self.path).map_err(|error| error.to_string())?;
+        let known = self.load().map_err(|error| error.to_string())?;
         let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
         let pinned = known.servers.get(server).or_else(|| unwritten.get(server)).cloned();
         drop(unwritten);
@@ -100,7 +116,7 @@ impl Pins {
     /// # Errors
     /// As [`Pins::beside`].
     pub fn changes(&self, server: &str, seen: &ServerPin) -> Result<Changes, Error> {
-        Ok(Changes::between(LockFile::load(&self.path)?.servers.get(server), seen))
+        Ok(Changes::between(self.load()?.servers.get(server), seen))
     }
 
     /// Pins what a server says, in place of what was pinned before.
@@ -108,8 +124,12 @@ impl Pins {
     /// # Errors
     /// [`Error`] when the lock file cannot be read or written; it is replaced whole or not at all.
     pub fn pin(&self, server: &str, seen: ServerPin) -> Result<(), Error> {
-        LockFile::change(&self.path, |file| {
-            file.servers.insert(server.to_owned(), seen);
-        })
+        let _turn = LockFile::turn(&self.path)?;
+        let mut file = (*self.load()?).clone();
+        file.servers.insert(server.to_owned(), seen);
+        let text = file.write(&self.path)?;
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        *checked = Some((Some(text), Arc::new(file)));
+        Ok(())
     }
 }

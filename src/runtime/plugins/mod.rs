@@ -9,13 +9,14 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use tokio::sync::watch::Sender;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
 use super::assemble::{AgentInfo, ServerProblem, sort_out};
 use super::survey::Survey;
 use crate::config::{self, Settings};
-use crate::mcp::{self, Logins, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
+use crate::mcp::{self, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
 use crate::swarm::Roster;
 
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
@@ -56,8 +57,8 @@ impl Source {
     ///
     /// # Errors
     /// [`Error::Config`] when the servers' pins cannot be used.
-    pub fn pool(self, settings: &Settings) -> Result<(Pool, Self), Error> {
-        let options = pool_options(settings, false)?;
+    pub fn pool(self, settings: &Settings, looks: &Sender<Looked>) -> Result<(Pool, Self), Error> {
+        let options = PoolOptions { looks: looks.clone(), ..pool_options(settings, false)? };
         let Self { servers, file } = self;
         let about = ServersFile { servers: Vec::new(), ..servers.clone() };
         Ok((Pool::new(servers, options), Self { servers: about, file }))

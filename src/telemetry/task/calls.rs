@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Course, Work};
 use crate::checkpoint::{EffectRow, EffectStatus};
 use crate::llm::{ChatRequest, ChatResponse, Role};
+use crate::swarm::is_built_in;
 use crate::telemetry::canvas::Canvas;
 use crate::telemetry::ids::TOOL;
 use crate::telemetry::{About, Span, SpanId, Status};
@@ -90,9 +91,15 @@ impl Work<'_> {
         span
     }
 
-    /// Draws the calls that the model asked for and that were refused before they were sent.
+    /// Draws the calls that the model asked for and that reached no server: the agent's own tools, and what was refused.
     pub(super) fn never_sent(&self, canvas: &mut Canvas<'_>, top: SpanId, course: &mut Course) {
         for (chat, at, when, call) in course.asked.drain(..) {
+            let status = match is_built_in(&call.name) {
+                true => Status::Ok,
+                false => {
+                    Status::Error { message: "the call was refused before it was sent".into() }
+                }
+            };
             let about = About::Tool {
                 agent: self.node.to_owned(),
                 server: String::new(),
@@ -110,7 +117,7 @@ impl Work<'_> {
             canvas.spans.push(Span {
                 parent: Some(top),
                 node: Some(self.node.to_owned()),
-                status: Status::Error { message: "the call was refused before it was sent".into() },
+                status,
                 ..span
             });
         }

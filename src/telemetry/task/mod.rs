@@ -120,6 +120,12 @@ impl Work<'_> {
         if let Some(reason) = written.update["finish_reason"].as_str() {
             return (Reason::Breaker, Some(reason.to_owned()));
         }
+        let routing = &written.update["routing"];
+        let searches = routing["searches"].as_array().and_then(|searches| searches.last());
+        let searched = searches.is_some_and(|last| last["round"] == routing["round"]);
+        if searched && self.to.iter().all(|to| to == node::SUPERVISOR) {
+            return (Reason::Search, thought);
+        }
         let errors = written.update["errors"].as_array().filter(|errors| !errors.is_empty());
         if let Some(errors) = errors {
             let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
@@ -167,6 +173,9 @@ impl Work<'_> {
         match (self.result(), self.committed) {
             (Some(result), _) if result.status == ResultStatus::Failed => {
                 match result.reflection.as_str() {
+                    _ if result.not_mine => {
+                        failed("the agent handed the task back as one for another agent".into())
+                    }
                     "REJECTED" => {
                         failed(format!("rejected in each of {} attempts", result.attempts))
                     }

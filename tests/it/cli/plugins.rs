@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::process::Child;
 
 use super::world::{SERVERS, World, answering, ended, signal};
+use crate::support::catalogue::{self, SERVERS as MANY};
 
 const MORE: &str = "[mcp_servers.more]\ncommand = \"perihelion\"\n\
                     args = [\"mcp\", \"notes\", \"--file\", \"more.jsonl\"]\n";
@@ -183,4 +184,31 @@ async fn servers_of_another_program_are_printed_or_written_into_the_servers_file
         .says("there is a server of this name");
     let schema = world.run(&["agents", "schema"]).await.code(0).json();
     assert!(schema["properties"]["mcp_servers"].is_object());
+}
+
+/// S1.09: who waits is told how many servers are waited for.
+#[tokio::test]
+async fn a_look_at_servers_that_takes_long_says_how_far_it_has_come() {
+    let world = World::new(Script::new()).await;
+    let deaf =
+        "[mcp_servers.deaf]\ncommand = \"sleep\"\nargs = [\"60\"]\nstartup_timeout_sec = 6\n";
+    world.write("mcp-servers.toml", &format!("{SERVERS}\n{deaf}"));
+    let looked = world.run(&["agents"]).await.code(0);
+    looked.says("looking at the MCP servers: 2 of 3\n").says("cannot start the MCP server deaf");
+}
+
+/// S1.09, X6: with pins and all, a hundred servers that are known are listed and asked for none of their tools again.
+#[tokio::test]
+async fn a_hundred_known_servers_are_listed_and_run_with_without_starting_one() {
+    let world = World::new(answering()).await;
+    world.write("mcp-servers.toml", &catalogue::all(world.home.path()));
+    let started = || catalogue::noted(world.home.path(), "started").len();
+    world.run(&["agents"]).await.code(0);
+    assert_eq!(started(), MANY);
+    let seen = world.run(&["agents", "--json"]).await.code(0).json();
+    let agents = seen["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), MANY);
+    assert!(agents.iter().all(|agent| agent["state"] == "cached"), "{seen}");
+    world.run(&["run", "Hello", "-q"]).await.code(0);
+    assert_eq!(started(), MANY, "nothing was started again");
 }

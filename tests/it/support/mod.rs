@@ -1,5 +1,6 @@
-//! What several subjects need: a Postgres server, a proxy that cuts connections to it, and a hostile MCP server.
+//! What several subjects need: a Postgres server, a proxy that cuts connections to it, a hostile MCP server, and many.
 
+pub mod catalogue;
 pub mod hostile;
 pub mod postgres;
 pub mod proxy;

@@ -100,7 +100,10 @@ async fn a_tool_with_a_name_that_models_refuse_can_be_called() {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str())
         .collect();
-    assert_eq!(shown, ["look_up", "append", "append_and_hang", "paper", "desk_tidy_up"]);
+    assert_eq!(
+        shown,
+        ["look_up", "append", "append_and_hang", "paper", "desk_tidy_up", "perihelion_not_mine"]
+    );
 }
 
 /// S1.13: QA always answers.

@@ -10,6 +10,7 @@ mod breaker;
 mod crashes;
 mod decisions;
 mod failures;
+mod handed_back;
 mod injection;
 mod people;
 mod plans;
@@ -17,6 +18,7 @@ mod poison;
 mod prompts;
 mod reflection;
 mod reloads;
+mod scale;
 mod secrets;
 mod turns;
 

@@ -1,0 +1,40 @@
+//! Tells how far a look at the servers has come, where it takes long.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::output::note;
+use crate::clock;
+use crate::runtime::Looked;
+
+/// How long a look is waited for in silence, before the first words and between them.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Awaits what looks at servers; unless it is to be `quiet`, says every two seconds how many are known if that changed.
+pub(super) async fn told<T>(
+    quiet: bool,
+    looking: impl AsyncFnOnce(&watch::Sender<Looked>) -> T,
+) -> T {
+    let looks = watch::Sender::default();
+    let seen = looks.subscribe();
+    tokio::select! {
+        biased;
+        found = looking(&looks) => found,
+        never = tell(quiet, seen) => match never {},
+    }
+}
+
+async fn tell(quiet: bool, mut seen: watch::Receiver<Looked>) -> Infallible {
+    loop {
+        clock::sleep(SILENCE).await;
+        if !seen.has_changed().unwrap_or(false) {
+            continue;
+        }
+        let Looked { done, all } = *seen.borrow_and_update();
+        if done < all && !quiet {
+            note(&format!("looking at the MCP servers: {done} of {all}"));
+        }
+    }
+}
