@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
+use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// Keeps threads durably.
@@ -214,6 +216,13 @@ pub trait Store: Send + Sync {
 
     /// Says where the data lies, for messages; never with a password.
     fn describe(&self) -> String;
+
+    /// Returns the clock that dates this store's rows; it has just dated one `told`.
+    ///
+    /// By default this machine's, as for a store that all its processes share a machine with.
+    fn clock(&self, _told: DateTime<Utc>) -> Clock {
+        Clock::default()
+    }
 
     /// Returns the number of bytes above which deltas should be compressed for this store.
     fn compress_above(&self) -> usize {

@@ -98,7 +98,7 @@ impl<S: State> Runner<S> {
         standing.info = info;
         let run = RunId::new();
         let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
-        let clock = Clock::set_by(around(Point::RunBegin, begin).await?.started_at);
+        let clock = store.clock(around(Point::RunBegin, begin).await?.started_at);
         Ok(Held { standing, was, run, clock, stop, span, _keeper: keeper, _hold: hold })
     }
 

@@ -22,6 +22,7 @@ mod transfer;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use self::connections::Connections;
@@ -31,6 +32,7 @@ use super::{
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
+use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store in a Postgres database, shared by any number of processes.
@@ -251,6 +253,10 @@ impl Store for PostgresStore {
 
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
+    }
+
+    fn clock(&self, told: DateTime<Utc>) -> Clock {
+        Clock::set_by(told)
     }
 
     fn describe(&self) -> String {

@@ -16,6 +16,7 @@ mod whole;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 pub use self::keyring::Keyring;
 use self::label::{Label, open_info, read_label, seal_error, seal_label};
@@ -25,6 +26,7 @@ use super::{
     NewThread, OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
     ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
 };
+use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store whose contents are encrypted; threads from before the first key was set open as they are.
@@ -302,6 +304,10 @@ impl Store for SealedStore {
 
     fn outbox(&self) -> Option<&dyn Outbox> {
         self.inner.outbox()
+    }
+
+    fn clock(&self, told: DateTime<Utc>) -> Clock {
+        self.inner.clock(told)
     }
 
     fn describe(&self) -> String {

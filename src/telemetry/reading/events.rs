@@ -1,6 +1,7 @@
 //! A trace as a plain list of what happened, for those who want no tree.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -42,8 +43,14 @@ pub enum EventKind {
 ///
 /// What ended at the same moment did so from the inside out.
 pub fn events(spans: &[Span]) -> Vec<Event> {
+    let parents: HashMap<SpanId, Option<SpanId>> =
+        spans.iter().map(|span| (span.span_id, span.parent)).collect();
+    let depth = |span: &Span| {
+        let parent = |id: &SpanId| parents.get(id).copied().flatten();
+        std::iter::successors(span.parent, parent).take(spans.len()).count()
+    };
     let mut over: Vec<&Span> = spans.iter().filter(|span| !span.open).collect();
-    over.sort_by_key(|span| (span.end, Reverse(span.start)));
+    over.sort_by_cached_key(|span| (span.end, Reverse(depth(span)), Reverse(span.start)));
     over.into_iter().filter_map(event).collect()
 }
 

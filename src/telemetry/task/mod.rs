@@ -65,9 +65,13 @@ impl Work<'_> {
             self.never_sent(canvas, top, &mut course);
         }
         nested(canvas, self.node, self.step, self.task, top)?;
-        let last = canvas.spans[first + 1..].iter().map(|span| span.end).max();
+        let below = &canvas.spans[first + 1..];
+        let last = below.iter().map(|span| span.end).max();
+        // By another clock than the step's, what happened in it may seem to have begun before it.
+        let start = below.iter().map(|span| span.start).fold(self.start, std::cmp::min);
         let (tools, usage) = (tool_counts(&canvas.spans[first..]), spent(&canvas.spans[first..]));
         let span = &mut canvas.spans[first];
+        span.start = start;
         span.end = match (decides, last) {
             (false, Some(last)) => last,
             _ => self.committed.or(last).unwrap_or(self.start),
