@@ -24,13 +24,13 @@ pub fn skew(micros: i64) {
     SKEW.store(micros, Ordering::Relaxed);
 }
 
-/// A wall clock that was set by another one, such as a database's, and runs by itself from then on.
+/// A wall clock: this machine's, or one that was set by another, such as a database's, and runs by itself from then on.
 ///
 /// Machines' clocks disagree; what several of them write into one history is dated by the clock they share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
-    told: DateTime<Utc>,
-    at: Instant,
+    /// What it was told, and when; none for this machine's.
+    told: Option<(DateTime<Utc>, Instant)>,
 }
 
 impl Clock {
@@ -39,19 +39,12 @@ impl Clock {
     /// However long that was under way: this clock is behind the other one by as much and never ahead of
     /// it, so that what it dates lies after the time it was told and before whatever the other one dates later.
     pub fn set_by(told: DateTime<Utc>) -> Self {
-        Self { told, at: monotonic() }
+        Self { told: Some((told, monotonic())) }
     }
 
     /// Returns the wall-clock time in UTC.
     pub fn now(&self) -> DateTime<Utc> {
-        self.told + self.at.elapsed()
-    }
-}
-
-impl Default for Clock {
-    /// Sets a clock by this machine's.
-    fn default() -> Self {
-        Self::set_by(now())
+        self.told.map_or_else(now, |(told, at)| told + at.elapsed())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Typed ids: a thread's id cannot be passed where a run's is meant.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
+use uuid::{NoContext, Timestamp, Uuid};
 
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -73,6 +74,13 @@ impl RunId {
     /// Makes a fresh id, ordered by time.
     pub fn new() -> Self {
         Self(Uuid::now_v7())
+    }
+
+    /// Makes a fresh id of a run that begins at a time.
+    pub fn begun_at(time: DateTime<Utc>) -> Self {
+        let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+        let nanos = time.timestamp_subsec_nanos();
+        Self(Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanos)))
     }
 
     /// Returns when the run began, in microseconds since the Unix epoch; the id carries it to the millisecond.

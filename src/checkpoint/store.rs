@@ -10,7 +10,7 @@ use super::{
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// Keeps threads durably.
@@ -216,6 +216,11 @@ pub trait Store: Send + Sync {
 
     /// Says where the data lies, for messages; never with a password.
     fn describe(&self) -> String;
+
+    /// Returns the time by the clock that dates this store's rows.
+    async fn now(&self) -> Result<DateTime<Utc>, Error> {
+        Ok(clock::now())
+    }
 
     /// Returns the clock that dates this store's rows; it has just dated one `told`.
     ///

@@ -96,7 +96,8 @@ impl<S: State> Runner<S> {
             false => stand_up::<S>(store.as_ref(), thread, None).await?,
         };
         standing.info = info;
-        let run = RunId::new();
+        // Dated like all that happens in it; time limits count from there.
+        let run = RunId::begun_at(standing.info.updated_at);
         let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
         let clock = store.clock(around(Point::RunBegin, begin).await?.started_at);
         Ok(Held { standing, was, run, clock, stop, span, _keeper: keeper, _hold: hold })

@@ -1,13 +1,16 @@
 //! A person's answer to an open question: which question, and in what form.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, OpenInterrupt};
-use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::{OUTCOME_UNKNOWN, Verdict};
 use crate::mcp;
+
+/// Kind of the question whether a call may be made.
+const APPROVAL: &str = "approval";
 
 /// Kind of the question that an MCP server puts through an agent.
 const ELICITATION: &str = "elicitation";
@@ -58,8 +61,8 @@ impl Answer {
         match self {
             Self::Message(_) => (Some(&["clarification"]), "--message"),
             Self::Value(_) => (None, "--answer"),
-            Self::Approve { .. } => (Some(&["approval", ELICITATION]), "--approve"),
-            Self::Deny { .. } => (Some(&["approval", ELICITATION]), "--deny"),
+            Self::Approve { .. } => (Some(&[APPROVAL, ELICITATION]), "--approve"),
+            Self::Deny { .. } => (Some(&[APPROVAL, ELICITATION]), "--deny"),
             Self::OutcomeDone { .. } | Self::OutcomeRetry | Self::OutcomeSkip => {
                 (Some(&["outcome_unknown"]), "--outcome")
             }
@@ -114,6 +117,10 @@ impl Runtime {
             ELICITATION => to_server(&chosen.payload.decode()?, answer)?,
             kind => in_form(kind, answer.into_value())?,
         };
+        let value = match chosen.kind.as_str() {
+            APPROVAL => decided_at(value, self.store().now().await?),
+            _ => value,
+        };
         Ok(self.runner().answer(thread, chosen.id, &value).await?)
     }
 
@@ -139,7 +146,7 @@ impl Runtime {
 /// Brings an answer into the form that its kind of question is read in.
 fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
     let (key, wanted, choices): (_, _, &[&str]) = match kind {
-        "approval" => ("decision", "approve or deny", &["approve", "deny"]),
+        APPROVAL => ("decision", "approve or deny", &["approve", "deny"]),
         OUTCOME_UNKNOWN => ("outcome", "done, retry or skip", &[]),
         _ => return Ok(value),
     };
@@ -152,7 +159,7 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
         _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
     };
     if fits {
-        return Ok(dated(kind, value));
+        return Ok(value);
     }
     let given = value.get(key).unwrap_or(&value).to_string();
     Err(AnswerError::WrongForm { kind: kind.to_owned(), wanted, given })
@@ -181,11 +188,9 @@ fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
     Ok(json!({ "action": "accept", "content": content, "reason": reason }))
 }
 
-/// Notes when an approval was decided, by this clock and by no other.
-fn dated(kind: &str, mut value: Value) -> Value {
-    if kind == "approval" {
-        value["decided_at"] = json!(clock::now().to_rfc3339());
-    }
+/// Notes when an approval was decided, by the clock that the request's end was set by and by no other.
+fn decided_at(mut value: Value, now: DateTime<Utc>) -> Value {
+    value["decided_at"] = json!(now.to_rfc3339());
     value
 }
 

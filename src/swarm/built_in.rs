@@ -45,7 +45,7 @@ pub(super) fn find_tool(tools: usize) -> ToolSpec {
         name: FIND_TOOL.to_owned(),
         description: format!(
             "Searches all {tools} tools of the server, of which you see those that fit the task best. What it finds \
-             can be called from your next answer on. Costs no call of the server."
+             can be called from your next answer on. Counts as one of your calls."
         ),
         parameters: json!({
             "type": "object",

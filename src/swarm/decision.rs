@@ -96,7 +96,8 @@ impl<'a> Offer<'a> {
         let shown: Vec<&str> = self.menu.shown.iter().map(|(name, _)| name.as_str()).collect();
         let more = match self.menu.hidden.len() {
             0 => String::new(),
-            more => format!(", and {more} more that {FIND_AGENT} finds"),
+            more if self.searches > 0 => format!(", and {more} more that {FIND_AGENT} finds"),
+            more => format!(", and {more} more"),
         };
         Some(format!(
             "there is no agent named {name}{hint}; the menu has: {}{more}",
@@ -206,6 +207,13 @@ fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
     problems.extend(empty.map(|task| format!("the task {} does not say what to do", task.id)));
     if tasks.len() > MAX_TASKS {
         problems.push(format!("one decision may have {MAX_TASKS} tasks at most: {}", tasks.len()));
+    }
+    if searches.len() > search::SHOWN {
+        problems.push(format!(
+            "{FIND_AGENT} may stand in one decision {} times at most: {}",
+            search::SHOWN,
+            searches.len()
+        ));
     }
     if searches.len() > offer.searches {
         problems.push(format!(

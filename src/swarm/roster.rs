@@ -63,10 +63,7 @@ impl Roster {
     /// Makes one agent per server, in place of those there were.
     pub fn set(&self, servers: impl IntoIterator<Item = ServerInfo>) {
         let card = |server: ServerInfo| (mcp::agent_name(&server.name), Arc::new(server));
-        self.replace(servers.into_iter().map(card).collect());
-    }
-
-    fn replace(&self, agents: BTreeMap<String, Arc<ServerInfo>>) {
+        let agents = servers.into_iter().map(card).collect();
         let team = Arc::new(Team { agents, directory: OnceLock::new() });
         *self.team.write().unwrap_or_else(PoisonError::into_inner) = team;
     }
@@ -79,9 +76,13 @@ impl Roster {
 
     /// Takes an agent out of the menu: its server says something else than it did when it was scanned.
     pub(super) fn remove(&self, agent: &str, why: String) {
-        let mut agents = self.team().agents.clone();
-        agents.remove(agent);
-        self.replace(agents);
+        {
+            // Under one lock: a reload or another removal amid this one is not to be undone.
+            let mut team = self.team.write().unwrap_or_else(PoisonError::into_inner);
+            let mut agents = team.agents.clone();
+            agents.remove(agent);
+            *team = Arc::new(Team { agents, directory: OnceLock::new() });
+        }
         let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
         absences.insert(agent.to_owned(), why);
     }

@@ -21,8 +21,11 @@ pub(super) const MOST: usize = 8;
 /// Agents that one search finds at most.
 const FOUND: usize = 5;
 
-/// Searches whose findings stay in the menu; of those before, the names are told.
-const SHOWN: usize = 2;
+/// Searches of one decision at most, and those whose findings stay in the menu; of those before, the names are told.
+pub(super) const SHOWN: usize = 2;
+
+/// What is kept of a query.
+const QUERY_CHARS: usize = 200;
 
 /// A search that was made in the present turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,13 +63,24 @@ pub(super) async fn perform(
     queries: Vec<String>,
 ) -> Result<Vec<Search>, NodeError> {
     let state = ctx.state();
-    let mut searches = Vec::new();
-    for query in queries {
-        let found = roster.find_agents(&query, &state.preferences.disable, FOUND);
-        let found: Vec<String> = ctx.observe(seen::FOUND, &found).await?;
+    if queries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let find = |query: &String| roster.find_agents(query, &state.preferences.disable, FOUND);
+    // Noted together: a replay reads back one thing of a name for each task.
+    let found: Vec<Vec<String>> =
+        ctx.observe(seen::FOUND, &queries.iter().map(find).collect::<Vec<_>>()).await?;
+    let search = |(query, found): (String, Vec<String>)| {
+        let query = in_brief(&query);
         ctx.emit(json!({ "type": "search", "query": query, "found": found }));
         let is_new = found.iter().any(|name| menu.hidden.contains(name));
-        searches.push(Search { query, found, is_new, round: state.routing.round + 1 });
-    }
-    Ok(searches)
+        Search { query, found, is_new, round: state.routing.round + 1 }
+    };
+    Ok(queries.into_iter().zip(found).map(search).collect())
+}
+
+/// Returns the beginning of a query, on one line: it is kept in the state and told in every further prompt of the turn.
+fn in_brief(query: &str) -> String {
+    let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(QUERY_CHARS).collect()
 }

@@ -226,7 +226,9 @@ impl Supervisor {
         agents.sort();
         agents.dedup();
         let mut routing = breaker::count(&state.routing, agents, breaker::progress(state, &plan));
-        routing.searches.extend(searches);
+        // Beside work no search stands still, whatever it finds.
+        let beside_work = |search| Search { is_new: true, ..search };
+        routing.searches.extend(searches.into_iter().map(beside_work));
         let update = update.plan(plan);
         if routing.retry_count >= self.parts.limits.breaker_retries {
             let reason = format!(

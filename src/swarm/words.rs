@@ -19,10 +19,10 @@ const EMPTY: &[&str] = &[
 ];
 
 /// Splits a text at everything but letters and digits and where `camelCase` has its humps; lower-cased and singular,
-/// without single letters and words that say nothing.
+/// without single letters and words that say nothing. Scripts that write no spaces give overlapping pairs of letters.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let runs = text.split(|letter: char| !letter.is_alphanumeric());
-    let parts = runs.flat_map(humps).map(str::to_lowercase);
+    let parts = runs.flat_map(humps).flat_map(pieces);
     parts
         .filter(|word| {
             word.chars().nth(1).is_some() && EMPTY.binary_search(&word.as_str()).is_err()
@@ -50,6 +50,30 @@ fn humps(run: &str) -> Vec<&str> {
     }
     parts.extend(run.get(start..));
     parts
+}
+
+/// Tells letters of scripts that put no space between words, or endings to them: Han, Kana, Hangul, Thai.
+fn is_unspaced(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'
+            | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}'
+    )
+}
+
+/// Lower-cases a part, and cuts what is written without spaces into overlapping pairs of letters.
+fn pieces(part: &str) -> Vec<String> {
+    let letters: Vec<char> = part.to_lowercase().chars().collect();
+    let scripts = letters.chunk_by(|one, other| is_unspaced(*one) == is_unspaced(*other));
+    let cut = |script: &[char]| -> Vec<String> {
+        match script {
+            [first, _, ..] if is_unspaced(*first) => {
+                script.windows(2).map(|pair| pair.iter().collect()).collect()
+            }
+            word => vec![word.iter().collect()],
+        }
+    };
+    scripts.flat_map(cut).collect()
 }
 
 /// Takes the plural off an English word, by the three rules of D. Harman, “How effective is suffixing?” (1991).
@@ -90,6 +114,8 @@ mod tests {
         assert_eq!(of("Lists the queries of S3 buckets."), ["list", "query", "s3", "bucket"]);
         assert_eq!(of("Größe, ЗаказыКлиента"), ["größe", "заказы", "клиента"]);
         assert_eq!(of("a I x_y the status"), ["status"]);
+        assert_eq!(of("未付发票API"), ["未付", "付发", "发票", "api"]);
+        assert_eq!(of("주문을"), ["주문", "문을"]);
         assert!(EMPTY.is_sorted());
     }
 

@@ -8,7 +8,7 @@ use super::group::may_continue;
 use super::otlp::Sink;
 use super::rows::first_run;
 use super::{About, Error, Labels, Span, View, Which, bill, project, read};
-use crate::checkpoint::{RunRow, RunStatus, Store, ThreadStatus, TraceDebt};
+use crate::checkpoint::{self, RunRow, RunStatus, Store, ThreadStatus, TraceDebt};
 use crate::clock;
 use crate::config::Prices;
 use crate::failpoint::{Point, around};
@@ -104,11 +104,19 @@ impl Delivery {
             Ok(debts) => debts,
             Err(error) => return self.failed(&error.to_string()),
         };
+        // More may be owed than one round looks at.
+        let mut is_all = debts.len() < ROUND as usize;
         for TraceDebt { thread, from_run, .. } in debts {
             let sink = self.sink.lock().await;
-            let (Ok(info), Ok(runs)) = (store.info(thread).await, store.runs(thread).await) else {
-                // Deleted meanwhile, or the store is away; the next round will see.
-                continue;
+            let (info, runs) = match (store.info(thread).await, store.runs(thread).await) {
+                (Ok(info), Ok(runs)) => (info, runs),
+                // Deleted meanwhile.
+                (Err(checkpoint::Error::UnknownThread(_)), _) => continue,
+                // The store is away; the next round will see.
+                _ => {
+                    is_all = false;
+                    continue;
+                }
             };
             let newest = runs.last().map_or(0, |run| run.number);
             let held = info.lease_until.is_some_and(|until| until > clock::now());
@@ -123,7 +131,7 @@ impl Delivery {
                 return false;
             }
         }
-        true
+        is_all
     }
 
     /// Delivers the traces of runs; tells whether all arrived.

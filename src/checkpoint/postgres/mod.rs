@@ -255,6 +255,10 @@ impl Store for PostgresStore {
         Some(self)
     }
 
+    async fn now(&self) -> Result<DateTime<Utc>, Error> {
+        threads::now(&self.connections).await
+    }
+
     fn clock(&self, told: DateTime<Utc>) -> Clock {
         Clock::set_by(told)
     }

@@ -1,5 +1,6 @@
 //! Threads as such: made, forked, looked up, listed.
 
+use chrono::{DateTime, Utc};
 use sqlx::{Connection, PgConnection, Row};
 
 use super::{
@@ -124,6 +125,11 @@ pub(super) async fn list(
         .bind(filter.root.map(|root| root.0))
         .fetch_all(&mut *c))?;
     rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
+}
+
+/// Returns the server's time.
+pub(super) async fn now(connections: &Connections) -> Result<DateTime<Utc>, Error> {
+    Ok(idempotent!(connections, |c| sqlx::query_scalar("SELECT now()").fetch_one(&mut *c))?)
 }
 
 pub(super) async fn count(connections: &Connections) -> Result<Vec<(ThreadStatus, u64)>, Error> {

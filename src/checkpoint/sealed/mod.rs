@@ -306,6 +306,10 @@ impl Store for SealedStore {
         self.inner.outbox()
     }
 
+    async fn now(&self) -> Result<DateTime<Utc>, Error> {
+        self.inner.now().await
+    }
+
     fn clock(&self, told: DateTime<Utc>) -> Clock {
         self.inner.clock(told)
     }

@@ -9,7 +9,7 @@ use perihelion::{
 use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
 use tempfile::TempDir;
 
-use crate::support::postgres::server;
+use crate::support::postgres::{Database, server};
 
 /// A store, and what it takes to reach its data a second time.
 pub struct Fixture {
@@ -39,6 +39,16 @@ impl Fixture {
             Some(url) => checkpoint::open(url).await.unwrap(),
             None => Arc::clone(&self.store),
         }
+    }
+
+    /// Returns a store of the same kind that no other test uses, and what keeps its database.
+    pub async fn alone(&self) -> (Arc<dyn Store>, Option<Database>) {
+        if self.url.is_none() || self.directory.is_some() {
+            return (Arc::clone(&self.store), None);
+        }
+        let database = server().await.fresh().await;
+        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());
+        (if self.is_sealed { sealed(store, &["suite"]) } else { store }, Some(database))
     }
 
     /// Counts the steps stored under a thread itself, shared ones left out; `None` for memory.

@@ -82,17 +82,17 @@ async fn threads_are_listed_newest_first_and_filtered(on: &Fixture) {
 }
 
 async fn threads_at_the_top_are_counted_by_status(on: &Fixture) {
+    let (store, _database) = on.alone().await;
     let count = async |status: ThreadStatus| {
-        let counts = on.store.count_threads().await.unwrap();
+        let counts = store.count_threads().await.unwrap();
         counts.iter().find(|(found, _)| *found == status).map_or(0, |(_, count)| *count)
     };
-    // Others may use the same database.
-    let (idle, busy) = (count(ThreadStatus::Idle).await, count(ThreadStatus::Busy).await);
-    let first = on.store.create(new_thread()).await.unwrap().id;
-    on.store.create(new_thread()).await.unwrap();
+    assert_eq!((count(ThreadStatus::Idle).await, count(ThreadStatus::Busy).await), (0, 0));
+    let first = store.create(new_thread()).await.unwrap().id;
+    store.create(new_thread()).await.unwrap();
     let child = NewThread { root: Some(first), namespace: "t:1:0".to_owned(), ..new_thread() };
-    on.store.create(child).await.unwrap();
-    on.store.claim(first, "a", super::writer::TTL, false).await.unwrap();
-    assert_eq!(count(ThreadStatus::Idle).await, idle + 1);
-    assert_eq!(count(ThreadStatus::Busy).await, busy + 1);
+    store.create(child).await.unwrap();
+    store.claim(first, "a", super::writer::TTL, false).await.unwrap();
+    assert_eq!((count(ThreadStatus::Idle).await, count(ThreadStatus::Busy).await), (1, 1));
+    store.close().await;
 }
