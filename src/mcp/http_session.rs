@@ -12,7 +12,8 @@ use rmcp::{
     transport::{
         auth::AuthError,
         streamable_http_client::{
-            SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+            AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
+            StreamableHttpPostResponse,
         },
     },
 };
@@ -63,12 +64,12 @@ impl Client {
         let Some(access) = &self.access else { return request(token).await };
         let expose = |token: &SecretString| token.expose_secret().to_owned();
         let token = access.token().await.map_err(no_token)?;
-        let mut sent = request(token.as_ref().map(expose)).await;
+        let mut sent = request(token.as_ref().map(expose)).await.map_err(refused_plainly);
         let is_refused = matches!(sent, Err(Failure::AuthRequired(_)));
         if let Some(refused) = token.filter(|_| is_refused)
             && let Some(fresh) = access.renewed(Some(refused)).await.map_err(no_token)?
         {
-            sent = request(Some(expose(&fresh))).await;
+            sent = request(Some(expose(&fresh))).await.map_err(refused_plainly);
         }
         if sent.is_ok() {
             access.accepted();
@@ -93,6 +94,17 @@ impl Refusal {
             _ => None,
         }
     }
+}
+
+/// Tells a refusal that comes without a challenge, which the library does not, from other answers.
+fn refused_plainly(failure: Failure) -> Failure {
+    let is_refusal = match &failure {
+        Failure::UnexpectedServerResponse(said) => said.starts_with("HTTP 401"),
+        Failure::Client(error) => error.status() == Some(reqwest::StatusCode::UNAUTHORIZED),
+        Failure::HttpStatus(error) => error.status == 401,
+        _ => false,
+    };
+    if is_refusal { Failure::AuthRequired(AuthRequiredError::new(String::new())) } else { failure }
 }
 
 fn no_token(trouble: impl std::fmt::Display) -> Failure {

@@ -298,6 +298,10 @@ impl Server {
             session.close(self.around.patience).await;
             self.change(|view| view.is_running = false);
         }
+        drop(state);
+        if let Some(access) = &self.access {
+            access.settle().await;
+        }
     }
 
     /// Returns for how long no call was in flight and no task was waited for; none while one is.

@@ -18,7 +18,7 @@ impl Server {
             let _ = self.scan().await;
         }
         let login = Login::begin(access.clone()).await?;
-        // Whoever logs in has mended it.
+        // Somebody is at it: the next call is to be tried.
         self.breaker().succeeded();
         Ok(login)
     }

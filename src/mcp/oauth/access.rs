@@ -8,6 +8,7 @@ use std::{
 use oauth2::TokenResponse as _;
 use rmcp::transport::auth::StoredCredentials;
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio_util::task::TaskTracker;
 
 use super::{
     logins::{Client, Logins, Place, Record},
@@ -26,6 +27,10 @@ use crate::{
 const MARGIN: Duration = Duration::from_secs(30);
 /// A server that wants more scopes than this wants nonsense.
 const MAX_SCOPES: usize = 32;
+/// How long the end of a process waits for a renewal: longer than the request for a token may take.
+const SETTLE: Duration = Duration::from_secs(35);
+/// Longer words of an authorization server are shown in part.
+const TROUBLE_CHARS: usize = 300;
 /// Longer challenges are shown in part.
 const SCOPE_CHARS: usize = 200;
 
@@ -40,6 +45,8 @@ pub(in crate::mcp) struct Access {
     challenge: Mutex<Option<String>>,
     /// Why requests are refused, while they are, and when the login was written last by then.
     trouble: Mutex<Option<(String, Option<SystemTime>)>>,
+    /// Renewals under way.
+    renewals: TaskTracker,
 }
 
 impl Access {
@@ -52,6 +59,7 @@ impl Access {
             secrets: secrets.clone(),
             challenge: Mutex::default(),
             trouble: Mutex::default(),
+            renewals: TaskTracker::new(),
         }
     }
 
@@ -78,7 +86,7 @@ impl Access {
         refused: Option<SecretString>,
     ) -> Result<Option<SecretString>, Trouble> {
         let me = self.clone();
-        let renewing = tokio::spawn(async move { me.renew(refused).await });
+        let renewing = self.renewals.spawn(async move { me.renew(refused).await });
         let renewed = renewing.await.unwrap_or(Err(Trouble::Ending));
         match &renewed {
             Ok(Some(token)) => self.secrets.learn(token.expose_secret()),
@@ -88,13 +96,27 @@ impl Access {
         renewed
     }
 
+    /// Waits for renewals under way, whose tokens would else be lost; not for ever.
+    pub async fn settle(&self) {
+        self.renewals.close();
+        if tokio::time::timeout(SETTLE, self.renewals.wait()).await.is_err() {
+            tracing::warn!(server = %self.server, "a token of an MCP server was still being renewed");
+        }
+    }
+
     /// Returns the login as it is kept, if it was made as the servers file now wants it.
     pub(super) async fn known(&self) -> Result<Option<Record>, Trouble> {
         let record = self.place.load().await?.filter(|record| {
             let client = &record.client;
             let is_same = self.oauth.client_id.as_ref().is_none_or(|id| *id == client.id);
-            client.grant == self.oauth.grant && is_same
+            // A login tells by itself which scopes it lacks; nobody else asks for the new ones.
+            let is_wide =
+                client.grant == Grant::AuthorizationCode || client.scopes == self.oauth.scopes;
+            client.grant == self.oauth.grant && is_same && is_wide
         });
+        if let Some(secret) = record.as_ref().and_then(|record| record.client.secret.as_ref()) {
+            self.secrets.learn(secret);
+        }
         if let Some(credentials) = record.as_ref().and_then(|record| record.credentials.as_ref()) {
             self.learn(credentials);
         }
@@ -139,14 +161,19 @@ impl Access {
 
     /// Notes that the server refused a request, and what it would take.
     pub async fn refused(&self, refusal: Refusal) {
-        self.set_challenge(Some(refusal.challenge));
         let server = &self.server;
         let Some(lacks) = refusal.lacks else {
-            let is_known = matches!(self.place.load().await, Ok(Some(_)));
+            // One that wants more scopes names those alone; it says nothing of what else the token is for.
+            self.set_challenge(Some(refusal.challenge).filter(|challenge| !challenge.is_empty()));
+            let is_known = matches!(self.known().await, Ok(Some(_)));
             self.set_trouble(Some(self.advice(is_known)));
             return;
         };
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
+        if scopes.is_empty() {
+            let why = "it does not allow this, and does not say which scopes would";
+            return self.set_trouble(Some(why.to_owned()));
+        }
         let shown = menu::cut(&menu::one_line(&scopes.join(" ")), SCOPE_CHARS);
         if let Err(error) = self.want(scopes).await {
             tracing::debug!(%server, %error, "the scopes that a server wants were not kept");
@@ -170,8 +197,10 @@ impl Access {
                 format!("; if this lasts, log in again: perihelion agents login {server}")
             }
         };
-        let why = format!("no token could be got: {trouble}{out}");
-        tracing::warn!(%server, reason = %self.secrets.redact(&why), "no token for an MCP server");
+        // What an authorization server says goes into prompts and logs.
+        let said = menu::one_line(&self.secrets.redact(&trouble.to_string()));
+        let why = format!("no token could be got: {}{out}", menu::cut(&said, TROUBLE_CHARS));
+        tracing::warn!(%server, reason = %why, "no token for an MCP server");
         why
     }
 
@@ -206,7 +235,7 @@ impl Access {
 
     /// Finds out from what is kept whether a login is wanted, without asking the server.
     pub async fn look(&self) {
-        if let Ok(Some(Record { credentials: None, .. })) = self.place.load().await {
+        if let Ok(Some(Record { credentials: None, .. })) = self.known().await {
             self.set_trouble(Some(self.advice(true)));
         }
     }

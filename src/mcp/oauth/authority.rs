@@ -2,8 +2,13 @@
 
 use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata};
 
-use super::trouble::Trouble;
+use std::time::Duration;
+
+use super::{access::Access, trouble::Trouble};
 use crate::{config::tls, mcp::http};
+
+/// How long an authorization server is looked for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The authorization server of an MCP server, ready to be talked to.
 pub(super) struct Authority {
@@ -16,8 +21,32 @@ impl Authority {
     ///
     /// # Errors
     /// [`Trouble`], also when the metadata are of another resource or issuer, or the way there is not encrypted.
-    pub async fn find(url: &str, challenge: Option<&str>) -> Result<Self, Trouble> {
+    pub async fn find(access: &Access) -> Result<Self, Trouble> {
+        let challenge = access.challenge();
+        // Each of its requests has a limit of its own, and there may be many.
+        let found = tokio::time::timeout(PATIENCE, Self::look(&access.url, challenge.as_deref()));
+        let authority = found.await.unwrap_or(Err(Trouble::Slow(PATIENCE.as_secs())))?;
+        if let Some(issuer) = &access.oauth.issuer {
+            authority.is(issuer)?;
+        }
+        Ok(authority)
+    }
+
+    /// Checks that it is the one that is known.
+    ///
+    /// # Errors
+    /// [`Trouble::OtherIssuer`].
+    pub fn is(&self, known: &str) -> Result<(), Trouble> {
+        let named = self.metadata.issuer.as_deref().unwrap_or_default();
+        if named.trim_end_matches('/') == known.trim_end_matches('/') {
+            return Ok(());
+        }
+        Err(Trouble::OtherIssuer { named: named.to_owned(), known: known.to_owned() })
+    }
+
+    async fn look(url: &str, challenge: Option<&str>) -> Result<Self, Trouble> {
         secure("server", url)?;
+        let url = &bare(url);
         tls::install();
         // Companies have theirs at private addresses; those of this machine and of a cloud's metadata stay barred.
         let mut manager = AuthorizationManager::new_allowing_private_addresses(url).await?;
@@ -60,15 +89,28 @@ impl Authority {
     }
 }
 
+/// Returns an address without what may be secret in it: query, fragment, name and password.
+pub(super) fn bare(url: &str) -> String {
+    let Ok(mut parsed) = reqwest::Url::parse(url) else { return String::new() };
+    parsed.set_query(None);
+    parsed.set_fragment(None);
+    // Both fail only where there is no host, and so no name either.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    // As it was written: the library of addresses gives a host alone a slash.
+    let text: String = parsed.into();
+    match url.split(['?', '#']).next() {
+        Some(plain) if !plain.ends_with('/') => text.trim_end_matches('/').to_owned(),
+        _ => text,
+    }
+}
+
 /// Refuses an address to which a secret would travel in clear text.
 fn secure(what: &'static str, url: &str) -> Result<(), Trouble> {
     let scheme = reqwest::Url::parse(url).ok().map(|url| url.scheme().to_owned());
     match scheme.as_deref() {
         Some("https") => Ok(()),
         Some("http") if http::is_loopback(url) => Ok(()),
-        _ => Err(Trouble::Insecure {
-            what,
-            url: url.split(['?', '#']).next().unwrap_or_default().to_owned(),
-        }),
+        _ => Err(Trouble::Insecure { what, url: bare(url) }),
     }
 }

@@ -59,7 +59,9 @@ impl Login {
             let mut pairs = address.query_pairs();
             pairs.find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
         });
-        let waiting = callback.wait(state.unwrap_or_default());
+        let state =
+            state.filter(|state| !state.is_empty()).ok_or_else(|| failed(Trouble::NoState))?;
+        let waiting = callback.wait(state);
         Ok(Self { access, authority, client, address, waiting })
     }
 
@@ -86,13 +88,14 @@ impl Login {
 
 impl Access {
     pub(super) fn login_error(&self, trouble: Trouble) -> Error {
-        let reason = self.secrets.redact(&menu::cut(&trouble.to_string(), 4 * REASON_CHARS));
+        let said = menu::one_line(&self.secrets.redact(&trouble.to_string()));
+        let reason = menu::cut(&said, 4 * REASON_CHARS);
         Error::Login { server: self.server.clone(), reason }
     }
 }
 
 async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback), Trouble> {
-    let mut authority = Authority::find(&access.url, access.challenge().as_deref()).await?;
+    let mut authority = Authority::find(access).await?;
     if !authority.has_pkce() {
         return Err(Trouble::NoPkce);
     }

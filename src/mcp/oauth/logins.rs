@@ -22,7 +22,7 @@ use crate::{clock, mcp::servers_file::Grant};
 
 /// The form of the files; others are passed over, and a login is wanted.
 const FORMAT: u32 = 1;
-/// How long another process is waited for: longer than any renewal takes.
+/// How long others are waited for: longer than one renewal takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often the lock is tried.
 const LOOK: Duration = Duration::from_millis(25);
@@ -43,7 +43,7 @@ impl Logins {
     pub(super) fn place(&self, server: &str, url: &str) -> Place {
         let digest = blake3::hash(url.as_bytes()).to_hex();
         let name = format!("{server}-{}.json", digest.get(..16).unwrap_or_default());
-        let (server, url) = (server.to_owned(), url.to_owned());
+        let (server, url) = (server.to_owned(), digest.to_string());
         Place { file: self.directory.join(name), server, url }
     }
 }
@@ -53,6 +53,7 @@ impl Logins {
 pub(super) struct Place {
     pub file: PathBuf,
     server: String,
+    /// A digest: the address itself may hold a secret of the operator's.
     url: String,
 }
 
@@ -67,6 +68,7 @@ pub(super) struct Record {
     format: u32,
     /// Whose it is; a token is used for nobody else.
     server: String,
+    /// BLAKE3 of the address.
     url: String,
     pub client: Client,
     /// `None`: there was a login, and it is not accepted any longer.
@@ -82,6 +84,9 @@ pub(super) struct Client {
     #[serde(default)]
     pub grant: Grant,
     pub id: String,
+    /// Scopes of the servers file that client credentials were used with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
     /// What the authorization server gave when this program registered; one of the operator's is never kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
@@ -153,7 +158,9 @@ impl Place {
                 file.write_all(&bytes).await?;
                 // A refresh token that is lost to a power cut cannot be got again without a person.
                 file.sync_all().await?;
-                tokio::fs::rename(&beside, &self.file).await
+                tokio::fs::rename(&beside, &self.file).await?;
+                let directory = self.file.parent().unwrap_or(Path::new("."));
+                tokio::fs::File::open(directory).await?.sync_all().await
             };
             let whole = whole.await;
             if whole.is_err() {

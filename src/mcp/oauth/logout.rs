@@ -60,11 +60,14 @@ impl Access {
             None => (response.access_token().secret(), "access_token"),
         };
         tls::install();
-        let client = reqwest::Client::builder()
+        let mut client = reqwest::Client::builder()
             .timeout(PATIENCE)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| http::chain(&error))?;
+            .redirect(reqwest::redirect::Policy::none());
+        if http::is_loopback(endpoint) {
+            // What need not be encrypted because it stays here must not pass a proxy.
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| http::chain(&error))?;
         let mut form = vec![("token", token.as_str()), ("token_type_hint", kind)];
         let secret = self.secret(&record.client);
         let mut request = client.post(endpoint);

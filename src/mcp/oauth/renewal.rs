@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
     access::{Access, Held, is_refreshable},
-    authority::Authority,
+    authority::{Authority, bare},
     logins::{Client, Record, Turn, Vault},
     trouble::Trouble,
 };
@@ -50,6 +50,11 @@ impl Access {
         let Some(Record { client, credentials: Some(credentials), wanted, .. }) = record else {
             return Ok(None);
         };
+        if !is_refreshable(&credentials)
+            && let Some(held) = held.as_ref().filter(|held| held.is_alive && !is_refused(held))
+        {
+            return Ok(Some(held.token.clone()));
+        }
         let refreshed = match is_refreshable(&credentials) {
             true => self.refresh(turn.clone(), client, credentials).await?,
             false => Refreshed::Over(client),
@@ -73,7 +78,7 @@ impl Access {
         client: Client,
         credentials: StoredCredentials,
     ) -> Result<Refreshed, Trouble> {
-        let mut authority = match Authority::find(&self.url, self.challenge().as_deref()).await {
+        let mut authority = match Authority::find(self).await {
             Ok(authority) => authority,
             Err(trouble) => return Ok(Refreshed::Failed(trouble)),
         };
@@ -104,7 +109,17 @@ impl Access {
 
     /// Gets a token with client credentials, for which nobody is needed.
     async fn fetch(&self, turn: Arc<Turn>) -> Result<SecretString, Trouble> {
-        let mut authority = Authority::find(&self.url, self.challenge().as_deref()).await?;
+        let mut authority = Authority::find(self).await?;
+        // The operator's secret goes to whom it went before, whatever the server says now.
+        let before = self.place.load().await?.filter(|record| {
+            let Client { grant, id, .. } = &record.client;
+            *grant == Grant::ClientCredentials && Some(id) == self.oauth.client_id.as_ref()
+        });
+        if let Some(known) = before.and_then(|record| record.credentials?.issuer)
+            && self.oauth.issuer.is_none()
+        {
+            authority.is(&known)?;
+        }
         let secret = self.oauth.client_secret.as_ref();
         let mut scopes = self.oauth.scopes.clone();
         if scopes.is_empty() {
@@ -116,13 +131,14 @@ impl Access {
             client_id: self.oauth.client_id.clone().unwrap_or_default(),
             client_secret: secret.map(|it| it.expose_secret().to_owned()).unwrap_or_default(),
             scopes,
-            resource: Some(self.url.clone()),
+            resource: Some(bare(&self.url)),
         };
         authority.manager.validate_client_credentials_metadata(&config)?;
         authority.manager.configure_client_credentials(&config)?;
         let client = Client {
             grant: Grant::ClientCredentials,
             id: self.oauth.client_id.clone().unwrap_or_default(),
+            scopes: self.oauth.scopes.clone(),
             revocation_endpoint: authority.revocation_endpoint(),
             ..Client::default()
         };

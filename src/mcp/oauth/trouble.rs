@@ -12,8 +12,8 @@ pub(in crate::mcp) enum Trouble {
     /// The file of the login could not be read or written.
     #[error("the login cannot be kept in {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    /// Another process has held the file for too long.
-    #[error("another process has been renewing this login for too long; try again: {}", .0.display())]
+    /// Others have held the file for too long, one after another.
+    #[error("this login has been renewed elsewhere for too long; try again: {}", .0.display())]
     Busy(PathBuf),
     /// The process is about to end.
     #[error("the token was not renewed, because this process is ending")]
@@ -24,6 +24,18 @@ pub(in crate::mcp) enum Trouble {
          with bearer_token_env_var"
     )]
     NoMetadata,
+    /// The server sends this program to somebody else than before, or than the operator said.
+    #[error(
+        "it names the authorization server {named} in place of {known}, which is told no secret and asked for no token; \
+         if that is right, log out first (perihelion agents logout) or set oauth.issuer"
+    )]
+    OtherIssuer { named: String, known: String },
+    /// The authorization server could not be found in time.
+    #[error("it did not become known within {0} s where its tokens are got")]
+    Slow(u64),
+    /// The answer of the library cannot be relied on.
+    #[error("the address to visit carries no state, without which a login is not safe")]
+    NoState,
     /// Tokens would travel in clear text.
     #[error("the {what} must be reached over https, or be on this machine: {url}")]
     Insecure { what: &'static str, url: String },

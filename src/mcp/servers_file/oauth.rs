@@ -19,6 +19,8 @@ pub struct OAuth {
     /// `None`: the program makes itself known, by `client_metadata_url` or by registering.
     pub client_id: Option<String>,
     pub client_secret: Option<SecretString>,
+    /// The one authorization server that is spoken to; `None`: the one that the server first named.
+    pub issuer: Option<String>,
     pub client_metadata_url: Option<String>,
     /// Where on this machine the browser comes back; `None`: on a free port.
     pub callback_port: Option<u16>,
@@ -32,6 +34,7 @@ impl PartialEq for OAuth {
             && self.scopes == other.scopes
             && self.client_id == other.client_id
             && secret(self) == secret(other)
+            && self.issuer == other.issuer
             && self.client_metadata_url == other.client_metadata_url
             && self.callback_port == other.callback_port
     }
@@ -55,6 +58,7 @@ pub(super) fn oauth(
     oauth.grant = written.grant;
     oauth.client_id = written.client_id.clone().filter(|id| !id.trim().is_empty());
     oauth.callback_port = written.callback_port;
+    oauth.issuer = written.issuer.clone().filter(|issuer| !issuer.trim().is_empty());
     if let Some(url) = &written.client_metadata_url {
         let parsed = reqwest::Url::parse(url).ok();
         if !parsed.is_some_and(|url| url.scheme() == "https" && url.path() != "/") {

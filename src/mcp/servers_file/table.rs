@@ -144,6 +144,9 @@ pub(super) struct OAuthTable {
     pub client_id: Option<String>,
     /// Variable that holds the secret that goes with `client_id`.
     pub client_secret_env_var: Option<String>,
+    /// The one authorization server that may see the secret and give out tokens; by default the one that the server names
+    /// when it is first logged in to.
+    pub issuer: Option<String>,
     /// HTTPS address of a client metadata document, which is the identifier where the authorization server takes
     /// such ones.
     pub client_metadata_url: Option<String>,

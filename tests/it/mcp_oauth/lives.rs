@@ -130,6 +130,55 @@ async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
 }
 
 #[tokio::test]
+async fn the_secret_of_the_operator_goes_to_no_other_authorization_server() {
+    let (site, other) = (Site::start().await, Site::start().await);
+    let logins = tempfile::tempdir().unwrap();
+    let machine = |more: &str| {
+        format!(
+            "oauth = {{ client_id = \"machine\", client_secret_env_var = \"SECRET\", grant = \
+             \"client_credentials\"{more} }}\n"
+        )
+    };
+    let pool = pool(&site.url, &machine(""), logins.path());
+    call(&pool, "greet").await.unwrap();
+    {
+        let mut life = site.life();
+        life.tokens.clear();
+        life.moved_to = Some(other.issuer.clone());
+    }
+    let error = call(&pool, "greet").await.unwrap_err().to_string();
+    assert!(error.contains("in place of"), "{error}");
+    assert_eq!((site.life().given("client_credentials"), other.life().asked), (1, 0));
+    pool.close().await;
+    // What the operator says counts from the first request on.
+    site.life().moved_to = None;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let issuer = format!(", issuer = \"{}\"", other.issuer);
+    let pool = super::pool(&site.url, &machine(&issuer), elsewhere.path());
+    let error = call(&pool, "greet").await.unwrap_err().to_string();
+    assert!(error.contains("in place of"), "{error}");
+    assert_eq!((site.life().given("client_credentials"), other.life().asked), (1, 0));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_challenge_is_one_all_the_same() {
+    let site = Site::start().await;
+    let logins = tempfile::tempdir().unwrap();
+    let pool = pool(&site.url, "", logins.path());
+    finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
+    call(&pool, "greet").await.unwrap();
+    site.life().is_curt = true;
+    site.life().tokens.clear();
+    call(&pool, "greet").await.unwrap();
+    assert_eq!(site.life().given("refresh_token"), 1);
+    site.life().revoke_all();
+    call(&pool, "greet").await.unwrap_err();
+    assert_eq!(pool.states()[0].phase, Phase::NeedsLogin);
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn a_login_that_nobody_finishes_leaves_the_one_before() {
     let site = Site::start().await;
     let logins = tempfile::tempdir().unwrap();
@@ -179,8 +228,9 @@ async fn a_token_that_was_rotated_for_a_call_that_nobody_waits_for_is_kept() {
         ended = call(&pool, "greet") => panic!("it should wait for its token: {ended:?}"),
         () = gate.reached.notified() => {}
     }
-    pool.close().await;
-    gate.open.notify_one();
+    // The end waits for what the authorization server has yet to say.
+    futures::future::join(pool.close(), async { gate.open.notify_one() }).await;
+    assert_eq!(site.life().given("refresh_token"), 1);
     let other = super::pool(&site.url, "", logins.path());
     call(&other, "greet").await.unwrap();
     other.close().await;

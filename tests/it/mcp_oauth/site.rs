@@ -39,6 +39,8 @@ pub struct Life {
     pub false_issuer: Option<String>,
     /// What the server says that it is, in place of what it is.
     pub false_resource: Option<String>,
+    /// Requests without a good token are refused without a challenge.
+    pub is_curt: bool,
     /// The person says no.
     pub denies: bool,
     /// Refresh tokens are not taken any longer.
@@ -188,6 +190,7 @@ async fn guard(State(there): State<There>, request: Request, next: Next) -> Resp
     let said = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
     let metadata =
         format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", there.server);
+    let is_curt = there.life.lock().unwrap().is_curt;
     let scopes = {
         let mut life = there.life.lock().unwrap();
         life.seen.push(said.map(str::to_owned));
@@ -195,6 +198,9 @@ async fn guard(State(there): State<There>, request: Request, next: Next) -> Resp
         life.tokens.get(token).cloned()
     };
     let Some(scopes) = scopes else {
+        if is_curt {
+            return StatusCode::UNAUTHORIZED.into_response();
+        }
         let challenge = format!("Bearer scope=\"greet\", {metadata}");
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response();
     };

@@ -59,6 +59,12 @@ async fn what_a_process_with_a_wrong_clock_does_is_dated_by_the_database() {
     let off = chrono::TimeDelta::minutes(30);
     let told: i64 = said(&outcome.state)[1].rsplit(' ').next().unwrap().parse().unwrap();
     assert!(told > (clock::now() + off).timestamp(), "a node is told the database's time");
+    assert!(store.now().await.unwrap() > clock::now() + off, "approvals are decided by it");
+    for run in store.runs(thread).await.unwrap() {
+        // Where the time limit of a turn counts from.
+        let begun = run.started_at.timestamp_micros() - run.id.started_micros();
+        assert!((0..60_000_000).contains(&begun), "{begun}");
+    }
     for effect in store.effects(thread, None).await.unwrap() {
         assert!(effect.started_at > clock::now() + off, "{} at {}", effect.name, effect.started_at);
         assert!(effect.ended_at.is_none_or(|end| end >= effect.started_at), "{}", effect.name);

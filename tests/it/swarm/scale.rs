@@ -180,6 +180,29 @@ async fn a_turn_has_eight_searches_and_agents_that_were_preferred_stay_in_the_me
     assert!(tokens(last) < TOKENS, "{}", tokens(last));
 }
 
+/// X3: each search of a decision is read back as it was.
+#[tokio::test]
+async fn two_searches_of_one_decision_find_what_each_asks_for() {
+    let both = |asked: &Asked<'_>| match (asked.role, searches(asked)) {
+        ("supervisor", 0) => {
+            let tasks = json!([
+                task("f", "find_agent", "air quality", &[]),
+                task("g", "find_agent", "job interviews", &[]),
+            ]);
+            Some(decide(&["look around"], &["find_agent"], tasks))
+        }
+        ("supervisor", _) => Some(decide(&["done: look around"], &["qa"], json!([]))),
+        _ => None,
+    };
+    let room = with_catalogue(script(both)).await;
+    assert_done(&ask(&room, question("Where is the parcel?")).await);
+    let found = room.state().await.routing.searches.clone();
+    assert_eq!(found.len(), 2);
+    assert!(found[0].found[0].contains("weather") && found[1].found[0].contains("hiring"));
+    let replayed = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+    assert!(replayed.divergence.is_none(), "{replayed:?}");
+}
+
 /// S1.06: 200 tools, of which the model sees few.
 #[tokio::test]
 async fn an_agent_with_many_tools_searches_inside_itself() {
