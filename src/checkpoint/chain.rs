@@ -1,5 +1,8 @@
 //! The hash chain over a thread's steps.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use super::{Codec, Error, SnapshotRow, StepRow, ThreadDump};
 use crate::ids::ThreadId;
 
@@ -15,7 +18,7 @@ pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8])
     *hasher.finalize().as_bytes()
 }
 
-/// Checks that a dump's steps are complete, in order and unaltered, its children's included.
+/// Checks that a dump's steps are complete, in order and unaltered, and no row there twice; its children's included.
 ///
 /// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
 /// then taken as given. Of encrypted steps only the order is seen; whoever encrypted them checks first.
@@ -46,7 +49,25 @@ pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
             reason: format!("it is missing, though the thread has {} steps", dump.info.head),
         });
     }
+    let pending = dump.pending.iter().map(|row| (row.step, row.task));
+    once(thread, "pending write", pending)?;
+    once(thread, "effect", dump.effects.iter().map(|row| (row.step, row.task, &row.key)))?;
+    once(thread, "run", dump.runs.iter().map(|row| row.number))?;
+    once(thread, "run", dump.runs.iter().map(|row| row.id))?;
     dump.children.iter().try_for_each(verify)
+}
+
+/// Checks that no row is there twice, by what names it.
+fn once<T: Eq + Hash>(
+    thread: ThreadId,
+    what: &str,
+    mut names: impl Iterator<Item = T>,
+) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    match names.all(|name| seen.insert(name)) {
+        true => Ok(()),
+        false => Err(Error::Import(format!("the thread {thread} has the same {what} twice"))),
+    }
 }
 
 /// Returns the last step that a snapshot and the steps after it reach; an error when one is missing before `wanted`.

@@ -13,6 +13,7 @@ mod exchange;
 mod frontier;
 mod merge;
 mod node;
+mod port;
 mod reducer;
 mod stages;
 
@@ -23,9 +24,9 @@ pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Position, Wants
 pub use frontier::{Frontier, Target, Task, Written};
 pub use merge::{Finished, Merged, merge};
 pub use node::{
-    Context, EffectClass, EffectFailure, EffectRequest, Interrupt, Node, NodeError, NodeOutput,
-    Outcome, Perform, Place, Port, node_fn, subgraph_namespace,
+    Context, Interrupt, Node, NodeError, NodeOutput, Place, node_fn, subgraph_namespace,
 };
+pub use port::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, Port};
 pub use reducer::{Append, Merge, Overwrite, Reducer, State, Update};
 pub use stages::{StageError, stages};
 

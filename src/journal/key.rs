@@ -4,18 +4,43 @@ use serde_json::Value;
 
 use crate::graph::Place;
 
-/// Names one effect for ever: BLAKE3 over thread, step, task, name, request and occurrence.
+/// Names one effect for ever: BLAKE3 over thread, its making, step, task, name, request and occurrence.
 ///
-/// Position within the task is not part of it, so that a node whose prompts changed between two
+/// When the thread was made is part of it, because its id alone is not: a name stands for the same id in every
+/// database, and again after the thread was deleted, and receivers remember keys for longer than that. Position within the task is not part of it, so that a node whose prompts changed between two
 /// versions of the program still finds the calls it already made; nor is the order of an object's
 /// fields, which a hash map draws anew in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EffectKey([u8; 32]);
 
 impl EffectKey {
-    /// Derives the key; `occurrence` counts equal requests within one task from 0.
-    pub fn derive(place: &Place, name: &str, request: &Value, occurrence: u32) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("perihelion effect key v1");
+    /// Derives the key; `made_at` is the time at which the thread was made, in microseconds since the Unix epoch, and
+    /// `occurrence` counts equal requests within one task from 0.
+    pub fn derive(
+        place: &Place,
+        made_at: i64,
+        name: &str,
+        request: &Value,
+        occurrence: u32,
+    ) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("perihelion effect key v2");
+        hasher.update(&made_at.to_le_bytes());
+        Self::finish(hasher, place, name, request, occurrence)
+    }
+
+    /// Derives the key under which earlier versions recorded the effect.
+    pub(super) fn derive_v1(place: &Place, name: &str, request: &Value, occurrence: u32) -> Self {
+        let hasher = blake3::Hasher::new_derive_key("perihelion effect key v1");
+        Self::finish(hasher, place, name, request, occurrence)
+    }
+
+    fn finish(
+        mut hasher: blake3::Hasher,
+        place: &Place,
+        name: &str,
+        request: &Value,
+        occurrence: u32,
+    ) -> Self {
         hasher.update(place.thread.0.as_bytes());
         hasher.update(&place.step.to_le_bytes());
         hasher.update(&place.task.to_le_bytes());
@@ -91,15 +116,17 @@ mod tests {
             attempt: 1,
             namespace: Arc::from(""),
         };
-        let key = |request| EffectKey::derive(&place, "files.read", &request, 0);
+        let key = |request| EffectKey::derive(&place, 7, "files.read", &request, 0);
         let plain = key(json!({ "path": "a", "deep": { "x": 1, "y": [1, 2] } }));
         assert_eq!(plain, key(json!({ "deep": { "y": [1, 2], "x": 1 }, "path": "a" })));
         assert_ne!(plain, key(json!({ "path": "a", "deep": { "x": 1, "y": [2, 1] } })));
         assert_ne!(key(json!(["ab", "c"])), key(json!(["a", "bc"])));
         assert_ne!(key(json!("1")), key(json!(1)));
-        let other = |place: &Place| EffectKey::derive(place, "files.read", &json!(1), 0);
+        let other = |place: &Place| EffectKey::derive(place, 7, "files.read", &json!(1), 0);
         let later = Place { attempt: 2, run: RunId::new(), ..place.clone() };
         assert_eq!(other(&place), other(&later), "a retry finds the effects of the attempt before");
+        let again = EffectKey::derive(&place, 8, "files.read", &json!(1), 0);
+        assert_ne!(other(&place), again, "a thread made anew under its name calls anew");
         assert_ne!(other(&place), other(&Place { step: 4, ..place.clone() }));
         assert_ne!(other(&place), other(&Place { task: 1, ..place.clone() }));
     }

@@ -203,7 +203,7 @@ impl TaskJournal {
         payload: Value,
         what: &[u8],
     ) -> Result<Value, NodeError> {
-        let id = InterruptId::derive(self.place.thread, self.place.step, self.place.task, what);
+        let id = self.question_id(what);
         let payload = match self.found(id.0.as_bytes()) {
             Some(row @ EffectRow { outcome: Some(answer), .. }) => {
                 self.count_read_back(row);
@@ -222,5 +222,10 @@ impl TaskJournal {
         };
         let (kind, node) = (kind.to_owned(), self.place.node.to_string());
         Err(NodeError::Interrupted(vec![Interrupt { id, kind, node, payload }]))
+    }
+
+    /// Returns the id of a question about `what` at this place.
+    pub(super) fn question_id(&self, what: &[u8]) -> InterruptId {
+        InterruptId::derive(self.place.thread, self.place.step, self.place.task, what)
     }
 }

@@ -32,6 +32,11 @@ pub struct Missed {
 }
 
 impl Recorded {
+    /// Tells whether anything of a task is recorded.
+    pub(super) fn knows(&self, task: u32) -> bool {
+        self.rows.contains_key(&task)
+    }
+
     /// Returns the effect of a task under a key.
     pub fn find(&self, task: u32, key: &[u8]) -> Option<&EffectRow> {
         self.rows.get(&task)?.get(key)

@@ -37,6 +37,8 @@ pub struct Claimed {
     pub fence: u64,
     /// The clock of the thread's store, which dates what its holders do on any machine.
     pub clock: Clock,
+    /// When the thread was made, in microseconds since the Unix epoch.
+    pub made_at: i64,
 }
 
 /// Records and recovers the effects of one task of one step.
@@ -76,15 +78,36 @@ impl TaskJournal {
 
     /// Names the next effect of this kind: equal requests of one task are told apart by counting.
     fn key(&self, name: &str, request: &Value) -> EffectKey {
-        let base = EffectKey::derive(&self.place, name, request, 0);
+        self.next_key(name, request, |key| self.is_recorded(key.as_bytes()))
+    }
+
+    /// Names the next effect of this kind, as `is_recorded` knows it where an earlier version recorded it.
+    fn next_key(
+        &self,
+        name: &str,
+        request: &Value,
+        is_recorded: impl Fn(&EffectKey) -> bool,
+    ) -> EffectKey {
+        let base = EffectKey::derive(&self.place, self.claimed.made_at, name, request, 0);
         let mut seen = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner);
         let occurrence = seen.entry(base).or_insert(0);
-        let key = match *occurrence {
-            0 => base,
-            more => EffectKey::derive(&self.place, name, request, more),
-        };
+        let number = *occurrence;
         *occurrence += 1;
-        key
+        drop(seen);
+        if self.recorded.knows(self.place.task) {
+            let before = EffectKey::derive_v1(&self.place, name, request, number);
+            if is_recorded(&before) {
+                return before;
+            }
+        }
+        match number {
+            0 => base,
+            _ => EffectKey::derive(&self.place, self.claimed.made_at, name, request, number),
+        }
+    }
+
+    fn is_recorded(&self, key: &[u8]) -> bool {
+        self.recorded.find(self.place.task, key).is_some()
     }
 
     pub(super) fn found(&self, key: &[u8]) -> Option<&EffectRow> {
@@ -225,7 +248,9 @@ impl Port for TaskJournal {
     }
 
     async fn interrupt(&self, kind: &str, payload: Value) -> Result<Value, NodeError> {
-        let what = self.key(kind, &payload);
+        let is_asked =
+            |key: &EffectKey| self.is_recorded(self.question_id(key.as_bytes()).0.as_bytes());
+        let what = self.next_key(kind, &payload, is_asked);
         self.ask(kind, payload, what.as_bytes()).await
     }
 
@@ -247,7 +272,8 @@ impl Port for TaskJournal {
             let noted = self.recorded.observed(self.place.task, name);
             return noted.map_or(Ok(seen), |row| row.request.decode().map_err(recorder));
         }
-        let key = EffectKey::derive(&self.place, &format!("observed {name}"), &seen, 0);
+        let name_of_key = format!("observed {name}");
+        let key = EffectKey::derive(&self.place, self.claimed.made_at, &name_of_key, &seen, 0);
         if self.found(key.as_bytes()).is_none() {
             let mut row = self.row(key.as_bytes(), EffectKind::Observed, name, &seen)?;
             row.status = EffectStatus::Done;

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     http, menu,
+    news::Attentive,
     oauth::Access,
     process::{Process, Program},
     sandbox,
@@ -137,6 +138,7 @@ async fn attempt(
             })?;
             let transport = AsyncRwTransport::new_client(pipes.stdout, pipes.stdin)
                 .with_max_line_length(max_message);
+            let transport = Attentive::new(transport, listener.news.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {
                 Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
@@ -160,6 +162,7 @@ async fn attempt(
             let (transport, session) =
                 http::transport(url, token, headers, access, limit, max_message)
                     .map_err(Failed::for_good)?;
+            let transport = Attentive::new(transport, listener.news.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)
                 .map(|service| Session::new(service, Kind::Http(session)))

@@ -46,12 +46,12 @@ enum Tended {
 }
 
 async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
-    let Some((changed, peer)) =
-        session.upgrade().map(|session| (session.tools_changed.clone(), session.peer.clone()))
+    let Some((news, peer)) =
+        session.upgrade().map(|session| (session.news.clone(), session.peer.clone()))
     else {
         return;
     };
-    let mut news = match era {
+    let mut subscription = match era {
         Era::Modern => subscribe(&peer).await,
         _ => None,
     };
@@ -63,8 +63,8 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
             return;
         };
         let has_changed = tokio::select! {
-            () = changed.notified() => true,
-            told = next(&mut news) => told,
+            () = news.told(), if subscription.is_none() => true,
+            () = next(&mut subscription) => true,
             () = clock::sleep(wait) => false,
         };
         let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
@@ -86,16 +86,12 @@ async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     timeout(SUBSCRIBE, peer.listen(filter)).await.ok()?.ok()
 }
 
-/// Returns true at the next change that a subscription tells; never returns without one.
-async fn next(news: &mut Option<Subscription>) -> bool {
-    if let Some(subscription) = news {
-        if let Ok(Some(_)) = subscription.next().await {
-            return true;
-        }
-        // It has ended; the list is still asked for from time to time.
-        *news = None;
+/// Returns at the next change that a subscription tells, and at its end; never without one.
+async fn next(subscription: &mut Option<Subscription>) {
+    let Some(open) = subscription else { return std::future::pending().await };
+    if !matches!(open.next().await, Ok(Some(_))) {
+        *subscription = None;
     }
-    std::future::pending().await
 }
 
 impl Server {

@@ -21,6 +21,7 @@ mod leg;
 mod listing;
 mod mark;
 mod menu;
+mod news;
 mod oauth;
 mod opening;
 mod outcome;

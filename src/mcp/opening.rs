@@ -126,7 +126,7 @@ impl Server {
             None => self.connect(state).await?,
         };
         // The keeper lists anew in its own time; where there are pins, no call goes out before that.
-        let relist = session.take_news() && self.around.pins.is_some() || relist;
+        let relist = session.news.take() && self.around.pins.is_some() || relist;
         if let Some(listing) = state.listing.as_ref().filter(|_| !relist) {
             return Ok((session, listing.clone()));
         }

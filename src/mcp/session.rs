@@ -17,10 +17,11 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, RunningService},
 };
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 
 use super::{
-    Via, elicitation::Desk, http_session::SessionId, process::Process, progress::ProgressBoard,
+    Via, elicitation::Desk, http_session::SessionId, news::News, process::Process,
+    progress::ProgressBoard,
 };
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
@@ -28,15 +29,13 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// How long the end of a process whose pipes closed is waited for, to be described.
 const DESCRIBE: Duration = Duration::from_millis(500);
 
-/// This program's side of the conversation: takes questions and tasks, listens for progress and for changed
-/// tools.
+/// This program's side of the conversation: takes questions and tasks, listens for progress; its transport listens
+/// for changed tools.
 #[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
     pub desk: Arc<Desk>,
-    pub tools_changed: Arc<Notify>,
-    /// The same, until the next call asks.
-    pub has_news: Arc<AtomicBool>,
+    pub news: Arc<News>,
 }
 
 impl ClientHandler for Listener {
@@ -65,11 +64,6 @@ impl ClientHandler for Listener {
     ) {
         self.progress.note(&params.progress_token);
     }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.has_news.store(true, Ordering::Release);
-        self.tools_changed.notify_one();
-    }
 }
 
 /// An open connection.
@@ -77,9 +71,8 @@ pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
     pub desk: Arc<Desk>,
-    /// Told when the server says that its tools changed.
-    pub tools_changed: Arc<Notify>,
-    has_news: Arc<AtomicBool>,
+    /// Whether the server said that its tools changed.
+    pub news: Arc<News>,
     /// Whether the loss of this session was counted as a failure of its server.
     counted: AtomicBool,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
@@ -98,8 +91,7 @@ impl Session {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
             desk: service.service().desk.clone(),
-            tools_changed: service.service().tools_changed.clone(),
-            has_news: service.service().has_news.clone(),
+            news: service.service().news.clone(),
             counted: AtomicBool::new(false),
             service: Mutex::new(Some(service)),
             kind,
@@ -132,11 +124,6 @@ impl Session {
     /// `RunningService::is_closed` would not notice a server that died.
     pub fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
-    }
-
-    /// Tells once whether the server said that its tools changed.
-    pub fn take_news(&self) -> bool {
-        self.has_news.swap(false, Ordering::AcqRel)
     }
 
     /// Returns true once: of the calls that lost one connection together, one counts as a failure.

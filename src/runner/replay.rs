@@ -161,7 +161,7 @@ impl<S: State> Runner<S> {
             thread: owner.id,
             run: row.run,
             // Never a valid token: whatever tried to write would be refused.
-            claimed: Claimed::default(),
+            claimed: Claimed { made_at: owner.created_at.timestamp_micros(), ..Claimed::default() },
             namespace: owner.namespace.clone().into(),
             stop: CancellationToken::new(),
             ears: Ears::new(None, Wants::default(), None),

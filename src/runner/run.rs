@@ -307,7 +307,11 @@ impl<S: State> Runner<S> {
             store: Arc::clone(&self.store),
             thread,
             run: held.run,
-            claimed: Claimed { fence: standing.info.fence, clock: held.clock },
+            claimed: Claimed {
+                fence: standing.info.fence,
+                clock: held.clock,
+                made_at: standing.info.created_at.timestamp_micros(),
+            },
             namespace: standing.info.namespace.clone().into(),
             stop: held.stop.clone(),
             ears,

@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Error;
 use super::plugins::{Plugins, Source};
 use super::report::RunReport;
-use super::survey::Survey;
+use super::survey::{AgentInfo, ServerProblem};
 use crate::bus::{self, Bus};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
 use crate::config::{self, Settings};
@@ -17,28 +17,12 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{
-    self, Looked, Pool, PoolOptions, Reloaded, ServerInfo, ServerStatus, ServersFile, ToolHost,
-};
+use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, MenuSize, Roster, Star, StarLimits};
 use crate::telemetry::metrics::Deliveries;
 use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
-
-/// A server that could not be scanned, or tools of it that were left out.
-#[derive(Clone, Debug)]
-pub struct ServerProblem {
-    pub server: String,
-    pub problem: String,
-}
-
-/// An agent and the server it is made of.
-#[derive(Clone, Debug)]
-pub struct AgentInfo {
-    pub name: String,
-    pub server: ServerInfo,
-}
 
 /// Store, model, tools and the star on top of them.
 pub struct Runtime {
@@ -326,25 +310,4 @@ pub(super) fn star_limits(settings: &Settings) -> StarLimits {
         approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
         asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
-}
-
-/// Sorts what a scan gave.
-pub(super) fn sort_out(statuses: Vec<ServerStatus>) -> Survey {
-    let mut survey = Survey::default();
-    for status in statuses {
-        let server = match status.outcome {
-            Ok(server) => server,
-            Err(error) => {
-                let problem = error.to_string();
-                survey.failed.push(ServerProblem { server: status.name, problem });
-                continue;
-            }
-        };
-        for (tool, reason) in &server.rejected_tools {
-            let problem = format!("the tool {tool} was left out: {reason}");
-            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
-        }
-        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
-    }
-    survey
 }

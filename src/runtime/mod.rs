@@ -25,7 +25,7 @@ mod trace;
 mod work;
 
 pub use answer::{Answer, AnswerError};
-pub use assemble::{AgentInfo, Runtime, ServerProblem};
+pub use assemble::Runtime;
 pub use error::Error;
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
@@ -37,7 +37,7 @@ pub use replay::replay;
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
-pub use survey::{Survey, survey};
+pub use survey::{AgentInfo, ServerProblem, Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
 };

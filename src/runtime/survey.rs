@@ -3,10 +3,25 @@
 use tokio::sync::watch;
 
 use super::Error;
-use super::assemble::{AgentInfo, ServerProblem, sort_out};
 use super::plugins::{pool_options, read};
 use crate::config::Settings;
-use crate::mcp::{Looked, Pool, PoolOptions, ServerState, ToolHost as _, Warning};
+use crate::mcp::{
+    self, Looked, Pool, PoolOptions, ServerInfo, ServerState, ServerStatus, ToolHost as _, Warning,
+};
+
+/// A server that could not be scanned, or tools of it that were left out.
+#[derive(Clone, Debug)]
+pub struct ServerProblem {
+    pub server: String,
+    pub problem: String,
+}
+
+/// An agent and the server it is made of.
+#[derive(Clone, Debug)]
+pub struct AgentInfo {
+    pub name: String,
+    pub server: ServerInfo,
+}
 
 /// What scanning the servers file gave.
 #[derive(Clone, Debug, Default)]
@@ -43,4 +58,25 @@ pub async fn survey(
     let states = pool.states();
     pool.close().await;
     Ok(Survey { warnings, states, ..survey })
+}
+
+/// Sorts what a scan gave.
+pub(super) fn sort_out(statuses: Vec<ServerStatus>) -> Survey {
+    let mut survey = Survey::default();
+    for status in statuses {
+        let server = match status.outcome {
+            Ok(server) => server,
+            Err(error) => {
+                let problem = error.to_string();
+                survey.failed.push(ServerProblem { server: status.name, problem });
+                continue;
+            }
+        };
+        for (tool, reason) in &server.rejected_tools {
+            let problem = format!("the tool {tool} was left out: {reason}");
+            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
+        }
+        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
+    }
+    survey
 }

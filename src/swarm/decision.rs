@@ -3,11 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::menu::Menu;
+use super::offer::Offer;
 use super::search::FIND_AGENT;
-use super::state::GraphState;
 use super::{Assignment, node, search};
-use crate::config::strict::nearest;
 use crate::graph::stages;
 
 /// Tasks of one decision; more of them are a runaway plan, not a plan.
@@ -51,68 +49,6 @@ pub(super) enum Accepted {
         stages: Vec<Vec<Assignment>>,
         queries: Vec<String>,
     },
-}
-
-/// What a decision may choose from.
-#[derive(Debug)]
-pub(super) struct Offer<'a> {
-    menu: &'a Menu,
-    /// Searches that the turn may still have.
-    searches: usize,
-    /// Agents with tasks that they handed back in this turn, and why.
-    handed_back: Vec<(&'a str, &'a str, &'a str)>,
-}
-
-impl<'a> Offer<'a> {
-    pub(super) fn of(menu: &'a Menu, state: &'a GraphState) -> Self {
-        let handed_back = state.results_of_turn().filter(|result| result.not_mine);
-        let handed_back = handed_back.map(|result| {
-            let why = result.error.as_deref().unwrap_or_default();
-            (result.agent.as_str(), result.task.trim(), why)
-        });
-        Self { menu, searches: search::Search::left(state), handed_back: handed_back.collect() }
-    }
-
-    /// Tells whether a name is that of the search, which there is where agents are hidden.
-    fn is_search(&self, name: &str) -> bool {
-        name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        let shown = self.menu.shown.iter().map(|(name, _)| name.as_str());
-        shown.chain(self.menu.hidden.iter().map(String::as_str))
-    }
-
-    /// Returns what is wrong with a name.
-    fn unknown(&self, name: &str) -> Option<String> {
-        if self.names().any(|known| known == name) {
-            return None;
-        }
-        if self.menu.shown.is_empty() {
-            return Some(format!("there is no agent named {name}; the menu is empty: choose qa"));
-        }
-        let hint = nearest(name, self.names())
-            .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
-        let shown: Vec<&str> = self.menu.shown.iter().map(|(name, _)| name.as_str()).collect();
-        let more = match self.menu.hidden.len() {
-            0 => String::new(),
-            more if self.searches > 0 => format!(", and {more} more that {FIND_AGENT} finds"),
-            more => format!(", and {more} more"),
-        };
-        Some(format!(
-            "there is no agent named {name}{hint}; the menu has: {}{more}",
-            shown.join(", ")
-        ))
-    }
-
-    /// Returns what is wrong with giving an agent a task that it handed back.
-    fn refused(&self, agent: &str, task: &str) -> Option<String> {
-        let same = |(whose, what, _): &&(&str, &str, &str)| *whose == agent && *what == task.trim();
-        let (.., why) = self.handed_back.iter().find(same)?;
-        Some(format!(
-            "{agent} handed this very task back ({why}): choose another agent, or change the task"
-        ))
-    }
 }
 
 /// Checks a decision against what it may choose from and turns its tasks into stages and searches.
@@ -215,11 +151,11 @@ fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
             searches.len()
         ));
     }
-    if searches.len() > offer.searches {
+    if searches.len() > offer.searches() {
         problems.push(format!(
             "{FIND_AGENT} may be asked {} times for one request, {} more: choose from the menu, or qa",
             search::MOST,
-            offer.searches
+            offer.searches()
         ));
     }
     let is_search = |id: &String| searches.iter().any(|search| search.id == *id);
@@ -233,6 +169,8 @@ fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swarm::menu::Menu;
+    use crate::swarm::state::GraphState;
 
     fn decision(selected: &[&str], tasks: &[(&str, &str, &[&str])]) -> SupervisorDecision {
         SupervisorDecision {

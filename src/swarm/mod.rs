@@ -18,6 +18,7 @@ mod handout;
 mod index;
 mod menu;
 mod model;
+mod offer;
 mod offline;
 mod preprocess;
 mod qa;

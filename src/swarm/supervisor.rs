@@ -7,9 +7,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::breaker::Exhausted;
-use super::decision::{Accepted, Offer, SupervisorDecision, accept};
+use super::decision::{Accepted, SupervisorDecision, accept};
 use super::menu::{Menu, Wish};
 use super::model::{RecordedModel, stop_or_failure};
+use super::offer::Offer;
 use super::search::{self, Search};
 use super::star::StarParts;
 use super::state::{GraphState, GraphUpdate, Spent, TaskRecord};

@@ -35,6 +35,9 @@ pub(super) struct Header {
 pub(super) struct End {
     /// Lines of the file, this one included.
     pub(super) lines: u64,
+    /// BLAKE3 over the lines before this one, their line feeds included, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) digest: Option<String>,
 }
 
 /// Bytes that come out as they went in: as JSON where that keeps them letter by letter.

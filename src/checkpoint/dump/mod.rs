@@ -1,8 +1,9 @@
 //! A thread as a file: JSON Lines that any store can read back.
 //!
-//! Enter at [`write_dump`] and [`read_dump`]. Invariant: the JSON of deltas and outcomes is kept letter
-//! by letter, so that a thread's hash chain still fits after the journey. Deliberately absent: any
-//! repair; a file that was cut or altered is refused with the line where it shows.
+//! Enter at [`write_dump`] and [`read_dump`]. Invariants: the JSON of deltas and outcomes is kept letter
+//! by letter, so that a thread's hash chain still fits after the journey; the last line bears the digest of
+//! all before it. Deliberately absent: any repair, a file that was cut or altered is refused; and any secret,
+//! so whoever alters a file on purpose can make its digest anew.
 
 mod lines;
 
@@ -14,19 +15,21 @@ use super::{Error, ThreadDump, ThreadInfo};
 /// First word of every file.
 const FORMAT: &str = "perihelion-thread";
 
-/// Newest version of the format this binary reads, and the one it writes.
-const VERSION: u32 = 1;
+/// Newest version of the format this binary reads, and the one it writes. The first had no digest.
+const VERSION: u32 = 2;
 
 /// Writes a thread: a header, its rows one per line, those of its subgraphs' threads, and an end mark.
 ///
 /// # Errors
 /// [`Error::Damaged`] when a stored value cannot be decoded, [`Error::Export`] when the writer fails.
 pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
-    let mut lines = 0;
+    let (mut lines, mut digest) = (0, blake3::Hasher::new());
     let mut put = |line: &Line| {
         lines += 1;
-        serde_json::to_writer(&mut to, line).map_err(|e| Error::Export(e.into()))?;
-        to.write_all(b"\n").map_err(Error::Export)
+        let mut text = serde_json::to_vec(line).map_err(|e| Error::Export(e.into()))?;
+        text.push(b'\n');
+        digest.update(&text);
+        to.write_all(&text).map_err(Error::Export)
     };
     put(&Line::Header(Header { format: FORMAT.to_owned(), version: VERSION }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
@@ -48,7 +51,8 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
         }
     }
     let written = lines + 1;
-    let end = Line::End(lines::End { lines: written });
+    let digest = Some(digest.finalize().to_hex().to_string());
+    let end = Line::End(lines::End { lines: written, digest });
     serde_json::to_writer(&mut to, &end).map_err(|e| Error::Export(e.into()))?;
     to.write_all(b"\n").and_then(|()| to.flush()).map_err(Error::Export)
 }
@@ -65,30 +69,44 @@ fn without_place(info: &ThreadInfo) -> ThreadInfo {
 pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
     let mut threads: Vec<ThreadDump> = Vec::new();
     let mut ended = false;
-    let mut count = 0;
+    let (mut count, mut version) = (0, VERSION);
+    let mut digest = blake3::Hasher::new();
     for (number, line) in (1_u64..).zip(from.lines()) {
         let wrong = |reason: String| Error::Import(format!("line {number}: {reason}"));
         let line = line.map_err(|e| wrong(e.to_string()))?;
         count = number;
         let parsed: Result<Line, _> = serde_json::from_str(&line);
         if number == 1 {
-            check_header(parsed.ok())?;
+            version = check_header(parsed.ok())?;
+            digest.update(line.as_bytes()).update(b"\n");
             continue;
         }
         if ended {
             return Err(wrong("something follows the end of the thread".to_owned()));
         }
-        let line = parsed.map_err(|e| wrong(format!("it is damaged: {e}")))?;
-        match (line, threads.last_mut()) {
+        let row = parsed.map_err(|e| wrong(format!("it is damaged: {e}")))?;
+        match (row, threads.last_mut()) {
             (Line::Thread(info), _) => threads.push(empty(*info)),
-            (Line::End(end), _) if end.lines == number => ended = true,
-            (Line::End(end), _) => {
+            (Line::End(end), _) if end.lines != number => {
                 return Err(wrong(format!("{} lines were written, some are missing", end.lines)));
+            }
+            (Line::End(end), _) => {
+                let is_whole = match &end.digest {
+                    Some(written) => *written == digest.finalize().to_hex().as_str(),
+                    None => version < 2,
+                };
+                if !is_whole {
+                    return Err(wrong(
+                        "the lines before it are not those that were written".into(),
+                    ));
+                }
+                ended = true;
             }
             (Line::Header(_), _) => return Err(wrong("a second header".to_owned())),
             (_, None) => return Err(wrong("a row stands before its thread".to_owned())),
-            (line, Some(thread)) => add(thread, line).map_err(|e| wrong(e.to_string()))?,
+            (row, Some(thread)) => add(thread, row).map_err(|e| wrong(e.to_string()))?,
         }
+        digest.update(line.as_bytes()).update(b"\n");
     }
     if !ended {
         return Err(Error::Import(match count {
@@ -110,10 +128,10 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
     }
 }
 
-fn check_header(line: Option<Line>) -> Result<(), Error> {
+fn check_header(line: Option<Line>) -> Result<u32, Error> {
     match line {
         Some(Line::Header(header)) if header.format == FORMAT && header.version <= VERSION => {
-            Ok(())
+            Ok(header.version)
         }
         Some(Line::Header(header)) if header.format == FORMAT => Err(Error::Import(format!(
             "line 1: the file has format version {}, this version reads {VERSION}; upgrade this binary",
