@@ -27,6 +27,17 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
     }
 }
 
+/// Tells whether the database that an address names is there, as far as that is known without a connection to it.
+///
+/// # Errors
+/// [`Error::Unreachable`] for an address that names no file.
+pub fn is_there(url: &str) -> Result<bool, Error> {
+    match scheme(url) {
+        Some("sqlite") | None => SqliteStore::is_there(url),
+        Some(_) => Ok(true),
+    }
+}
+
 /// Returns what stands before the first colon when it can be a scheme; a path such as `./a:b` has none.
 fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;

@@ -6,6 +6,9 @@ use std::hash::Hash;
 use super::{Codec, Error, SnapshotRow, StepRow, ThreadDump};
 use crate::ids::ThreadId;
 
+/// A fencing token above this leaves too little room for further claims; nobody gets there by claiming.
+const MOST_CLAIMS: u64 = 1 << 48;
+
 /// Computes a step's hash from the hash before it (32 zero bytes before step 1), its decoded delta and its frontier.
 ///
 /// A step that was lost, reordered or altered changes every hash after it.
@@ -48,6 +51,10 @@ pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
             seq: expected + 1,
             reason: format!("it is missing, though the thread has {} steps", dump.info.head),
         });
+    }
+    if dump.info.fence > MOST_CLAIMS {
+        let message = format!("the thread {thread} was claimed {} times", dump.info.fence);
+        return Err(Error::Import(message));
     }
     let pending = dump.pending.iter().map(|row| (row.step, row.task));
     once(thread, "pending write", pending)?;

@@ -91,6 +91,11 @@ pub enum Error {
     /// The database cannot be reached; `url` carries no password.
     #[error("cannot open the database {url}: {reason}; check --database or DATABASE_URL")]
     Unreachable { url: String, reason: String },
+    /// Nothing can be read from a database that was never made.
+    #[error(
+        "there is no database at {url}; `perihelion run` makes one, --database or DATABASE_URL names another"
+    )]
+    NoDatabase { url: String },
     /// The disk or the database is full; nothing of the attempted write was kept.
     #[error(
         "the database {url} is full: {reason}; free space and resume the thread, nothing committed is lost"

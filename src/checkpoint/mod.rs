@@ -26,7 +26,7 @@ mod sqlite;
 mod stand;
 mod store;
 
-pub use address::{open, redact_url};
+pub use address::{is_there, open, redact_url};
 pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};

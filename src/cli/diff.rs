@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Error, Exit, changes, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Totals, open_store};
+use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Totals, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -44,7 +44,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         _ => return Err(Error::ManyRuns),
     };
     let thread = |name: &str| ThreadId::from_name(name).0;
-    let store = open_store(&settings).await?;
+    let store = open_store_to_read(&settings).await?;
     let (a, b) = ((thread(&args.a), run_a), (thread(&args.b), run_b));
     let compared = runtime::compare(store.as_ref(), a, b).await;
     store.close().await;

@@ -233,7 +233,7 @@ fn present(
                 let resume = format!("{} resume {thread}", show.invocation);
                 output::note(&format!("left to the workers; follow it with: {resume}"));
             }
-            Ok(Exit::Done)
+            Ok(if is_submission { Exit::Done } else { Exit::Failed })
         }
         RunStatusView::Failed => {
             if signals.is_stopped() {

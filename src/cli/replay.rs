@@ -3,7 +3,7 @@
 use super::{Error, Exit, changes, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, open_store};
+use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub struct Args {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let (thread, _) = ThreadId::from_name(&args.thread);
-    let store = open_store(&settings).await?;
+    let store = open_store_to_read(&settings).await?;
     let replayed = runtime::replay(&settings, &store, thread, args.run).await;
     store.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;

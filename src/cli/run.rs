@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::execute::{self, Job, Show};
 use super::{Error, Exit, Globals};
 use crate::config::Settings;
@@ -28,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]
     question: String,
     /// Thread to ask on: a UUID, or a name that stands for one; by default a new thread
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     thread: Option<String>,
     /// A fact for the agents, such as region=EU; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]

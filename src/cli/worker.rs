@@ -59,8 +59,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Some(addr) => Some(listen(addr).await?),
         None => None,
     };
-    let opening =
-        looking::told(args.quiet, async |looks| Runtime::open(settings, &environment, looks).await);
+    let opening = looking::told(args.quiet, async |looks| {
+        Runtime::open_worker(settings, &environment, looks).await
+    });
     let opened = tokio::select! {
         biased;
         () = signals.stopped() => return Ok(Exit::Aborted),

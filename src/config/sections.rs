@@ -158,7 +158,8 @@ impl DatabaseUrl {
         self.0.starts_with("postgres")
     }
 
-    fn in_data_directory() -> Self {
+    /// Returns the address of the usual file, under the user's data directory.
+    pub fn in_data_directory() -> Self {
         Self(format!("sqlite:{}", data_directory().join("perihelion.db").display()))
     }
 }

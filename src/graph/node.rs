@@ -216,10 +216,24 @@ impl<S: State> Context<S> {
         kind: &str,
         payload: impl Serialize + Send,
     ) -> Result<Value, NodeError> {
-        let payload = serde_json::to_value(payload).map_err(|error| {
-            NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
-        })?;
-        self.port.interrupt(kind, payload).await
+        let payload = as_json(payload)?;
+        self.port.interrupt(kind, payload.clone(), payload).await
+    }
+
+    /// Asks a person about something, and returns the answer once there is one.
+    ///
+    /// A re-run that asks about the same thing in other words finds the question, and the answer, of before.
+    ///
+    /// # Errors
+    /// As [`Context::interrupt`].
+    pub async fn interrupt_about(
+        &self,
+        kind: &str,
+        what: impl Serialize + Send,
+        payload: impl Serialize + Send,
+    ) -> Result<Value, NodeError> {
+        let (what, payload) = (as_json(what)?, as_json(payload)?);
+        self.port.interrupt(kind, what, payload).await
     }
 
     /// Returns the time, recorded, so that a re-run sees the same one.
@@ -268,4 +282,10 @@ impl<S: State> Context<S> {
     pub fn emit(&self, payload: Value) {
         self.port.emit(StreamMode::Custom, payload);
     }
+}
+
+fn as_json(payload: impl Serialize) -> Result<Value, NodeError> {
+    serde_json::to_value(payload).map_err(|error| {
+        NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
+    })
 }

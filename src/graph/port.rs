@@ -59,8 +59,8 @@ pub trait Port: Send + Sync {
         perform: Perform<'_>,
     ) -> Result<Outcome, NodeError>;
 
-    /// Asks a person, or returns the recorded answer.
-    async fn interrupt(&self, kind: &str, payload: Value) -> Result<Value, NodeError>;
+    /// Asks a person, or returns the recorded answer; `what` tells one question of the task from another.
+    async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError>;
 
     /// Returns the time, recorded, in microseconds since the Unix epoch.
     async fn now_micros(&self) -> Result<i64, NodeError>;

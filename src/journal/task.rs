@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::key::EffectKey;
 use super::live::Live;
 use super::recorded::Recorded;
-use crate::checkpoint::{EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Store};
+use crate::checkpoint::{
+    self, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Store,
+};
 use crate::clock::Clock;
 use crate::failpoint::{Point, around};
 use crate::graph::{
@@ -78,14 +80,16 @@ impl TaskJournal {
 
     /// Names the next effect of this kind: equal requests of one task are told apart by counting.
     fn key(&self, name: &str, request: &Value) -> EffectKey {
-        self.next_key(name, request, |key| self.is_recorded(key.as_bytes()))
+        self.next_key(name, request, request, |key| self.is_recorded(key.as_bytes()))
     }
 
-    /// Names the next effect of this kind, as `is_recorded` knows it where an earlier version recorded it.
+    /// Names the next effect of this kind, as `is_recorded` knows it where an earlier version recorded it by
+    /// `request_v1`.
     fn next_key(
         &self,
         name: &str,
         request: &Value,
+        request_v1: &Value,
         is_recorded: impl Fn(&EffectKey) -> bool,
     ) -> EffectKey {
         let base = EffectKey::derive(&self.place, self.claimed.made_at, name, request, 0);
@@ -95,7 +99,7 @@ impl TaskJournal {
         *occurrence += 1;
         drop(seen);
         if self.recorded.knows(self.place.task) {
-            let before = EffectKey::derive_v1(&self.place, name, request, number);
+            let before = EffectKey::derive_v1(&self.place, name, request_v1, number);
             if is_recorded(&before) {
                 return before;
             }
@@ -247,11 +251,11 @@ impl Port for TaskJournal {
         }
     }
 
-    async fn interrupt(&self, kind: &str, payload: Value) -> Result<Value, NodeError> {
+    async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError> {
         let is_asked =
             |key: &EffectKey| self.is_recorded(self.question_id(key.as_bytes()).0.as_bytes());
-        let what = self.next_key(kind, &payload, is_asked);
-        self.ask(kind, payload, what.as_bytes()).await
+        let key = self.next_key(kind, &what, &payload, is_asked);
+        self.ask(kind, payload, key.as_bytes()).await
     }
 
     async fn now_micros(&self) -> Result<i64, NodeError> {

@@ -118,7 +118,7 @@ impl Runtime {
             kind => in_form(kind, answer.into_value())?,
         };
         let value = match chosen.kind.as_str() {
-            APPROVAL => decided_at(value, self.store().now().await?),
+            APPROVAL => decided(value, self.store().now().await?, &chosen.payload.decode()?),
             _ => value,
         };
         Ok(self.runner().answer(thread, chosen.id, &value).await?)
@@ -188,9 +188,11 @@ fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
     Ok(json!({ "action": "accept", "content": content, "reason": reason }))
 }
 
-/// Notes when an approval was decided, by the clock that the request's end was set by and by no other.
-fn decided_at(mut value: Value, now: DateTime<Utc>) -> Value {
+/// Notes when an approval was decided, by the clock that the request's end was set by and by no other, and the end
+/// that the person was shown.
+fn decided(mut value: Value, now: DateTime<Utc>, question: &Value) -> Value {
     value["decided_at"] = json!(now.to_rfc3339());
+    value["expires_at"] = question["expires_at"].clone();
     value
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Error;
 use super::plugins::{Plugins, Source};
 use super::report::RunReport;
 use super::survey::{AgentInfo, ServerProblem};
+use super::{Error, demo};
 use crate::bus::{self, Bus};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
 use crate::config::{self, Settings};
@@ -22,7 +22,7 @@ use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{GraphState, MenuSize, Roster, Star, StarLimits};
 use crate::telemetry::metrics::Deliveries;
-use crate::telemetry::{ExportCounts, Exporter, LiveSpans, Parents};
+use crate::telemetry::{ExportCounts, Exporter, GoesOn, LiveSpans, Parents};
 
 /// Store, model, tools and the star on top of them.
 pub struct Runtime {
@@ -57,12 +57,33 @@ impl Runtime {
         env: &dyn Fn(&str) -> Option<String>,
         looks: &watch::Sender<Looked>,
     ) -> Result<Self, Error> {
+        Self::open_and(settings, env, looks, GoesOn::WithNone).await
+    }
+
+    /// Opens the runtime of a worker, which goes on with whatever was left.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub async fn open_worker(
+        settings: Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+        looks: &watch::Sender<Looked>,
+    ) -> Result<Self, Error> {
+        Self::open_and(settings, env, looks, GoesOn::WithAll).await
+    }
+
+    async fn open_and(
+        settings: Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+        looks: &watch::Sender<Looked>,
+        goes_on: GoesOn,
+    ) -> Result<Self, Error> {
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let source = Source::read(&settings.servers.file, env)?;
         let (pool, source) = source.pool(&settings, looks)?;
         let store = super::open_store(&settings).await?;
-        Self::assemble(settings, model, pool, source, store).await
+        Self::assemble(settings, model, pool, source, store, goes_on).await
     }
 
     /// Checks that every role of a run has an endpoint.
@@ -88,13 +109,14 @@ impl Runtime {
         thread: ThreadId,
     ) -> Result<Self, Error> {
         let store = super::open_store(&settings).await?;
-        if store.info(thread).await?.tenant == super::demo::TENANT {
-            return super::demo::open(settings, store).await;
+        if store.info(thread).await?.tenant == demo::TENANT {
+            let options = demo::Options { goes_on: GoesOn::With(thread), ..Default::default() };
+            return demo::open_with(settings, store, options).await;
         }
         Self::check_model(&settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings, looks)?;
-        Self::assemble(settings, model, pool, source, store).await
+        Self::assemble(settings, model, pool, source, store, GoesOn::With(thread)).await
     }
 
     /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
@@ -138,7 +160,18 @@ impl Runtime {
         pool: Pool,
         store: Arc<dyn Store>,
     ) -> Result<Self, Error> {
-        Self::assemble(settings, model, pool, ServersFile::default().into(), store).await
+        Self::going_on(settings, model, pool, store, GoesOn::WithNone).await
+    }
+
+    /// Does the same for a process that is to go on with unfinished runs.
+    pub(super) async fn going_on(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        store: Arc<dyn Store>,
+        goes_on: GoesOn,
+    ) -> Result<Self, Error> {
+        Self::assemble(settings, model, pool, ServersFile::default().into(), store, goes_on).await
     }
 
     async fn assemble(
@@ -147,9 +180,10 @@ impl Runtime {
         pool: Pool,
         source: Source,
         store: Arc<dyn Store>,
+        goes_on: GoesOn,
     ) -> Result<Self, Error> {
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
-        let exporter = super::trace::exporter(&settings)?;
+        let exporter = super::trace::exporter(&settings, goes_on)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         // Before anything happens that is counted.

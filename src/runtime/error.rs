@@ -105,6 +105,7 @@ impl Error {
                 error,
                 checkpoint::Error::UnknownThread(_)
                     | checkpoint::Error::ThreadExists(_)
+                    | checkpoint::Error::NoDatabase { .. }
                     | checkpoint::Error::Import(_)
                     | checkpoint::Error::UnknownStep { .. }
                     | checkpoint::Error::UnknownRun { .. }

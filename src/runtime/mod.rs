@@ -39,7 +39,8 @@ pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
 pub use survey::{AgentInfo, ServerProblem, Survey, survey};
 pub use threads::{
-    StepView, ThreadView, compact, fork, history, is_abandoned, open_store, read_state,
+    StepView, ThreadView, compact, fork, history, is_abandoned, open_store, open_store_to_read,
+    read_state,
 };
 pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 

@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::Error;
 use super::report::InterruptView;
 use crate::checkpoint::{
-    self, Keyring, NewThread, RunRow, SealedStore, StepKind, StepRow, Store, ThreadInfo,
+    self, Keyring, MemoryStore, NewThread, RunRow, SealedStore, StepKind, StepRow, Store,
+    ThreadInfo,
 };
-use crate::config::Settings;
+use crate::config::{DatabaseUrl, Settings};
 use crate::graph::Frontier;
 use crate::ids::{RunId, ThreadId};
 use crate::runner::{self, StateView};
@@ -156,6 +157,26 @@ pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
         None => store,
         Some(keys) => Arc::new(SealedStore::new(store, keys)),
     })
+}
+
+/// Opens the store that the settings name to read what is there; none is made.
+///
+/// The usual one that was never made is an empty one; any other is a name that was mistyped.
+///
+/// # Errors
+/// As [`open_store`], and [`checkpoint::Error::NoDatabase`] where there is none.
+pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    let url = settings.store.database.expose();
+    match checkpoint::is_there(url)? {
+        true => open_store(settings).await,
+        false if settings.store.database == DatabaseUrl::in_data_directory() => {
+            Ok(Arc::new(MemoryStore::new()))
+        }
+        false => {
+            let url = checkpoint::redact_url(url);
+            Err(checkpoint::Error::NoDatabase { url }.into())
+        }
+    }
 }
 
 /// Makes a thread whose history up to `at` is shared with `source`.

@@ -1,7 +1,8 @@
 //! Asks people to allow calls: all calls of one answer of the model together, each for itself, and for a time.
 //!
-//! An approval is bound to what was shown, which is what is sent: the question's id is derived from server, tool and
-//! exact arguments, and each of several equal calls has its own. It is used once, by the call it belongs to.
+//! An approval is bound to what was shown, which is what is sent: the question's id is derived from server, tool,
+//! exact arguments and the time of asking, and from nothing that another process may see otherwise; each of several
+//! equal calls has its own. It is used once, by the call it belongs to.
 
 use std::time::Duration;
 
@@ -40,6 +41,17 @@ pub(super) struct Gated<'a> {
 }
 
 impl Gated<'_> {
+    /// Returns what the question is about.
+    fn what(&self, asked_at: DateTime<Utc>) -> Value {
+        let tool = &self.tool.name;
+        json!({
+            "server": self.server,
+            "tool": tool,
+            "arguments": self.arguments,
+            "asked_at": asked_at.to_rfc3339(),
+        })
+    }
+
     fn payload(&self, asked_at: DateTime<Utc>, expires_at: DateTime<Utc>) -> Value {
         let call =
             json!({ "server": self.server, "tool": self.tool.name, "arguments": self.arguments });
@@ -100,7 +112,8 @@ pub(super) async fn decide(
             if decision.is_some() {
                 continue;
             }
-            match ctx.interrupt(APPROVAL, call.payload(asked_at, expires_at)).await {
+            let payload = call.payload(asked_at, expires_at);
+            match ctx.interrupt_about(APPROVAL, call.what(asked_at), payload).await {
                 Ok(answer) if is_late(&answer, expires_at) => {}
                 Ok(answer) => *decision = Some(read(&answer)),
                 Err(NodeError::Interrupted(questions)) => open.extend(questions),
@@ -115,10 +128,14 @@ pub(super) async fn decide(
 }
 
 /// Tells whether an answer was given after the request had run out; one without a time counts as timely.
+///
+/// What counts is the end that the person was shown; `expires_at` is that of an answer which does not name it.
 fn is_late(answer: &Value, expires_at: DateTime<Utc>) -> bool {
-    let decided_at = answer.get("decided_at").and_then(Value::as_str);
-    let decided_at = decided_at.and_then(|text| DateTime::parse_from_rfc3339(text).ok());
-    decided_at.is_some_and(|decided_at| decided_at > expires_at)
+    let time = |name: &str| {
+        let text = answer.get(name).and_then(Value::as_str)?;
+        DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
+    };
+    time("decided_at").is_some_and(|at| at > time("expires_at").unwrap_or(expires_at))
 }
 
 fn read(answer: &Value) -> Decision {

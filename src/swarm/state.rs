@@ -172,7 +172,10 @@ fn add_spent(current: &mut Spent, more: Spent) {
 
 crate::graph_state! {
     /// The state of the star; what is appended is never lost.
-    pub struct GraphState, update GraphUpdate, version 1 {
+    ///
+    /// Version 2 has the fields of version 1, but its journal has other keys: a program that knows only version 1
+    /// would not find the calls that were made, and make them again.
+    pub struct GraphState, update GraphUpdate, version 2 {
         /// The user's present request.
         input_request: String => overwrite,
         /// Free key-values that came with it, and the temporal context.

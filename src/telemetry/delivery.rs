@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
+use super::exporter::GoesOn;
 use super::group::may_continue;
 use super::otlp::Sink;
 use super::rows::first_run;
@@ -35,6 +36,7 @@ pub(super) struct Delivery {
     view: View,
     labels: Labels,
     prices: Prices,
+    goes_on: GoesOn,
     /// One delivery at a time: a slow collector gets no more requests for being slow.
     sink: Mutex<Sink>,
     delivered: AtomicU64,
@@ -46,11 +48,18 @@ pub(super) struct Delivery {
 impl Delivery {
     /// Makes a delivery to a sink; `view` says what is sent, `labels` go with every trace, and model calls
     /// are billed by `prices`.
-    pub(super) fn new(sink: Sink, view: View, labels: Labels, prices: Prices) -> Self {
+    pub(super) fn new(
+        sink: Sink,
+        view: View,
+        labels: Labels,
+        prices: Prices,
+        goes_on: GoesOn,
+    ) -> Self {
         Self {
             view,
             labels,
             prices,
+            goes_on,
             sink: Mutex::new(sink),
             delivered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -122,7 +131,7 @@ impl Delivery {
             let held = info.lease_until.is_some_and(|until| until > clock::now());
             let under_way = match info.status {
                 ThreadStatus::Queued => true,
-                ThreadStatus::Busy => held,
+                ThreadStatus::Busy => held || self.goes_on.with(thread),
                 _ => false,
             };
             let upto = if under_way { newest - 1 } else { newest };

@@ -25,6 +25,31 @@ const GRACE: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
+/// Which unfinished runs a process goes on with.
+///
+/// Their traces are due when they end. To send what a crashed run left would leave two roots in those backends that
+/// never take a span back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GoesOn {
+    /// It begins runs of its own.
+    #[default]
+    WithNone,
+    With(ThreadId),
+    /// It is a worker.
+    WithAll,
+}
+
+impl GoesOn {
+    /// Tells whether the process goes on with a thread.
+    pub(super) fn with(self, thread: ThreadId) -> bool {
+        match self {
+            Self::WithNone => false,
+            Self::With(one) => one == thread,
+            Self::WithAll => true,
+        }
+    }
+}
+
 /// Exports traces in tasks of its own; a run neither waits for one nor fails with it.
 #[derive(Debug)]
 pub struct Exporter {
@@ -40,7 +65,7 @@ pub struct Exporter {
 
 impl Exporter {
     /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace, and
-    /// model calls are billed by `prices`.
+    /// model calls are billed by `prices`. What it `goes_on` with is not looked at until it has ended.
     ///
     /// # Errors
     /// [`otlp::Error::Setup`] when the address cannot be used.
@@ -49,8 +74,9 @@ impl Exporter {
         view: View,
         labels: Labels,
         prices: Prices,
+        goes_on: GoesOn,
     ) -> Result<Self, otlp::Error> {
-        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices);
+        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices, goes_on);
         Ok(Self {
             delivery: Arc::new(delivery),
             planned: Arc::default(),

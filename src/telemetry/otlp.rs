@@ -158,10 +158,7 @@ fn batches(spans: Vec<WireSpan>) -> Vec<Vec<WireSpan>> {
 }
 
 fn wire_spans(spans: &[Span], content: bool) -> Vec<WireSpan> {
-    let labels = match spans.first().map(|root| &root.about) {
-        Some(About::Workflow { labels, .. }) => dialect::labels(labels),
-        _ => Vec::new(),
-    };
+    let labels = dialect::labels(spans.first());
     let wired = |span: &Span| {
         let mut data = data(span, content);
         data.attributes.extend(labels.iter().cloned());

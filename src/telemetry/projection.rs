@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::canvas::{Canvas, trace_id};
 use super::group::Group;
-use super::task::{Work, tool_counts};
+use super::task::{Work, tool_counts, wording};
 use super::{About, Error, Labels, Link, Reason, Rows, RunMark, Span, SpanId, Status};
 use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
 use crate::graph::{Frontier, Target};
@@ -137,6 +137,8 @@ fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
         labels: Labels::default(),
         question: None,
         answer: None,
+        asks: None,
+        told: told(rows, group).filter(|_| canvas.view.content),
     };
     let last = group.last();
     let status = match last.status {
@@ -167,6 +169,18 @@ fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
         links: previous.map(link).into_iter().collect(),
         ..canvas.span(canvas.root, group.last_step, group.first().started_at, about)
     }
+}
+
+/// Returns what people answered before the trace began, which is what it begins with.
+fn told(rows: &Rows, group: &Group<'_>) -> Option<String> {
+    let (since, until) = (group.previous?.ended_at?, group.first().started_at);
+    let is_new = |row: &&EffectRow| {
+        row.kind == EffectKind::Interrupt
+            && row.ended_at.is_some_and(|at| since <= at && at <= until)
+    };
+    let answers = rows.effects.iter().filter(is_new).filter_map(|row| row.outcome.as_ref());
+    let answers: Vec<String> = answers.filter_map(wording).collect();
+    (!answers.is_empty()).then(|| answers.join("\n"))
 }
 
 fn committed(
@@ -272,10 +286,17 @@ fn finish(canvas: &mut Canvas<'_>, group: &Group<'_>) {
         }
     }
     let ended = group.last().ended_at;
+    let questions = canvas.spans.iter().filter_map(|span| match &span.about {
+        About::Question { question, .. } => question.as_deref(),
+        _ => None,
+    });
+    let questions: Vec<&str> = questions.collect();
+    let waits = group.last().status == RunStatus::Interrupted && !questions.is_empty();
+    let waits_for = waits.then(|| questions.join("\n"));
     let Some(root) = canvas.spans.first_mut() else { return };
     root.end = end.into_iter().chain(ended).max().unwrap_or(root.end).max(root.start);
-    if let About::Workflow { usage: all, tools: called, .. } = &mut root.about {
-        (*all, *called) = (usage, tools);
+    if let About::Workflow { usage: all, tools: called, asks, .. } = &mut root.about {
+        (*all, *called, *asks) = (usage, tools, waits_for);
     }
 }
 

@@ -159,6 +159,12 @@ pub enum About {
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
+        /// Content: what people are asked at its end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        asks: Option<String>,
+        /// Content: what people had answered before it began.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        told: Option<String>,
     },
     /// A node that decides where the run goes, or the way taken after a node's work.
     Transition {
@@ -256,5 +262,15 @@ pub enum About {
         feedback: Option<String>,
     },
     /// A question to a person; the wait for the answer is no part of it.
-    Question { interrupt: String, interrupt_kind: String, answered: bool },
+    Question {
+        interrupt: String,
+        interrupt_kind: String,
+        answered: bool,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
 }

@@ -49,6 +49,14 @@ impl SqliteStore {
         Ok(Self { file })
     }
 
+    /// Tells whether the file that an address names is there.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] for an address that names no file.
+    pub fn is_there(url_or_path: &str) -> Result<bool, Error> {
+        Ok(path_of(url_or_path)?.exists())
+    }
+
     /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! `threads fork`.
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::list::as_json;
 use super::{Error, named};
 use crate::checkpoint::Store;
@@ -15,7 +17,7 @@ pub struct Args {
     #[arg(long, value_name = "STEP")]
     at: u64,
     /// The fork's id or name; by default a new id
-    #[arg(long = "thread", value_name = "ID")]
+    #[arg(long = "thread", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     new: Option<String>,
     /// Print JSON
     #[arg(long)]

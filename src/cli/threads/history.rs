@@ -12,7 +12,7 @@ pub struct Args {
     /// Only steps before this one
     #[arg(long, value_name = "STEP")]
     before: Option<u64>,
-    /// At most so many
+    /// At most so many; 0 for all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
     /// Print JSON
@@ -24,7 +24,8 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
     let thread = named(&args.thread);
     // An unknown thread is an error, not an empty history.
     let info = store.info(thread).await?;
-    let steps = history(store, thread, args.before, args.limit).await?;
+    let limit = if args.limit == 0 { u32::MAX } else { args.limit };
+    let steps = history(store, thread, args.before, limit).await?;
     if args.json {
         return output::json(&steps);
     }

@@ -10,7 +10,7 @@ use crate::runtime::is_abandoned;
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Only threads that stand so: idle, busy, interrupted, failed or parked
+    /// Only threads that stand so: idle, queued, busy, interrupted, failed or parked
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<ThreadStatus>,
     /// At most so many; 0 for all
@@ -26,7 +26,7 @@ const LIMIT: u32 = 50;
 
 fn status(text: &str) -> Result<ThreadStatus, String> {
     ThreadStatus::from_name(text)
-        .ok_or_else(|| "expected idle, busy, interrupted, failed or parked".to_owned())
+        .ok_or_else(|| "expected idle, queued, busy, interrupted, failed or parked".to_owned())
 }
 
 pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
@@ -41,7 +41,10 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
         return output::json(&threads.iter().map(as_json).collect::<Vec<_>>());
     }
     if threads.is_empty() {
-        output::note("there are no threads here; `perihelion run \"QUESTION\"` makes one");
+        output::note(&match args.status {
+            Some(status) => format!("no thread here is {}", status.as_str()),
+            None => "there are no threads here; `perihelion run \"QUESTION\"` makes one".to_owned(),
+        });
         return Ok(());
     }
     let rows = threads.iter().map(|info| {

@@ -15,7 +15,7 @@ use super::{Error, Exit, Globals};
 use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::open_store;
+use crate::runtime::{open_store, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -80,7 +80,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     if let Some(Command::Prune(args)) = &args.command {
         args.check(&settings)?;
     }
-    let store = open_store(&settings).await?;
+    let store = match &args.command {
+        Some(Command::Import(_)) => open_store(&settings).await?,
+        _ => open_store_to_read(&settings).await?,
+    };
     let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
     let done = perform(globals, &settings, &store, args).await;
     let done = done.map_err(|error| match &name {

@@ -104,7 +104,8 @@ fn style() -> ProgressStyle {
 }
 
 fn shown(info: &ThreadInfo) -> String {
-    format!("{}  {}  {}", info.id, moment(info.updated_at), info.title.as_deref().unwrap_or("-"))
+    let title = info.title.as_deref().map_or_else(|| "-".to_owned(), output::one_line);
+    format!("{}  {}  {title}", info.id, moment(info.updated_at))
 }
 
 fn as_object(dry_run: bool, report: &PruneReport) -> serde_json::Value {

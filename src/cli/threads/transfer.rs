@@ -12,7 +12,7 @@ use crate::cli::output;
 pub struct ExportArgs {
     /// The thread
     pub(super) thread: String,
-    /// The file to write, readable by its owner alone; by default standard output
+    /// The file to write, readable by its owner alone; - or nothing for standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -28,11 +28,18 @@ pub struct ImportArgs {
 
 pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), Error> {
     let dump = store.export(named(&args.thread)).await?;
-    let Some(path) = &args.output else {
+    let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
         let mut text = Vec::new();
         write_dump(&dump, &mut text)?;
         return output::bytes(&text);
     };
+    // A pipe or a device is written to, not replaced.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let mut file = BufWriter::new(File::options().write(true).open(path).map_err(failed)?);
+        write_dump(&dump, &mut file)?;
+        return file.flush().map_err(failed);
+    }
     // Written beside it first: a full disk must not leave half a file under the name.
     let draft = draft_of(path);
     let failed = |source| Error::Write { path: path.clone(), source };

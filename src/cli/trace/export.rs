@@ -3,7 +3,7 @@
 use crate::cli::{Error, Exit, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{Replayed, Replayer, open_store};
+use crate::runtime::{Replayed, Replayer, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -41,7 +41,7 @@ fn endpoint(text: &str) -> Result<String, String> {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let Protocol::Otlp = args.to;
     let replayer = Replayer::new(&settings, args.endpoint)?;
-    let store = open_store(&settings).await?;
+    let store = open_store_to_read(&settings).await?;
     let mut done = Replayed::default();
     let mut failed = None;
     for name in &args.threads {

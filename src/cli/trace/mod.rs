@@ -18,7 +18,7 @@ use super::{Error, Exit, output};
 use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{self, Trace, open_store};
+use crate::runtime::{self, Trace, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -86,7 +86,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         None => {}
     }
     let name = args.thread.or(args.name).unwrap_or_default();
-    let store = open_store(&settings).await?;
+    let store = open_store_to_read(&settings).await?;
     if args.follow {
         let followed = follow::run(store.as_ref(), &settings, &name, args.run, args.json).await;
         store.close().await;

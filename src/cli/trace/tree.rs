@@ -202,7 +202,11 @@ pub(super) fn words(span: &Span) -> Vec<(&'static str, String)> {
             }
         }
         About::Reflection { feedback, .. } => say("feedback", feedback),
-        About::Chat { .. } | About::Question { .. } => {}
+        About::Question { question, answer, .. } => {
+            say("asked", question);
+            say("answered", answer);
+        }
+        About::Chat { .. } => {}
     }
     // What has a text of its own says more than the status does.
     let told = matches!(

@@ -17,6 +17,7 @@ use crate::llm::scripted::{Script, ScriptedModel};
 use crate::llm::{ChatModel, OpenAiModel};
 use crate::mcp::{Pool, PoolOptions, ServersFile};
 use crate::servers::demo_data;
+use crate::telemetry::GoesOn;
 
 pub use script::QUESTION;
 
@@ -29,11 +30,14 @@ pub struct Options {
     /// Directory of the data set; it is made when it is not there.
     pub home: PathBuf,
     pub pool: PoolOptions,
+    /// Whose traces are left until they end.
+    pub goes_on: GoesOn,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { home: crate::config::data_directory().join("demo"), pool: PoolOptions::default() }
+        let home = crate::config::data_directory().join("demo");
+        Self { home, pool: PoolOptions::default(), goes_on: GoesOn::WithNone }
     }
 }
 
@@ -52,7 +56,7 @@ pub async fn open(settings: Settings, store: Arc<dyn Store>) -> Result<Runtime, 
 pub async fn open_with(
     mut settings: Settings,
     store: Arc<dyn Store>,
-    Options { home, pool }: Options,
+    Options { home, pool, goes_on }: Options,
 ) -> Result<Runtime, Error> {
     let data = demo_data::install(&home)
         .await
@@ -61,7 +65,8 @@ pub async fn open_with(
     settings.models = settings.models.at(server.url(), "scripted");
     let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
     let file = ServersFile::parse(Path::new("(demo)"), &servers(&data), &|_| None)?;
-    let runtime = Runtime::with_pool(settings, model, Pool::new(file, pool), store).await?;
+    let pool = Pool::new(file, pool);
+    let runtime = Runtime::going_on(settings, model, pool, store, goes_on).await?;
     Ok(runtime.beside(TENANT, server))
 }
 

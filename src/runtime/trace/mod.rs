@@ -17,7 +17,7 @@ use crate::ids::ThreadId;
 use crate::telemetry::otlp::{Collector, Protocol};
 use crate::telemetry::reading::{self, Event, Note, Overview, TraceDiff};
 use crate::telemetry::{
-    About, Exporter, Labels, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
+    About, Exporter, GoesOn, Labels, Scope, Span, TraceId, View, Which, bill, otlp, project, read,
 };
 
 /// A run of a thread as a tree of spans.
@@ -194,9 +194,12 @@ fn labels(settings: &Settings) -> Labels {
     }
 }
 
-/// Makes the exporter that the settings ask for.
-pub(super) fn exporter(settings: &Settings) -> Result<Option<Exporter>, otlp::Error> {
+/// Makes the exporter that the settings ask for, of a process that goes on with what it `goes_on` with.
+pub(super) fn exporter(
+    settings: &Settings,
+    goes_on: GoesOn,
+) -> Result<Option<Exporter>, otlp::Error> {
     let Some(collector) = collector(settings) else { return Ok(None) };
     let prices = settings.models.price_list();
-    Exporter::new(&collector, view(settings), labels(settings), prices).map(Some)
+    Exporter::new(&collector, view(settings), labels(settings), prices, goes_on).map(Some)
 }

@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use super::names as n;
-use super::text::{said, sent};
+use super::text::{answered_in_chat, asked_in_chat, cut, said, sent};
 use super::{Attributes, count};
 use crate::telemetry::{About, RunMark, Span};
 
 impl Attributes {
     pub(super) fn workflow(&mut self, about: &About) {
-        let About::Workflow { graph, runs, usage, tools, question, answer, .. } = about else {
+        let About::Workflow { graph, runs, usage, tools, question, answer, asks, told, .. } = about
+        else {
             return;
         };
         self.observed("chain", "CHAIN", "invoke_workflow");
         self.put(n::WORKFLOW, graph.clone());
-        self.put(n::LF_TRACE, graph.clone());
         self.used(tools);
         let status = |run: &RunMark| run.status.as_str();
         if let Some(last) = runs.last() {
@@ -25,8 +25,11 @@ impl Attributes {
         self.list(n::RUNS, &runs);
         self.put(n::INPUT_TOKENS, count(usage.input_tokens));
         self.put(n::OUTPUT_TOKENS, count(usage.output_tokens));
-        self.content(&[n::OI_INPUT, n::LF_INPUT, n::LF_TRACE_INPUT], question.as_deref());
-        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT, n::LF_TRACE_OUTPUT], answer.as_deref());
+        let (given, said) =
+            (question.as_ref().or(told.as_ref()), answer.as_ref().or(asks.as_ref()));
+        let (given, said) = (given.map(String::as_str), said.map(String::as_str));
+        self.content(&[n::OI_INPUT, n::LF_INPUT, n::LF_TRACE_INPUT], given);
+        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT, n::LF_TRACE_OUTPUT], said);
     }
 
     pub(super) fn transition(&mut self, about: &About) {
@@ -78,10 +81,15 @@ impl Attributes {
         self.put(n::OI_TOTAL, input_tokens.saturating_add(output_tokens));
         let details = json!({ "input": input_tokens, "output": output_tokens });
         self.put(n::LF_USAGE, details.to_string());
-        let sent = input.as_ref().map(|messages| sent(messages));
-        self.content(&[n::INPUT, n::LF_INPUT, n::OI_INPUT], sent.as_deref());
-        let said = output.as_ref().map(|text| said(text, calls, finish_reason.as_deref()));
-        self.content(&[n::OUTPUT, n::LF_OUTPUT, n::OI_OUTPUT], said.as_deref());
+        if let Some(messages) = input {
+            self.messages(&[n::INPUT, n::OI_INPUT], |bytes| sent(messages, bytes));
+            self.in_chat(n::LF_INPUT, |bytes| asked_in_chat(messages, bytes));
+        }
+        if let Some(text) = output {
+            let reason = finish_reason.as_deref();
+            self.messages(&[n::OUTPUT, n::OI_OUTPUT], |bytes| said(text, calls, reason, bytes));
+            self.in_chat(n::LF_OUTPUT, |bytes| answered_in_chat(text, calls, bytes));
+        }
     }
 
     pub(super) fn agent(&mut self, about: &About) {
@@ -153,15 +161,38 @@ impl Attributes {
         self.content(&[n::TOOL_RESULT, n::LF_OUTPUT, n::OI_OUTPUT], result.as_deref());
     }
 
+    pub(super) fn question(&mut self, about: &About) {
+        let About::Question { interrupt, interrupt_kind, question, answer, .. } = about else {
+            return;
+        };
+        self.observed("span", "CHAIN", "interrupt");
+        self.put(n::INTERRUPT, interrupt.clone());
+        self.put(n::INTERRUPT_KIND, interrupt_kind.clone());
+        self.content(&[n::OI_INPUT, n::LF_INPUT], question.as_deref());
+        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT], answer.as_deref());
+    }
+
     pub(super) fn reflection(&mut self, about: &About) {
         let About::Reflection { agent, verdict, attempt, of, feedback } = about else { return };
         self.observed("evaluator", "EVALUATOR", "reflect");
         self.named(agent);
         self.judged(verdict.as_ref());
+        if verdict.as_deref() == Some("REJECTED") {
+            self.put(n::LF_LEVEL, "WARNING");
+        }
         self.put(n::REFLECTION_ATTEMPT, i64::from(*attempt));
         if let Some(of) = of {
             self.put(n::REFLECTION_OF, i64::from(*of));
         }
-        self.content(&[n::FEEDBACK, n::LF_OUTPUT, n::OI_OUTPUT], feedback.as_deref());
+        self.content(&[n::FEEDBACK, n::OI_OUTPUT], feedback.as_deref());
+        let said = match feedback.as_ref().filter(|_| self.content) {
+            Some(feedback) => {
+                verdict.as_ref().map(|verdict| cut(&format!("{verdict}: {feedback}")))
+            }
+            None => verdict.clone(),
+        };
+        if let Some(said) = said {
+            self.put(n::LF_OUTPUT, said);
+        }
     }
 }

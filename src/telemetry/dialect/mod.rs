@@ -6,8 +6,9 @@ use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use self::text::cut;
-use super::{About, Labels, Span, Status, ToolCount};
+use self::text::{cut, fitted};
+use super::canvas::task_kind;
+use super::{About, Span, Status, ToolCount};
 
 mod kinds;
 pub mod names;
@@ -35,20 +36,20 @@ pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
         About::Agent { .. } => out.agent(&span.about),
         About::Tool { .. } => out.tool(span),
         About::Reflection { .. } => out.reflection(&span.about),
-        About::Question { interrupt, interrupt_kind, .. } => {
-            out.observed("span", "CHAIN", "interrupt");
-            out.put(n::INTERRUPT, interrupt.clone());
-            out.put(n::INTERRUPT_KIND, interrupt_kind.clone());
-        }
+        About::Question { .. } => out.question(&span.about),
     }
     out.cost(span);
     out.metadata();
     out.list
 }
 
-/// Writes the labels of a trace, which belong on each of its spans.
-pub fn labels(labels: &Labels) -> Vec<KeyValue> {
+/// Writes what belongs on each span of a trace, as its root says: its name and its labels.
+pub fn labels(root: Option<&Span>) -> Vec<KeyValue> {
+    let Some(About::Workflow { graph, labels, .. }) = root.map(|root| &root.about) else {
+        return Vec::new();
+    };
     let mut out = Attributes { list: Vec::new(), content: false };
+    out.put(n::LF_TRACE, graph.clone());
     if let Some(user) = &labels.user {
         out.put(n::USER, user.clone());
         out.put(n::LF_USER, user.clone());
@@ -108,6 +109,29 @@ impl Attributes {
         for name in names {
             self.put(name, cut(text));
         }
+        self.digest(names, text);
+    }
+
+    /// Writes messages that somebody else wrote, under each of the names, if that is wanted.
+    fn messages(&mut self, names: &[&'static str], write: impl Fn(usize) -> String) {
+        if self.content {
+            let text = fitted(&write);
+            for name in names {
+                self.put(name, text.clone());
+            }
+            self.digest(names, &write(usize::MAX));
+        }
+    }
+
+    /// Writes the same messages once more in the form of Chat Completions, if that is wanted.
+    fn in_chat(&mut self, name: &'static str, write: impl Fn(usize) -> String) {
+        if self.content {
+            self.put(name, fitted(write));
+        }
+    }
+
+    /// Says what a captured text was as a whole.
+    fn digest(&mut self, names: &[&'static str], text: &str) {
         if let Some(name) = names.first() {
             let digest: String =
                 Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -127,8 +151,11 @@ impl Attributes {
         if let Some(node) = &span.node {
             self.put(n::GRAPH_NODE, node.clone());
             self.put(n::STEP, step);
-            self.put(n::LF_NODE, node.clone());
-            self.put(n::LF_STEP, step);
+            // One span for each turn of a node: what it is, is what the graph view draws the node as.
+            if stands_for_node(&span.about) {
+                self.put(n::LF_NODE, node.clone());
+                self.put(n::LF_STEP, step);
+            }
         }
         if span.open {
             self.put(n::OPEN, true);
@@ -204,6 +231,15 @@ impl Attributes {
             }
         }
         self.put(n::OI_METADATA, serde_json::Value::Object(map).to_string());
+    }
+}
+
+/// Tells the span of a node's turn from what happened within it, and from the way taken afterwards.
+fn stands_for_node(about: &About) -> bool {
+    match about {
+        About::Agent { .. } => true,
+        About::Transition { from, .. } => task_kind(from) == "transition",
+        _ => false,
     }
 }
 

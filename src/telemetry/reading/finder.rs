@@ -263,10 +263,7 @@ fn span_kind(about: &About) -> &'static str {
 
 /// Returns whether one span of a trace meets all of a query.
 fn meets(spans: &[Span], query: &Query, content: bool) -> bool {
-    let labels = match spans.first().map(|root| &root.about) {
-        Some(About::Workflow { labels, .. }) => dialect::labels(labels),
-        _ => Vec::new(),
-    };
+    let labels = dialect::labels(spans.first());
     spans.iter().any(|span| {
         query.operation.as_ref().is_none_or(|name| *name == span.name)
             && query.after.is_none_or(|after| span.start >= after)

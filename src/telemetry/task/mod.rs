@@ -9,7 +9,7 @@ use self::calls::object_in;
 use super::canvas::{Canvas, task_kind};
 use super::projection::{WrittenRow, nested};
 use super::{About, Error, Link, Reason, Span, SpanId, Status, ToolCount};
-use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
+use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Encoded};
 use crate::llm::{Role, ToolCall, Usage};
 use crate::swarm::{
     AgentResult, Reflection, ReflectionStatus, ResultStatus, SupervisorDecision, node,
@@ -200,6 +200,8 @@ impl Work<'_> {
                         .map_or_else(|_| String::new(), |id| id.to_string()),
                     interrupt_kind: row.name.clone(),
                     answered: row.status != EffectStatus::Started,
+                    question: wording(&row.request).filter(|_| canvas.view.content),
+                    answer: row.outcome.as_ref().and_then(wording).filter(|_| canvas.view.content),
                 };
                 let span = self.child(canvas, top, "question", row, about);
                 canvas.spans.push(Span { end: span.start, open: false, ..span });
@@ -324,4 +326,14 @@ pub(super) fn tool_counts(spans: &[Span]) -> Vec<ToolCount> {
         }
     }
     counts.into_iter().map(|(tool, calls)| ToolCount { tool, calls }).collect()
+}
+
+/// Returns what a person was asked, or said, as a text: the words alone where there is nothing else.
+pub(super) fn wording(body: &Encoded) -> Option<String> {
+    let value: Value = body.decode().ok()?;
+    let words = match &value {
+        Value::Object(fields) if fields.len() == 1 => fields.get("question").unwrap_or(&value),
+        other => other,
+    };
+    Some(words.as_str().map_or_else(|| words.to_string(), str::to_owned))
 }

@@ -82,11 +82,29 @@ async fn an_unreachable_database_is_named_without_its_password() {
         assert!(!ended.stderr.contains("s3cret"), "{ended:?}");
         ended.says(&format!("127.0.0.1:{port}/p")).says("check --database or DATABASE_URL");
     }
-    world
-        .run(&["--database", "sqlite:/proc/no/p.db", "threads"])
-        .await
-        .code(1)
-        .says("/proc/no/p.db");
+    let nowhere = ["--database", "sqlite:/proc/no/p.db"];
+    world.run(&[&nowhere[..], &["run", "Hi"]].concat()).await.code(1).says("/proc/no/p.db");
+}
+
+/// A name that was mistyped makes no second, empty database.
+#[tokio::test]
+async fn what_only_reads_makes_no_database() {
+    let world = World::new(answering()).await;
+    for args in [&["threads"][..], &["threads", "show", "x"], &["trace", "x"], &["replay", "x"]] {
+        let args = [args, &["--database", "sqlite:typo/x.db"]].concat();
+        world.run(&args).await.code(2).says("there is no database at sqlite:typo/x.db");
+        assert!(!world.path("typo").exists());
+    }
+    world.run(&["threads"]).await.code(0).says("there are no threads here");
+    world.run(&["threads", "show", "x"]).await.code(2).says("unknown thread: x");
+    assert!(!world.path("data/perihelion").exists(), "nor does it make the usual one");
+}
+
+/// An unset variable in a script must not put everything on one thread.
+#[tokio::test]
+async fn a_thread_has_a_name_that_is_not_empty() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "--thread", ""]).await.code(2).says("--thread");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ on_every_store!(
     skip_is_told_to_the_node_and_holds_for_ever,
     an_answer_that_is_no_verdict_leaves_the_question_open,
     a_repeatable_call_is_sent_again_under_the_same_key,
+    a_thread_made_anew_under_its_name_calls_under_a_new_key,
     a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again,
     a_call_that_may_have_happened_is_asked_about_in_the_running_process_too,
 );
@@ -80,6 +81,31 @@ async fn decide(runner: &Runner<Story>, thread: ThreadId, verdict: Value) -> Str
     let outcome = resume(runner, thread).await;
     assert!(is_done(&outcome));
     outcome.state.last.clone()
+}
+
+/// Receivers remember keys for longer than a thread may last: the same id is not the same thread.
+async fn a_thread_made_anew_under_its_name_calls_under_a_new_key(on: &Fixture) {
+    let world = World::default();
+    let caller = {
+        let world = world.clone();
+        node_fn(move |ctx| {
+            let world = world.clone();
+            async move {
+                world.call_tool(&ctx, true, || Ok(json!("written"))).await?;
+                Ok(say("done"))
+            }
+        })
+    };
+    let graph = graph(|graph| graph.node("agent", caller).entry("agent"));
+    let runner = runner(&graph, &on.store);
+    let thread = ThreadId::new();
+    for _ in 0..2 {
+        runner.create(thread, Some("weekly".to_owned())).await.unwrap();
+        assert!(is_done(&runner.start(thread, input(), RunOptions::default()).await.unwrap()));
+        on.store.delete(thread).await.unwrap();
+    }
+    let [first, second] = &world.seen()[..] else { panic!("{:?}", world.seen()) };
+    assert_ne!(first, second);
 }
 
 async fn a_call_whose_outcome_is_unknown_is_put_to_a_person(on: &Fixture) {

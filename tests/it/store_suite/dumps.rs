@@ -20,6 +20,7 @@ on_every_store_sealed_too!(
     a_truncated_thread_travels_with_its_oldest_snapshot,
     importing_what_is_there_already_is_refused_and_changes_nothing,
     an_altered_step_is_refused,
+    a_row_that_is_there_twice_is_refused,
     an_imported_thread_goes_on,
 );
 
@@ -154,6 +155,24 @@ async fn an_altered_step_is_refused(on: &Fixture) {
     on.store.import(&good).await.unwrap();
 }
 
+async fn a_row_that_is_there_twice_is_refused(on: &Fixture) {
+    let writer = rich_thread(on).await;
+    let good = on.store.export(writer.thread).await.unwrap();
+    on.store.delete(writer.thread).await.unwrap();
+    let alterations: [fn(&mut ThreadDump); 3] = [
+        |dump| dump.effects.push(dump.effects[0].clone()),
+        |dump| dump.pending.push(dump.pending[0].clone()),
+        |dump| dump.runs.push(dump.runs[0].clone()),
+    ];
+    for alter in alterations {
+        let mut bad = good.clone();
+        alter(&mut bad);
+        let refused = on.store.import(&bad).await.unwrap_err().to_string();
+        assert!(refused.contains("twice"), "{refused}");
+    }
+    assert!(on.store.info(writer.thread).await.is_err());
+}
+
 async fn an_imported_thread_goes_on(on: &Fixture) {
     let writer = rich_thread(on).await;
     let dump = on.store.export(writer.thread).await.unwrap();
@@ -183,11 +202,12 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         rest.join("\n")
     };
     let last = lines.len();
+    let altered = format!("line {last}: the lines before it are not those that were written");
     let cases = [
         (String::new(), "empty".to_owned()),
         ("{\"some\": \"json\"}\n".to_owned(), "line 1: this is no exported thread".to_owned()),
         ("\u{7f}ELF".to_owned(), "line 1".to_owned()),
-        (whole.replacen("\"version\":1", "\"version\":2", 1), "upgrade".to_owned()),
+        (whole.replacen("\"version\":2", "\"version\":3", 1), "upgrade".to_owned()),
         (without(last - 1), format!("line {last}: the file ends before")),
         (lines[0].to_owned(), "line 2: the file ends before".to_owned()),
         (without(4), format!("line {}: {last} lines were written", last - 1)),
@@ -195,10 +215,15 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         (whole[..whole.len() / 2].to_owned(), "it is damaged".to_owned()),
         (format!("{whole}{whole}"), format!("line {}: something follows", last + 1)),
         (without(1), "line 2: a row stands before its thread".to_owned()),
+        (whole.replacen("\"tenant\":\"", "\"tenant\":\"x", 1), altered.clone()),
+        (whole.replacen("\"attempt\":1", "\"attempt\":2", 1), altered.clone()),
+        (whole.replacen("\"digest\":\"", "\"digested\":\"", 1), altered),
     ];
     for (text, said) in cases {
         let message = read_dump(text.as_bytes()).unwrap_err().to_string();
         assert!(message.contains(&said), "{message} does not say: {said}");
     }
     assert!(read_dump(&b"\xff\xfe"[..]).is_err());
+    let elsewhere = whole.replace('\n', "\r\n");
+    assert!(read_dump(elsewhere.as_bytes()).is_ok(), "line ends are the carrier's");
 }

@@ -87,6 +87,16 @@ async fn an_answer_after_the_time_is_asked_for_anew_and_nothing_is_sent(fixture:
     room.assert_nothing_paid_twice("");
 }
 
+/// Workers of one database may be set up differently.
+#[tokio::test]
+async fn an_approval_holds_in_a_process_that_would_have_given_another_time() {
+    let room = Room::in_memory(writing(&["one"])).await.with_alpha(GATED);
+    room.ask("Write").await;
+    let room = room.with_env("PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", "0.000001");
+    assert_done(&room.answer(approve()).await);
+    assert_eq!(room.log("alpha"), ["one"]);
+}
+
 /// S3.10 in part: the agent is told, as an instruction and not as data.
 #[tokio::test]
 async fn an_approval_can_carry_an_instruction_to_the_agent() {

@@ -67,12 +67,7 @@ async fn user_session_tags_and_environment_are_on_every_span() {
         assert_eq!(attribute(&span.attributes, "user.id").as_deref(), Some("ada"));
         assert!(!format!("{span:?}").contains("canary-context"), "other context is content");
         assert!(thread.len() <= 200, "a longer session would be dropped");
-        for (theirs, ours) in
-            [("langgraph_node", "graph.node.id"), ("langgraph_step", "graph.step")]
-        {
-            let place = said(span, &format!("observation.metadata.{theirs}"));
-            assert_eq!(place, attribute(&span.attributes, ours), "its place in the graph view");
-        }
+        assert_eq!(said(span, "trace.name").as_deref(), Some("swarm"));
     }
 }
 
@@ -101,6 +96,29 @@ async fn observations_have_their_types_metadata_and_graph_places() {
         (metadata("langgraph_node"), metadata("langgraph_step")),
         ("mcp_agent_sql".into(), "4".into())
     );
+    // The graph view draws a node as the span that bears its name: one for each turn, whatever happened in it.
+    let place = |span: &Span| {
+        let node = said(span, "observation.metadata.langgraph_node")?;
+        let step = said(span, "observation.metadata.langgraph_step").unwrap();
+        Some((step.parse::<u64>().unwrap(), node, said(span, "observation.type").unwrap()))
+    };
+    let mut nodes: Vec<_> = spans.iter().filter_map(place).collect();
+    nodes.sort();
+    let nodes: Vec<_> =
+        nodes.iter().map(|(step, node, kind)| (*step, node.as_str(), kind.as_str())).collect();
+    assert_eq!(
+        nodes,
+        [
+            (2, "preprocess", "chain"),
+            (3, "supervisor", "chain"),
+            (4, "mcp_agent_files", "agent"),
+            (4, "mcp_agent_sql", "agent"),
+            (5, "supervisor", "chain"),
+            (6, "qa", "agent"),
+        ]
+    );
+    let levels: Vec<_> = spans.iter().filter_map(|span| said(span, "observation.level")).collect();
+    assert_eq!(levels, ["ERROR", "WARNING"], "a failed query, and a result that was sent back");
     let chat = prefix("chat");
     let usage: serde_json::Value =
         serde_json::from_str(&said(chat, "observation.usage_details").unwrap()).unwrap();
@@ -117,6 +135,20 @@ async fn with_content_the_root_carries_the_input_and_output_of_the_trace() {
     let root = named(&spans, "invoke_workflow swarm");
     assert_eq!(said(root, "trace.input").as_deref(), Some(demo::QUESTION));
     assert!(said(root, "trace.output").is_some_and(|answer| !answer.is_empty()));
+    let chats = || spans.iter().filter(|span| span.name.starts_with("chat"));
+    let read = |span: &Span, name: &str| -> serde_json::Value {
+        serde_json::from_str(&said(span, name).unwrap()).unwrap()
+    };
+    for chat in chats() {
+        let messages = read(chat, "observation.input");
+        assert_eq!(messages[0]["role"], "system");
+        assert!(messages.as_array().unwrap().iter().all(|one| one["content"].is_string()));
+    }
+    let calling = chats().map(|chat| read(chat, "observation.output"));
+    let called: Vec<String> = calling
+        .filter_map(|answer| Some(answer["tool_calls"][0]["function"]["name"].as_str()?.to_owned()))
+        .collect();
+    assert_eq!(called.len(), 5, "as Chat Completions have it: {called:?}");
     let bytes = attribute(&root.attributes, "input.value.bytes").unwrap();
     assert_eq!(bytes, demo::QUESTION.len().to_string());
     assert_eq!(attribute(&root.attributes, "input.value.sha256").unwrap().len(), 64);

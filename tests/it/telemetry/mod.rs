@@ -39,7 +39,7 @@ fn pool() -> PoolOptions {
 }
 
 async fn open(settings: Settings, home: &Path, store: Arc<dyn Store>) -> Runtime {
-    let options = demo::Options { home: home.to_owned(), pool: pool() };
+    let options = demo::Options { home: home.to_owned(), pool: pool(), ..Default::default() };
     let runtime = demo::open_with(settings, store, options).await.unwrap();
     assert!(runtime.problems().is_empty(), "{:?}", runtime.problems());
     runtime
