@@ -39,6 +39,28 @@ async fn a_clarification_ends_with_code_3_and_the_command_that_answers_it() {
     assert_eq!(world.asked(Role::Supervisor), 2, "{run:?}");
 }
 
+/// X7: what was asked and answered is in the traces, where content is.
+#[tokio::test]
+async fn a_trace_ends_with_the_question_and_the_next_begins_with_the_answer() {
+    let mut world = World::new(clarifying()).await;
+    world.run(&["run", "Did they?", "--thread", "q", "-q"]).await.code(3);
+    world.run(&["resume", "q", "--message", "1945", "-q"]).await.code(0);
+    let root = async |world: &World, run: &str, name: &str| -> Option<String> {
+        let sent = world.run(&["trace", "q", "--run", run, "--otlp"]).await.code(0).json();
+        let span = sent["resourceSpans"][0]["scopeSpans"][0]["spans"][0].clone();
+        let key = format!("langfuse.observation.{name}");
+        let mut all = span["attributes"].as_array().unwrap().clone().into_iter();
+        let found = all.find(|one| one["key"] == key.as_str())?;
+        Some(found["value"]["stringValue"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(root(&world, "1", "output").await, None, "content");
+    world.set("PERIHELION_TRACES_CONTENT", "true");
+    assert_eq!(root(&world, "1", "input").await.as_deref(), Some("Did they?"));
+    assert_eq!(root(&world, "1", "output").await.as_deref(), Some("Which year?"));
+    assert_eq!(root(&world, "2", "input").await.as_deref(), Some("1945"));
+    assert_eq!(root(&world, "2", "output").await.as_deref(), Some("In 1945, yes."));
+}
+
 #[tokio::test]
 async fn with_json_the_questions_stand_in_the_object() {
     let world = World::new(clarifying()).await;

@@ -10,11 +10,11 @@ use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
 use perihelion::runtime::{Runtime, demo};
 use perihelion::swarm::Request;
-use perihelion::telemetry::ExportCounts;
+use perihelion::telemetry::{ExportCounts, GoesOn};
 use tokio::sync::mpsc;
 
 use super::receiver::{Collector, Manner};
-use super::{open, settings};
+use super::{open, pool, settings};
 
 async fn collected(manner: Manner) -> (Collector, Settings) {
     let (collector, url) = Collector::start(manner).await;
@@ -101,14 +101,8 @@ async fn a_trace_that_a_new_question_closes_is_sent_again_under_its_final_ids() 
     assert_eq!(drawn(&store, &settings, thread, 2).await, died);
 }
 
-/// X7, X2
-#[tokio::test]
-async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
-    let home = tempfile::tempdir().unwrap();
-    let (collector, settings) = collected(Manner::default()).await;
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let thread = ThreadId::new();
-    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+/// Begins a run and lets its process die amid a step, with a lease that has run out.
+async fn die_amid_a_run(runtime: Runtime, store: &Arc<dyn Store>, thread: ThreadId) {
     let (events, mut listener) = mpsc::channel(1024);
     let options = RunOptions { events: Some(events), ..runtime.run_options() };
     let request = Request { question: demo::QUESTION.into(), ..Request::default() };
@@ -127,6 +121,17 @@ async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
     // The lease of a dead process runs out.
     store.claim(thread, "nobody", Duration::ZERO, true).await.unwrap();
     runtime.close().await;
+}
+
+/// X7, X2
+#[tokio::test]
+async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
+    let home = tempfile::tempdir().unwrap();
+    let (collector, settings) = collected(Manner::default()).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let thread = ThreadId::new();
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    die_amid_a_run(runtime, &store, thread).await;
     assert!(sent(&collector).is_empty());
 
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
@@ -139,5 +144,25 @@ async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
     runtime.close().await;
     let whole = drawn(&store, &settings, thread, 2).await;
     assert_eq!(sent(&collector)[half.len()..], whole);
+    assert_eq!(owes(&store).await, 0);
+}
+
+/// X7: not every backend takes a half back.
+#[tokio::test]
+async fn a_process_that_goes_on_with_a_run_sends_its_trace_once_and_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let (collector, settings) = collected(Manner::default()).await;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let thread = ThreadId::new();
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    die_amid_a_run(runtime, &store, thread).await;
+
+    let goes_on = GoesOn::With(thread);
+    let options = demo::Options { home: home.path().to_owned(), pool: pool(), goes_on };
+    let runtime = demo::open_with(settings.clone(), Arc::clone(&store), options).await.unwrap();
+    assert_eq!(runtime.flush_exports().await.unwrap(), ExportCounts::default());
+    runtime.resume(thread, runtime.run_options()).await.unwrap();
+    runtime.close().await;
+    assert_eq!(sent(&collector), drawn(&store, &settings, thread, 2).await);
     assert_eq!(owes(&store).await, 0);
 }
