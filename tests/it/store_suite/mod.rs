@@ -20,6 +20,7 @@ mod removals;
 mod runs;
 mod sealed;
 pub mod stores;
+mod stuck;
 mod threads;
 mod values;
 pub mod writer;
