@@ -39,14 +39,14 @@ pub(super) async fn claim(
 ) -> Result<ThreadInfo, Error> {
     for attempt in 1.. {
         let mut connection = connections.take_tested().await?;
-        let row = sqlx::query(CLAIM)
+        let claim = sqlx::query(CLAIM)
             .bind(thread.0)
             .bind(text(owner))
             .bind(micros(ttl) as f64)
             .bind(force)
             .bind(fence.map(big))
-            .fetch_optional(&mut *connection)
-            .await;
+            .fetch_optional(&mut *connection);
+        let row = connections.brief(claim).await;
         if let Some(row) = connection.settle(row)? {
             return Ok(decode::thread(&row)?.info);
         }
@@ -177,12 +177,11 @@ pub(super) async fn runs(
     connections: &Connections,
     thread: ThreadId,
 ) -> Result<Vec<RunRow>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(
+    let rows = idempotent!(connections, |c| each row of sqlx::query(
         "SELECT id, number, status, started_at, ended_at FROM run
          WHERE thread_id = $1 ORDER BY number"
     )
-    .bind(thread.0)
-    .fetch_all(&mut *c))?;
+    .bind(thread.0))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }

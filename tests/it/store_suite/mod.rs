@@ -19,6 +19,7 @@ mod pending;
 mod removals;
 mod runs;
 mod sealed;
+mod silence;
 pub mod stores;
 mod stuck;
 mod threads;
