@@ -203,7 +203,7 @@ pub trait Store: Send + Sync {
     /// Drops steps, effects and snapshots older than the snapshot at `seq`, which must exist; forks keep theirs.
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error>;
 
-    /// Reads a whole thread.
+    /// Reads a whole thread; [`Error::Corrupt`] where [`Store::import`] would refuse it.
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error>;
 
     /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.

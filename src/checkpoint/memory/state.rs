@@ -8,7 +8,7 @@ use std::{
 use super::super::{
     EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow,
     SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt, Waiting,
-    Wanted,
+    Wanted, chain,
     limits::{lease, moment, text},
 };
 use crate::{
@@ -249,6 +249,7 @@ impl State {
         for child in children {
             dump.children.push(self.export_one(child.id)?);
         }
+        chain::verify(&dump)?;
         Ok(dump)
     }
 

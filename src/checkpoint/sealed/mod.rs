@@ -294,6 +294,8 @@ impl Store for SealedStore {
         for child in children {
             dump.children.push(self.open_dump(child).await?);
         }
+        // Of what is encrypted the store itself could see the order only.
+        chain::verify(&dump)?;
         Ok(dump)
     }
 
