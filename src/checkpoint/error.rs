@@ -30,6 +30,11 @@ pub enum Error {
         "this process lost the thread {thread} to another one (its fencing token {held} was replaced by {current}); nothing was written"
     )]
     Fenced { thread: ThreadId, held: u64, current: u64 },
+    /// The thread is not any more as it was when somebody decided over it.
+    #[error(
+        "the thread {thread} was taken up since it was looked at; it was left as it is, look at it again"
+    )]
+    Moved { thread: ThreadId },
     /// The step does not follow the head: somebody else committed first.
     #[error(
         "the thread {thread} is at step {head}, so step {seq} cannot be committed; nothing was written"
@@ -108,6 +113,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether what is stored of one thread is to blame: damaged, altered, or written under a key or by a
+    /// version that is not here.
+    pub fn is_of_thread(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. }
+                | Self::Damaged(_)
+                | Self::Forged { .. }
+                | Self::NewerState { .. }
+                | Self::NoKey { .. }
+                | Self::WrongKey { .. }
+        )
+    }
+
     /// Returns whether the database could not be used for now: gone, restarting, busy or full.
     ///
     /// Whatever was to be written may be tried again as it is, once that has passed.

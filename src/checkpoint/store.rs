@@ -200,6 +200,12 @@ pub trait Store: Send + Sync {
     /// Deletes a thread, its subgraphs' threads and everything of them; forks keep the history they share.
     async fn delete(&self, thread: ThreadId) -> Result<(), Error>;
 
+    /// Deletes a thread as [`Store::delete`] does, but only while it is as it was seen.
+    ///
+    /// For a caller that decided by what it saw: that nobody runs the thread, that it is old. Otherwise
+    /// [`Error::Moved`], and nothing is deleted.
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error>;
+
     /// Drops steps, effects and snapshots older than the snapshot at `seq`, which must exist; forks keep theirs.
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error>;
 

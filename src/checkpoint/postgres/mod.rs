@@ -247,7 +247,11 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        removal::delete(&self.connections, thread).await
+        removal::delete(&self.connections, thread, None).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        removal::delete(&self.connections, seen.id, Some(seen)).await
     }
 
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {

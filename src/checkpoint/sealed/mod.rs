@@ -283,6 +283,10 @@ impl Store for SealedStore {
         self.inner.delete(thread).await
     }
 
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.inner.delete_as_seen(seen).await
+    }
+
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
         self.inner.truncate(thread, seq).await
     }
