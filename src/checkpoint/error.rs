@@ -30,6 +30,11 @@ pub enum Error {
         "this process lost the thread {thread} to another one (its fencing token {held} was replaced by {current}); nothing was written"
     )]
     Fenced { thread: ThreadId, held: u64, current: u64 },
+    /// The thread is not any more as it was when somebody decided over it.
+    #[error(
+        "the thread {thread} was taken up since it was looked at; it was left as it is, look at it again"
+    )]
+    Moved { thread: ThreadId },
     /// The step does not follow the head: somebody else committed first.
     #[error(
         "the thread {thread} is at step {head}, so step {seq} cannot be committed; nothing was written"
@@ -76,6 +81,11 @@ pub enum Error {
         "the stored data is encrypted with another key than the one configured under the name {key}; configure the right one, nothing is lost"
     )]
     WrongKey { key: String },
+    /// This process would write in the open what is encrypted otherwise.
+    #[error(
+        "the threads of this database are encrypted with the key {key}, which is not configured, and what this process writes would stand there in the open; name the key in the settings' [encryption] keys, or use another database"
+    )]
+    Unsealed { key: String },
     /// An encrypted value does not fit its place: it was altered, moved or replaced.
     #[error(
         "{what} of the thread {thread} was altered or moved since it was encrypted; restore it from a backup or fork an earlier step"
@@ -113,6 +123,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether what is stored of one thread is to blame: damaged, altered, or written under a key or by a
+    /// version that is not here.
+    pub fn is_of_thread(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. }
+                | Self::Damaged(_)
+                | Self::Forged { .. }
+                | Self::NewerState { .. }
+                | Self::NoKey { .. }
+                | Self::WrongKey { .. }
+        )
+    }
+
     /// Returns whether the database could not be used for now: gone, restarting, busy or full.
     ///
     /// Whatever was to be written may be tried again as it is, once that has passed.

@@ -140,6 +140,12 @@ pub struct ThreadInfo {
 }
 
 impl ThreadInfo {
+    /// Returns whether nothing happened to the thread since it was seen: no claim, no step, no answer.
+    pub(super) fn is_as_seen(&self, seen: &Self) -> bool {
+        let place = |info: &Self| (info.fence, info.head, info.status, info.updated_at);
+        place(self) == place(seen)
+    }
+
     /// Returns how the thread stands once it is imported.
     ///
     /// A copy of a thread that was under way or queued waits for a person: its original may still run, and
@@ -304,6 +310,8 @@ pub struct Wanted {
     pub queued_for: Duration,
     /// At most this many, longest waiting first.
     pub limit: u32,
+    /// After so many of them, which were looked at already.
+    pub skip: u32,
 }
 
 /// A thread that may go on, by what the store knows.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, sealed,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -194,16 +194,29 @@ pub trait Store: Send + Sync {
     /// Lists threads, newest update first.
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error>;
 
+    /// Refuses a process that would write what whoever encrypts this database could not read, or in the open.
+    ///
+    /// The newest threads tell whether encryption is in use. [`Error::Unsealed`] without a key that fits any of them.
+    async fn check_keys(&self) -> Result<(), Error> {
+        sealed::check(self, None).await
+    }
+
     /// Counts the threads at the top by status; a status that none has may be missing.
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error>;
 
     /// Deletes a thread, its subgraphs' threads and everything of them; forks keep the history they share.
     async fn delete(&self, thread: ThreadId) -> Result<(), Error>;
 
+    /// Deletes a thread as [`Store::delete`] does, but only while it is as it was seen.
+    ///
+    /// For a caller that decided by what it saw: that nobody runs the thread, that it is old. Otherwise
+    /// [`Error::Moved`], and nothing is deleted.
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error>;
+
     /// Drops steps, effects and snapshots older than the snapshot at `seq`, which must exist; forks keep theirs.
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error>;
 
-    /// Reads a whole thread.
+    /// Reads a whole thread; [`Error::Corrupt`] where [`Store::import`] would refuse it.
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error>;
 
     /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.

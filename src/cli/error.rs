@@ -79,6 +79,13 @@ pub enum Error {
         "nothing is to be pruned: say --older-than, --keep or --keep-steps, or set them in the [retention] section of the settings"
     )]
     NothingToPrune,
+    #[error("threads that could not be shortened: {0}; the others were")]
+    NotShortened(usize),
+    /// A thread that is to be deleted is at work, or is to be.
+    #[error(
+        "the thread {thread} is {how}; wait for its end, or say --force to delete it amid its run"
+    )]
+    UnderWay { thread: ThreadId, how: String },
     /// Two threads could not be compared.
     #[error(transparent)]
     Trouble(Box<Error>),
@@ -97,7 +104,9 @@ impl Error {
             | Self::Threads(_)
             | Self::Listen { .. }
             | Self::ServeMetrics { .. }
-            | Self::NoAgent { .. } => Exit::Failed,
+            | Self::NoAgent { .. }
+            | Self::NotShortened(_)
+            | Self::UnderWay { .. } => Exit::Failed,
             _ => Exit::Usage,
         }
     }

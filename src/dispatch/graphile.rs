@@ -13,8 +13,8 @@ use graphile_worker::sql::complete_job::complete_job;
 use graphile_worker::sql::get_job::get_job;
 use graphile_worker::sql::task_identifiers::{TaskDetails, get_tasks_details};
 use graphile_worker::{Database, Job, NotificationStream, Schema, WorkerUtils};
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::Mutex;
 
 use super::look::{Look, Wake};
@@ -40,6 +40,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A call that was not heard within this time counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
+
+/// How long the server may be silent; a network that swallows packets tells nobody.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// The advisory lock of whoever sets the queue up; `wake_thread` in the database has the same number.
 const SETUP: i64 = -5_682_727_480_907_227_257;
@@ -67,7 +70,13 @@ impl Graphile {
         };
         let options = url.parse::<PgConnectOptions>().map_err(unreachable)?;
         let options = options.application_name("perihelion dispatch");
-        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_with(options).await;
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(SILENCE)
+            // One that was given up amid a call is asked for a sign of life, which the pool would await for ever.
+            .after_release(|connection, _| Box::pin(answers(connection)))
+            .connect_with(options)
+            .await;
         let pool = pool.map_err(unreachable)?;
         let database = Database::from(pool.clone());
         let schema = Schema::default();
@@ -81,6 +90,17 @@ impl Graphile {
     }
 
     /// Takes one call out of the queue.
+    async fn take_in_time(&self) -> Result<Option<Job>, Error> {
+        match tokio::time::timeout(SILENCE, self.take()).await {
+            Ok(taken) => taken,
+            Err(_) => {
+                // The connection that listens was likely swallowed by the same event.
+                self.calls.lock().await.take();
+                Err(checkpoint::Error::from(silent()).into())
+            }
+        }
+    }
+
     async fn take(&self) -> Result<Option<Job>, Error> {
         let schema = Schema::default();
         let transaction = self.database.begin().await.map_err(Error::queue)?;
@@ -93,6 +113,16 @@ impl Graphile {
         transaction.commit().await.map_err(Error::queue)?;
         Ok(job)
     }
+}
+
+async fn answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    tokio::time::timeout(SILENCE, connection.ping()).await.map_err(|_| silent())??;
+    Ok(true)
+}
+
+fn silent() -> sqlx::Error {
+    let said = format!("the server did not answer within {SILENCE:?}");
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, said))
 }
 
 /// Sets the queue up, or brings it up to date; until then nobody is called through it.
@@ -120,7 +150,7 @@ impl Dispatcher for Graphile {
         if let Some(wake) = self.look.next().await? {
             return Ok(Some(wake));
         }
-        while let Some(job) = around(Point::QueueTake, self.take()).await? {
+        while let Some(job) = around(Point::QueueTake, self.take_in_time()).await? {
             let thread = job.payload().get("thread").and_then(|thread| thread.as_str());
             let thread = thread.and_then(|thread| uuid::Uuid::parse_str(thread).ok());
             if let Some(wake) = thread.and_then(|thread| self.look.wake(ThreadId(thread))) {

@@ -11,9 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::key::EffectKey;
 use super::live::Live;
 use super::recorded::Recorded;
-use crate::checkpoint::{
-    self, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Store,
-};
+use crate::checkpoint::{EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Store};
 use crate::clock::Clock;
 use crate::failpoint::{Point, around};
 use crate::graph::{

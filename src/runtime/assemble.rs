@@ -182,6 +182,7 @@ impl Runtime {
         store: Arc<dyn Store>,
         goes_on: GoesOn,
     ) -> Result<Self, Error> {
+        store.check_keys().await?;
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
         let exporter = super::trace::exporter(&settings, goes_on)?;
         let tools = Arc::new(pool);

@@ -85,12 +85,7 @@ impl Error {
     /// Returns whether the thread itself is in the way, so that trying again soon cannot help.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => matches!(
-                error,
-                checkpoint::Error::Corrupt { .. }
-                    | checkpoint::Error::Damaged(_)
-                    | checkpoint::Error::NewerState { .. }
-            ),
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => error.is_of_thread(),
             _ => true,
         }
     }
@@ -112,6 +107,7 @@ impl Error {
                     | checkpoint::Error::Keys(_)
                     | checkpoint::Error::NoKey { .. }
                     | checkpoint::Error::WrongKey { .. }
+                    | checkpoint::Error::Unsealed { .. }
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
             ),

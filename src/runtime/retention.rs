@@ -2,7 +2,6 @@
 
 use super::threads::{compact, is_abandoned};
 use crate::checkpoint::{self, Store, ThreadFilter, ThreadInfo, ThreadStatus};
-use crate::clock;
 use crate::config::Retention;
 use crate::swarm::GRAPH;
 
@@ -16,13 +15,15 @@ pub struct PruneOptions {
 }
 
 /// What a prune did, or would do.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct PruneReport {
     pub deleted: Vec<ThreadInfo>,
     /// Threads that were shortened, each with the first step that it still has.
     pub shortened: Vec<(ThreadInfo, u64)>,
     /// Threads that were let be because they are under way or wait for a person.
     pub kept: Vec<ThreadInfo>,
+    /// Threads that are damaged or cannot be decrypted, so that they could not be shortened.
+    pub failed: Vec<(ThreadInfo, checkpoint::Error)>,
 }
 
 /// One thread that a prune is done with.
@@ -35,11 +36,12 @@ pub enum Pruned<'a> {
 
 /// Deletes and shortens threads as far as the retention asks for it; forks keep what they share.
 ///
-/// Each thread is one write: a prune that is broken off leaves whole threads. Threads of other graphs than
-/// the star are deleted but not shortened. `done` hears of each thread, for progress.
+/// Each thread is one write: a prune that is broken off leaves whole threads, and one that somebody takes up at
+/// that moment is let be. Threads of other graphs than the star are deleted but not shortened. `done` hears of each
+/// thread, for progress. Ages are by the store's clock.
 ///
 /// # Errors
-/// Whatever the store reports; what was done until then is done.
+/// Whatever the store reports, except of a single thread; what was done until then is done.
 pub async fn prune(
     store: &dyn Store,
     retention: &Retention,
@@ -47,7 +49,10 @@ pub async fn prune(
     done: &mut (dyn FnMut(Pruned<'_>) + Send),
 ) -> Result<PruneReport, checkpoint::Error> {
     let mut report = PruneReport::default();
-    let oldest = retention.max_age.and_then(|age| clock::now().checked_sub_signed(age.0));
+    let oldest = match retention.max_age {
+        Some(age) => store.now().await?.checked_sub_signed(age.0),
+        None => None,
+    };
     let threads = store.list(&ThreadFilter::default()).await?;
     for (newer, info) in (0_u64..).zip(threads) {
         let is_old = oldest.is_some_and(|oldest| info.updated_at < oldest);
@@ -61,16 +66,20 @@ pub async fn prune(
         if is_needed(&info, options) {
             report.kept.push(info);
         } else if is_old || is_beyond {
-            if !options.dry_run {
-                store.delete(info.id).await?;
+            if options.dry_run || is_deleted(store, &info).await? {
+                done(Pruned::Deleted(&info));
+                report.deleted.push(info);
             }
-            done(Pruned::Deleted(&info));
-            report.deleted.push(info);
-        } else if let Some(most) = retention.max_steps
-            && let Some(first) = shorten(store, &info, most, options).await?
-        {
-            done(Pruned::Shortened(&info, first));
-            report.shortened.push((info, first));
+        } else if let Some(most) = retention.max_steps {
+            match shorten(store, &info, most, options).await {
+                Ok(None) => {}
+                Ok(Some(first)) => {
+                    done(Pruned::Shortened(&info, first));
+                    report.shortened.push((info, first));
+                }
+                Err(error) if error.is_of_thread() => report.failed.push((info, error)),
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(report)
@@ -87,6 +96,16 @@ async fn now(
     }
 }
 
+/// Deletes a thread unless somebody took it up, or deleted it, since it was looked at.
+async fn is_deleted(store: &dyn Store, info: &ThreadInfo) -> Result<bool, checkpoint::Error> {
+    match store.delete_as_seen(info).await {
+        Ok(()) => Ok(true),
+        Err(checkpoint::Error::Moved { .. } | checkpoint::Error::UnknownThread(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Shortens a thread. A run that begins meanwhile loses nothing: it writes behind what is dropped.
 async fn shorten(
     store: &dyn Store,
     info: &ThreadInfo,

@@ -212,7 +212,11 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        self.state().delete(thread)
+        self.state().delete(thread, None)
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.state().delete(seen.id, Some(seen))
     }
 
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {

@@ -2,12 +2,23 @@
 
 use std::collections::HashSet;
 
-use super::{super::Error, state::State};
+use super::{
+    super::{Error, ThreadInfo},
+    state::State,
+};
 use crate::ids::ThreadId;
 
 impl State {
-    pub(super) fn delete(&mut self, thread: ThreadId) -> Result<(), Error> {
-        self.get(thread)?;
+    /// Deletes a thread; with `seen`, only while it is as it was seen.
+    pub(super) fn delete(
+        &mut self,
+        thread: ThreadId,
+        seen: Option<&ThreadInfo>,
+    ) -> Result<(), Error> {
+        let info = &self.get(thread)?.info;
+        if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
+            return Err(Error::Moved { thread });
+        }
         let doomed: HashSet<ThreadId> = self
             .threads
             .values()

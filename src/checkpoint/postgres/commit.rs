@@ -35,13 +35,13 @@ const COMMIT_AND_CLEAR: &str = commit_sql!(
 /// Commits a step. After a lost reply it finds out what became of the statement before it sends it again.
 pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result<(), Error> {
     let mut connection = connections.take().await?;
-    match send(&mut connection, commit).await {
+    match connections.brief(send(&mut connection, commit)).await {
         Ok(true) => {
             connection.give_back();
             Ok(())
         }
         Ok(false) => {
-            let place = read_place(&mut connection, commit.thread).await;
+            let place = connections.brief(read_place(&mut connection, commit.thread)).await;
             Err(place_error(connection.settle(place)?, commit))
         }
         Err(error) if is_broken(&error) => {
@@ -81,7 +81,8 @@ pub(super) async fn recover(
 ) -> Result<(), Error> {
     for _ in 0..ATTEMPTS {
         let mut connection = connections.fresh().await?;
-        match around(Point::CommitReread, settle_lost(&mut connection, commit)).await {
+        let settled = connections.brief(settle_lost(&mut connection, commit));
+        match around(Point::CommitReread, settled).await {
             Ok(outcome) => {
                 connection.give_back();
                 return outcome;

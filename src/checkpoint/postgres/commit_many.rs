@@ -94,7 +94,7 @@ async fn write(connections: &Connections, commits: &[Commit]) -> Vec<Fate> {
     let mut threads = HashSet::with_capacity(commits.len());
     let shared: Vec<&Commit> =
         commits.iter().filter(|commit| threads.insert(commit.thread)).collect();
-    let sent = send(&mut connection, &shared).await;
+    let sent = connections.brief(send(&mut connection, &shared)).await;
     match sent {
         Ok(mut moved) => {
             connection.give_back();

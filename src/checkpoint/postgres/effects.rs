@@ -155,10 +155,9 @@ pub(super) async fn effects(
     thread: ThreadId,
     step: Option<u64>,
 ) -> Result<Vec<EffectRow>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(EFFECTS)
+    let rows = idempotent!(connections, |c| each row of sqlx::query(EFFECTS)
         .bind(thread.0)
-        .bind(step.map(big))
-        .fetch_all(&mut *c))?;
+        .bind(step.map(big)))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }
@@ -176,10 +175,9 @@ pub(super) async fn effects_from(
     thread: ThreadId,
     step: u64,
 ) -> Result<Vec<EffectRow>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(EFFECTS_FROM)
+    let rows = idempotent!(connections, |c| each row of sqlx::query(EFFECTS_FROM)
         .bind(thread.0)
-        .bind(big(step))
-        .fetch_all(&mut *c))?;
+        .bind(big(step)))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }
@@ -196,7 +194,7 @@ pub(super) async fn open_interrupts(
     connections: &Connections,
     thread: ThreadId,
 ) -> Result<Vec<OpenInterrupt>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(OPEN).bind(thread.0).fetch_all(&mut *c))?;
+    let rows = idempotent!(connections, |c| each row of sqlx::query(OPEN).bind(thread.0))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }
@@ -229,12 +227,12 @@ pub(super) async fn answer(
     answer: &Encoded,
 ) -> Result<(), Error> {
     let mut connection = connections.take_tested().await?;
-    let done: Result<(i64, i64), _> = sqlx::query_as(ANSWER)
+    let query = sqlx::query_as(ANSWER)
         .bind(interrupt.0.as_bytes().as_slice())
         .bind(answer.codec as i16)
         .bind(&answer.bytes[..])
-        .fetch_one(&mut *connection)
-        .await;
+        .fetch_one(&mut *connection);
+    let done: Result<(i64, i64), _> = connections.brief(query).await;
     if connection.settle(done)?.0 == 1 {
         return Ok(());
     }

@@ -83,11 +83,10 @@ pub(super) async fn after(
     after: u64,
     limit: u32,
 ) -> Result<Vec<EventRow>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(AFTER)
+    let rows = idempotent!(connections, |c| each row of sqlx::query(AFTER)
         .bind(thread.0)
         .bind(big(after))
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c))?;
+        .bind(i64::from(limit)))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }

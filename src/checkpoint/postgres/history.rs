@@ -61,10 +61,9 @@ pub(super) async fn load(
     if at.is_some_and(|at| at > head || at < base) {
         return Err(Error::UnknownStep { thread, seq: at.unwrap_or(head), head });
     }
-    let rows = idempotent!(connections, |c| sqlx::query(LOAD)
+    let rows = idempotent!(connections, |c| each row of sqlx::query(LOAD)
         .bind(thread.0)
-        .bind(at.map_or(i64::MAX, big))
-        .fetch_all(&mut *c))?;
+        .bind(at.map_or(i64::MAX, big)))?;
     let mut snapshot = None;
     let mut steps: Vec<StepRow> = Vec::with_capacity(rows.len());
     let mut pending: Vec<PendingRow> = Vec::new();
@@ -103,11 +102,10 @@ pub(super) async fn history(
     limit: u32,
 ) -> Result<Vec<StepRow>, Error> {
     let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
-    let rows = idempotent!(connections, |c| sqlx::query(HISTORY)
+    let rows = idempotent!(connections, |c| each row of sqlx::query(HISTORY)
         .bind(thread.0)
         .bind(upto)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c))?;
+        .bind(i64::from(limit)))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }

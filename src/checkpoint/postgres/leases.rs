@@ -39,14 +39,14 @@ pub(super) async fn claim(
 ) -> Result<ThreadInfo, Error> {
     for attempt in 1.. {
         let mut connection = connections.take_tested().await?;
-        let row = sqlx::query(CLAIM)
+        let claim = sqlx::query(CLAIM)
             .bind(thread.0)
             .bind(text(owner))
             .bind(micros(ttl) as f64)
             .bind(force)
             .bind(fence.map(big))
-            .fetch_optional(&mut *connection)
-            .await;
+            .fetch_optional(&mut *connection);
+        let row = connections.brief(claim).await;
         if let Some(row) = connection.settle(row)? {
             return Ok(decode::thread(&row)?.info);
         }
@@ -156,7 +156,7 @@ const WAITING: &str =
         AND graph = $1 AND tenant IS DISTINCT FROM $2
         AND CASE WHEN status = 'queued' THEN updated_at <= now() - $3 * interval '1 microsecond'
             ELSE lease_until IS NULL OR lease_until <= now() OR strpos(owner, $4) > 0 END
-     ORDER BY updated_at LIMIT $5";
+     ORDER BY updated_at LIMIT $5 OFFSET $6";
 
 pub(super) async fn waiting(
     connections: &Connections,
@@ -169,6 +169,7 @@ pub(super) async fn waiting(
             .bind(micros(wanted.queued_for) as f64)
             .bind(&wanted.machine)
             .bind(i64::from(wanted.limit))
+            .bind(i64::from(wanted.skip))
             .fetch_all(&mut *c))?;
     Ok(rows.into_iter().map(|(id, holder)| Waiting { thread: ThreadId(id), holder }).collect())
 }
@@ -177,12 +178,11 @@ pub(super) async fn runs(
     connections: &Connections,
     thread: ThreadId,
 ) -> Result<Vec<RunRow>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(
+    let rows = idempotent!(connections, |c| each row of sqlx::query(
         "SELECT id, number, status, started_at, ended_at FROM run
          WHERE thread_id = $1 ORDER BY number"
     )
-    .bind(thread.0)
-    .fetch_all(&mut *c))?;
+    .bind(thread.0))?;
     if rows.is_empty() {
         threads::info(connections, thread).await?;
     }

@@ -42,7 +42,7 @@ fn migrator() -> Migrator {
 /// Several processes may do this at once; the migrator holds an advisory lock meanwhile.
 pub(super) async fn run(connections: &Connections) -> Result<(), Error> {
     let mut connection = connections.take().await?;
-    match newest(&mut connection).await {
+    match connections.brief(newest(&mut connection)).await {
         Ok(Some(found)) if found > KNOWN => return Err(newer(connections, found)),
         Ok(Some(KNOWN)) => {
             connection.give_back();
@@ -53,7 +53,8 @@ pub(super) async fn run(connections: &Connections) -> Result<(), Error> {
         Err(error) if code(&error) == Some("42P01") => {}
         Err(error) => return connection.settle(Err(error)),
     }
-    match migrator().run_direct(None, &mut *connection, false).await {
+    let migrator = migrator();
+    match connections.longest(migrator.run_direct(None, &mut *connection, false)).await {
         Ok(()) => {
             connection.give_back();
             Ok(())

@@ -25,8 +25,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use self::connections::Connections;
 pub(super) use self::connections::is_broken;
+use self::connections::{Connections, SILENCE};
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
@@ -48,7 +48,18 @@ impl PostgresStore {
     /// [`Error::Unreachable`] when the address or the server is no good, [`Error::Newer`] when a newer
     /// version migrated the database.
     pub async fn open(url: &str) -> Result<Self, Error> {
-        let connections = Connections::new(url)?;
+        Self::open_within(url, SILENCE).await
+    }
+
+    /// Opens as [`PostgresStore::open`] does, with another bound than 10 s on how long the server may be silent on a
+    /// statement that a run waits for.
+    ///
+    /// A connection that was silent for longer is given up; work on whole threads has multiples of it.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
+        let connections = Connections::new(url, silence)?;
         migrations::run(&connections).await?;
         Ok(Self { connections, crowd: commit_many::crowd() })
     }
@@ -236,7 +247,11 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        removal::delete(&self.connections, thread).await
+        removal::delete(&self.connections, thread, None).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        removal::delete(&self.connections, seen.id, Some(seen)).await
     }
 
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {

@@ -4,7 +4,11 @@ use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use super::{
-    super::{Error, limits::big},
+    super::{
+        Error, ThreadInfo,
+        decode::{self, thread_columns},
+        limits::big,
+    },
     connections::Connections,
 };
 use crate::ids::ThreadId;
@@ -47,33 +51,51 @@ const DELETE: [&str; 7] = [
     "DELETE FROM thread WHERE id = ANY($1)",
 ];
 
-pub(super) async fn delete(connections: &Connections, thread: ThreadId) -> Result<(), Error> {
+const HOLD: &str = concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1 FOR UPDATE");
+
+/// Deletes a thread; with `seen`, only while it is as it was seen.
+pub(super) async fn delete(
+    connections: &Connections,
+    thread: ThreadId,
+    seen: Option<&ThreadInfo>,
+) -> Result<(), Error> {
     let mut connection = connections.take_tested().await?;
-    let done = delete_all(&mut connection, thread).await;
-    match connection.settle(done)? {
-        true => Ok(()),
-        false => Err(Error::UnknownThread(thread)),
-    }
+    let done = connections.long(delete_all(&mut connection, thread, seen)).await;
+    connection.settle(done)?
 }
 
-async fn delete_all(connection: &mut PgConnection, thread: ThreadId) -> Result<bool, sqlx::Error> {
+/// Holds the thread's row first: whoever claims it meanwhile waits, and then finds it gone.
+async fn delete_all(
+    connection: &mut PgConnection,
+    thread: ThreadId,
+    seen: Option<&ThreadInfo>,
+) -> Result<Result<(), Error>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
+    let row = sqlx::query(HOLD).bind(thread.0).fetch_optional(&mut *transaction).await?;
+    let held = match row.as_ref().map(decode::thread) {
+        None => Err(Error::UnknownThread(thread)),
+        Some(Ok(row)) if seen.is_some_and(|seen| !row.info.is_as_seen(seen)) => {
+            Err(Error::Moved { thread })
+        }
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(error),
+    };
+    if let Err(refused) = held {
+        transaction.rollback().await?;
+        return Ok(Err(refused));
+    }
     let doomed: Vec<Uuid> = sqlx::query_scalar(
         "SELECT id FROM thread WHERE id = $1 OR root_id = $1 ORDER BY id FOR UPDATE",
     )
     .bind(thread.0)
     .fetch_all(&mut *transaction)
     .await?;
-    if !doomed.contains(&thread.0) {
-        transaction.rollback().await?;
-        return Ok(false);
-    }
     hand_over(&mut transaction, &doomed).await?;
     for statement in DELETE {
         sqlx::query(statement).bind(&doomed).execute(&mut *transaction).await?;
     }
     transaction.commit().await?;
-    Ok(true)
+    Ok(Ok(()))
 }
 
 /// Locks the forks first: nobody deletes, shortens or forks one of them while it receives its rows.
@@ -120,7 +142,7 @@ pub(super) async fn truncate(
     seq: u64,
 ) -> Result<(), Error> {
     let mut connection = connections.take_tested().await?;
-    let done = drop_before(&mut connection, thread, seq).await;
+    let done = connections.long(drop_before(&mut connection, thread, seq)).await;
     connection.settle(done)?
 }
 

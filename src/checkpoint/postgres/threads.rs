@@ -37,7 +37,7 @@ pub(super) async fn create(
     new: &NewThread,
 ) -> Result<ThreadInfo, Error> {
     let mut connection = connections.take_tested().await?;
-    let made = insert(&mut connection, new, None).await;
+    let made = connections.brief(insert(&mut connection, new, None)).await;
     name_refusal(connection, made, new, None)
 }
 
@@ -51,19 +51,20 @@ pub(super) async fn fork(
     new: &NewThread,
 ) -> Result<ThreadInfo, Error> {
     let mut connection = connections.take_tested().await?;
-    let mut transaction = connection.begin().await?;
+    let mut transaction = connections.brief(connection.begin()).await?;
     let place = sqlx::query("SELECT head, base FROM thread WHERE id = $1 FOR KEY SHARE")
         .bind(source.0)
-        .fetch_optional(&mut *transaction)
-        .await?;
+        .fetch_optional(&mut *transaction);
+    let place = connections.brief(place).await?;
     let Some(place) = place else { return Err(Error::UnknownThread(source)) };
     let head = place.try_get::<i64, _>("head")? as u64;
     let base = place.try_get::<i64, _>("base")? as u64;
     if at > head || at < base {
         return Err(Error::UnknownStep { thread: source, seq: at, head });
     }
-    let made = match insert(&mut transaction, new, Some((source, at, base))).await {
-        Ok(made) => transaction.commit().await.map(|()| made),
+    let inserted = connections.brief(insert(&mut transaction, new, Some((source, at, base)))).await;
+    let made = match inserted {
+        Ok(made) => connections.brief(transaction.commit()).await.map(|()| made),
         Err(refused) => {
             drop(transaction);
             Err(refused)
@@ -117,13 +118,12 @@ pub(super) async fn list(
     connections: &Connections,
     filter: &ThreadFilter,
 ) -> Result<Vec<ThreadInfo>, Error> {
-    let rows = idempotent!(connections, |c| sqlx::query(LIST)
+    let rows = idempotent!(connections, |c| each row of sqlx::query(LIST)
         .bind(filter.status.map(|status| status.as_str()))
         .bind(filter.with_children || filter.root.is_some())
         .bind(filter.updated_before)
         .bind(filter.limit.map(i64::from))
-        .bind(filter.root.map(|root| root.0))
-        .fetch_all(&mut *c))?;
+        .bind(filter.root.map(|root| root.0)))?;
     rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
 }
 

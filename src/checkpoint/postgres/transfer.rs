@@ -14,25 +14,39 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-/// Reads a thread and its subgraphs' threads as they are at one moment.
+/// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
 pub(super) async fn export(
     connections: &Connections,
     thread: ThreadId,
 ) -> Result<ThreadDump, Error> {
     let mut connection = connections.take_tested().await?;
+    let read = connections.long(read_all(&mut connection, thread)).await;
+    let dump = connection.settle(read)??;
+    chain::verify(&dump)?;
+    Ok(dump)
+}
+
+async fn read_all(
+    connection: &mut PgConnection,
+    thread: ThreadId,
+) -> Result<Result<ThreadDump, Error>, sqlx::Error> {
     let mut transaction =
         connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-    let mut dump = read_one(&mut transaction, thread).await?;
+    let dump = read_family(&mut transaction, thread).await;
+    transaction.rollback().await?;
+    Ok(dump)
+}
+
+async fn read_family(connection: &mut PgConnection, thread: ThreadId) -> Result<ThreadDump, Error> {
+    let mut dump = read_one(connection, thread).await?;
     let children: Vec<Uuid> =
         sqlx::query_scalar("SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id")
             .bind(thread.0)
-            .fetch_all(&mut *transaction)
+            .fetch_all(&mut *connection)
             .await?;
     for child in children {
-        dump.children.push(read_one(&mut transaction, ThreadId(child)).await?);
+        dump.children.push(read_one(connection, ThreadId(child)).await?);
     }
-    transaction.commit().await?;
-    connection.give_back();
     Ok(dump)
 }
 
@@ -107,19 +121,31 @@ async fn read_one(connection: &mut PgConnection, thread: ThreadId) -> Result<Thr
 pub(super) async fn import(connections: &Connections, dump: &ThreadDump) -> Result<(), Error> {
     chain::verify(dump)?;
     let mut connection = connections.take_tested().await?;
+    let written = connections.long(write_all(&mut connection, dump)).await;
+    connection.settle(written)?
+}
+
+async fn write_all(
+    connection: &mut PgConnection,
+    dump: &ThreadDump,
+) -> Result<Result<(), Error>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     for one in std::iter::once(dump).chain(&dump.children) {
         match write_one(&mut transaction, one).await {
             Ok(()) => {}
             Err(error) if code(&error) == Some("23505") => {
-                return Err(Error::ThreadExists(one.info.id));
+                transaction.rollback().await?;
+                return Ok(Err(Error::ThreadExists(one.info.id)));
             }
-            Err(error) => return Err(connections.refine(error)),
+            Err(error) => {
+                // The failure is what is told; a connection that cannot roll back is found broken later.
+                let _ = transaction.rollback().await;
+                return Err(error);
+            }
         }
     }
     transaction.commit().await?;
-    connection.give_back();
-    Ok(())
+    Ok(Ok(()))
 }
 
 async fn write_one(connection: &mut PgConnection, dump: &ThreadDump) -> Result<(), sqlx::Error> {

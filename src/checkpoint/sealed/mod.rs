@@ -10,6 +10,7 @@
 mod keyring;
 mod label;
 mod seal;
+mod using;
 mod values;
 mod whole;
 
@@ -19,8 +20,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 pub use self::keyring::Keyring;
+pub use self::label::shown;
 use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
+pub(super) use self::using::check;
 use super::{
     Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark, EventRow, Loaded,
     NewThread, OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
@@ -275,12 +278,20 @@ impl Store for SealedStore {
         Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
     }
 
+    async fn check_keys(&self) -> Result<(), Error> {
+        check(self.inner.as_ref(), Some(&self.keys)).await
+    }
+
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
         self.inner.count_threads().await
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
         self.inner.delete(thread).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.inner.delete_as_seen(seen).await
     }
 
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
@@ -294,6 +305,8 @@ impl Store for SealedStore {
         for child in children {
             dump.children.push(self.open_dump(child).await?);
         }
+        // Of what is encrypted the store itself could see the order only.
+        chain::verify(&dump)?;
         Ok(dump)
     }
 

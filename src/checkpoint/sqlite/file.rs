@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) struct File {
     shown: String,
     options: SqliteConnectOptions,
+    /// Empty while it is replaced, and once the file is closed.
     writer: tokio::sync::Mutex<Option<SqliteConnection>>,
     readers: Mutex<Vec<SqliteConnection>>,
     permits: Semaphore,
@@ -54,8 +55,7 @@ impl File {
             // Steps of 1 to 2 KiB leave less of a page unused than in the default 4 KiB.
             .page_size(8192)
             .disable_statement_logging();
-        let writing = options.clone().journal_mode(SqliteJournalMode::Wal);
-        let writer = connect(&writing).await.map_err(|e| unreachable(e.to_string()))?;
+        let writer = connect_to_write(&options).await.map_err(|e| unreachable(e.to_string()))?;
         Ok(Self {
             options,
             writer: tokio::sync::Mutex::new(Some(writer)),
@@ -65,12 +65,21 @@ impl File {
         })
     }
 
+    /// Borrows the writing connection; one that was left amid a transaction is replaced first.
     pub(super) async fn writer(&self) -> Result<Writer<'_>, Error> {
-        let guard = self.writer.lock().await;
-        match guard.is_some() {
-            true => Ok(Writer(guard)),
-            false => Err(sqlx::Error::PoolClosed.into()),
+        let mut guard = self.writer.lock().await;
+        if let Some(stuck) = take_stuck(&mut guard).await {
+            tracing::warn!(database = %self.shown, "replacing a connection that could not roll back");
+            // Until it is closed it may hold the write lock; more is not asked of it.
+            let _ = stuck.close().await;
         }
+        if guard.is_none() {
+            if self.permits.is_closed() {
+                return Err(sqlx::Error::PoolClosed.into());
+            }
+            *guard = Some(connect_to_write(&self.options).await.map_err(|e| self.refine(e))?);
+        }
+        Ok(Writer(guard))
     }
 
     pub(super) async fn reader(&self) -> Result<Reader<'_>, Error> {
@@ -131,8 +140,9 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     file.create(true).append(true).open(path).map(|_| ())
 }
 
-/// Connects; the change to write-ahead logging does not wait for other processes by itself.
-async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+/// Connects to write; the change to write-ahead logging does not wait for other processes by itself.
+async fn connect_to_write(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let options = options.clone().journal_mode(SqliteJournalMode::Wal);
     let deadline = clock::monotonic() + PATIENCE;
     loop {
         match options.connect().await {
@@ -141,6 +151,20 @@ async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sql
             }
             result => return result,
         }
+    }
+}
+
+/// Takes a connection out that is still amid a transaction after every call on it has ended.
+///
+/// SQLite rolls back by itself when the disk is full or fails; the driver's own attempt then fails, and it
+/// counts the transaction as open for ever.
+async fn take_stuck(place: &mut Option<SqliteConnection>) -> Option<SqliteConnection> {
+    let connection = place.as_mut().filter(|connection| connection.is_in_transaction())?;
+    // A call that was given up may only now be rolling back; the answer comes after that.
+    let is_alive = connection.ping().await.is_ok();
+    match is_alive && !connection.is_in_transaction() {
+        true => None,
+        false => place.take(),
     }
 }
 
@@ -156,10 +180,12 @@ fn is_busy(error: &sqlx::Error) -> bool {
 }
 
 impl Reader<'_> {
-    /// Gives the connection back and names the failure.
+    /// Gives the connection back, unless it could not end its transaction, and names the failure.
     pub(super) fn settle<T>(self, result: Result<T, sqlx::Error>) -> Result<T, Error> {
         let result = result.map_err(|error| self.home.refine(error));
-        self.home.lock().push(self.connection);
+        if !self.connection.is_in_transaction() {
+            self.home.lock().push(self.connection);
+        }
         result
     }
 }

@@ -264,7 +264,11 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        removal::delete(&self.file, thread).await
+        removal::delete(&self.file, thread, None).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        removal::delete(&self.file, seen.id, Some(seen)).await
     }
 
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use sqlx::{Connection, SqliteConnection};
 
 use super::{
-    super::{Error, limits::big},
+    super::{Error, ThreadInfo, limits::big},
     file::File,
     threads,
 };
@@ -72,12 +72,20 @@ const DELETE: [&str; 7] = [
     concat!("DELETE FROM thread WHERE id IN ", doomed!()),
 ];
 
-pub(super) async fn delete(file: &File, thread: ThreadId) -> Result<(), Error> {
+/// Deletes a thread; with `seen`, only while it is as it was seen.
+pub(super) async fn delete(
+    file: &File,
+    thread: ThreadId,
+    seen: Option<&ThreadInfo>,
+) -> Result<(), Error> {
     let mut writer = file.writer().await?;
     let refine = |e| file.refine(e);
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
-    threads::read(&mut transaction, thread).await?;
+    let info = threads::read(&mut transaction, thread).await?.info;
+    if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
+        return Err(Error::Moved { thread });
+    }
     for statement in HAND_OVER.iter().chain(&DELETE) {
         sqlx::query(*statement)
             .bind(thread.0)

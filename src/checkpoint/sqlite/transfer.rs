@@ -16,14 +16,16 @@ use super::{
 };
 use crate::ids::ThreadId;
 
-/// Reads a thread and its subgraphs' threads as they are at one moment.
+/// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
 pub(super) async fn export(file: &File, thread: ThreadId) -> Result<ThreadDump, Error> {
     let mut reader = file.reader().await?;
     let mut transaction = reader.begin().await?;
     let dump = read_all(&mut transaction, thread).await;
     let ended = transaction.rollback().await;
     reader.settle(ended)?;
-    dump
+    let dump = dump?;
+    chain::verify(&dump)?;
+    Ok(dump)
 }
 
 async fn read_all(

@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, moment, named};
+use super::{Error, moment, named, title};
 use crate::checkpoint::{Store, ThreadInfo};
 use crate::cli::output;
 use crate::config::{Age, Retention, Settings};
@@ -90,11 +90,17 @@ pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> 
         return Err(error);
     }
     match args.json {
-        true => output::json(&as_object(args.dry_run, &report)),
+        true => output::json(&as_object(args.dry_run, &report))?,
         false => {
+            for (info, error) in &report.failed {
+                output::warning(&format!("{}: {error}", info.id));
+            }
             output::note(&summary(args.dry_run, &report));
-            Ok(())
         }
+    }
+    match report.failed.len() {
+        0 => Ok(()),
+        count => Err(Error::NotShortened(count)),
     }
 }
 
@@ -104,8 +110,7 @@ fn style() -> ProgressStyle {
 }
 
 fn shown(info: &ThreadInfo) -> String {
-    let title = info.title.as_deref().map_or_else(|| "-".to_owned(), output::one_line);
-    format!("{}  {}  {title}", info.id, moment(info.updated_at))
+    format!("{}  {}  {}", info.id, moment(info.updated_at), title(info))
 }
 
 fn as_object(dry_run: bool, report: &PruneReport) -> serde_json::Value {
@@ -113,11 +118,15 @@ fn as_object(dry_run: bool, report: &PruneReport) -> serde_json::Value {
     let shortened = report.shortened.iter();
     let shortened =
         shortened.map(|(info, first)| json!({ "thread_id": info.id, "first_step": first }));
+    let failed = report.failed.iter();
+    let failed =
+        failed.map(|(info, error)| json!({ "thread_id": info.id, "error": error.to_string() }));
     json!({
         "dry_run": dry_run,
         "deleted": list(&report.deleted),
         "shortened": shortened.collect::<Vec<_>>(),
         "kept": list(&report.kept),
+        "failed": failed.collect::<Vec<_>>(),
     })
 }
 

@@ -3,9 +3,10 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::list::standing;
-use super::{Error, named};
-use crate::checkpoint::{Store, ThreadInfo};
+use super::{Error, named, title};
+use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use crate::cli::output;
+use crate::runtime::is_abandoned;
 
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
@@ -14,28 +15,50 @@ pub struct DeleteArgs {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+    /// Also one that is under way: its run loses what it has not finished, and fails
+    #[arg(long)]
+    force: bool,
 }
 
 pub(super) async fn delete(store: &dyn Store, args: &DeleteArgs) -> Result<(), Error> {
     let info = store.info(named(&args.thread)).await?;
+    if !args.force {
+        let thread = info.id;
+        let under_way = under_way(&info);
+        under_way.map_or(Ok(()), |how| Err(Error::UnderWay { thread, how }))?;
+    }
     if !args.yes && !confirmed(&info)? {
         output::note("nothing was deleted");
         return Ok(());
     }
-    store.delete(info.id).await?;
+    match args.force {
+        true => store.delete(info.id).await?,
+        false => store.delete_as_seen(&info).await?,
+    }
     output::note(&format!("deleted the thread {}", info.id));
     Ok(())
+}
+
+/// Says who is at work on a thread; nobody where its process is known to be gone.
+fn under_way(info: &ThreadInfo) -> Option<String> {
+    match info.status {
+        ThreadStatus::Busy if !is_abandoned(info) => {
+            let owner = info.owner.as_deref().unwrap_or_default();
+            Some(format!("being run by {owner}"))
+        }
+        ThreadStatus::Queued => Some("queued for the workers".to_owned()),
+        _ => None,
+    }
 }
 
 fn confirmed(info: &ThreadInfo) -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::Unconfirmed { what: "delete the thread", name: info.id.to_string() });
     }
-    let title = info.title.as_ref().map(|title| format!(" ({})", output::one_line(title)));
     eprint!(
-        "delete the thread {}{}, {}, {} steps? [y/N] ",
+        "delete the thread {} ({}), {}, {} steps? [y/N] ",
         info.id,
-        title.unwrap_or_default(),
+        title(info),
         standing(info),
         info.head
     );

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub use self::finder::TraceFinder;
 pub use self::replayer::{Replayed, Replayer};
 use super::{Error, Runtime, is_abandoned};
-use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
+use crate::checkpoint::{Store, ThreadInfo, ThreadStatus, shown};
 use crate::clock;
 use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
@@ -65,8 +65,14 @@ pub async fn trace(
         .first()
         .map_or((number, TraceId::of_run(thread, number)), |root| (root.run, root.trace_id));
     let (overview, notes) = (reading::overview(&spans), reading::notes(&spans));
-    let head =
-        TraceHead { thread_id: thread, title: rows.info.title, run, trace_id, overview, notes };
+    let head = TraceHead {
+        thread_id: thread,
+        title: rows.info.title.as_deref().map(|title| shown(title).into_owned()),
+        run,
+        trace_id,
+        overview,
+        notes,
+    };
     let events = reading::events(&spans);
     Ok(Trace { head, events, spans })
 }

@@ -1,5 +1,9 @@
 //! Retention: what goes, what stays, and who says so.
 
+use std::time::Duration;
+
+use perihelion::checkpoint::{SqliteStore, Store as _};
+use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::Rule;
 use serde_json::Value;
 
@@ -66,4 +70,52 @@ async fn without_options_the_settings_say_what_goes() {
     world.run(&["threads", "prune"]).await.code(0).says("deleted 1 threads; 1 that wait");
     world.write("perihelion.toml", "[retention]\nmax_age = \"soon\"\n");
     world.run(&["threads"]).await.code(2).says("expected a number and a unit");
+}
+
+/// The world's database, as another process has it.
+async fn store(world: &World) -> SqliteStore {
+    let path = world.path("data/perihelion/perihelion.db").display().to_string();
+    SqliteStore::open(&path).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_damaged_thread_is_named_and_keeps_no_other_from_being_shortened() {
+    let world = world().await;
+    for thread in ["a", "b", "c"] {
+        world.run(&["run", "again", "--thread", thread, "-q"]).await.code(0);
+    }
+    let (store, damaged) = (store(&world).await, ThreadId::from_name("b").0);
+    let damage = async |connection: &mut sqlx::SqliteConnection| {
+        let delete = sqlx::query("DELETE FROM step WHERE thread_id = ?1 AND seq = 2");
+        delete.bind(damaged.0).execute(connection).await.map(|_| ())
+    };
+    store.with_connection(damage).await.unwrap();
+    store.close().await;
+    let pruned = world.run(&["threads", "prune", "--keep-steps", "5", "--json"]).await.code(1);
+    let pruned = pruned.says("threads that could not be shortened: 1");
+    let json = pruned.json();
+    assert_eq!(json["shortened"].as_array().unwrap().len(), 2, "{json}");
+    assert_eq!(json["failed"][0]["thread_id"], damaged.to_string());
+    let error = json["failed"][0]["error"].as_str().unwrap();
+    assert!(error.contains("is damaged"), "{error}");
+}
+
+#[tokio::test]
+async fn a_thread_under_way_is_not_deleted_unless_that_is_forced() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "q", "--thread", "queued", "--detach", "-q"]).await.code(0);
+    world.run(&["run", "q", "--thread", "busy", "-q"]).await.code(0);
+    let store = store(&world).await;
+    let (busy, hour) = (ThreadId::from_name("busy").0, Duration::from_secs(3600));
+    store.claim(busy, "elsewhere/boot+pid/7/7/1", hour, false).await.unwrap();
+    store.close().await;
+    for (thread, how) in
+        [("busy", "being run by elsewhere/boot+pid/7/7/1"), ("queued", "queued for the workers")]
+    {
+        let refused = world.run(&["threads", "delete", thread, "--yes"]).await.code(1);
+        refused.says(how).says("--force");
+        world.run(&["threads", "show", thread]).await.code(0);
+        world.run(&["threads", "delete", thread, "--yes", "--force"]).await.code(0);
+        world.run(&["threads", "show", thread]).await.code(2);
+    }
 }

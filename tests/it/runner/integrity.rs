@@ -19,6 +19,7 @@ on_durable_stores!(
     an_edited_frontier_is_noticed_even_behind_a_snapshot,
     a_missing_step_is_noticed_wherever_it_stood,
     a_damaged_snapshot_is_noticed,
+    a_damaged_thread_is_not_exported_as_if_it_were_whole,
 );
 
 /// Runs SQL on the fixture's database, with the thread's id as `{thread}`.
@@ -106,4 +107,23 @@ async fn a_damaged_snapshot_is_noticed(on: &Fixture) {
     sql(on, thread, cut).await;
     let (damaged, reason) = damaged_at(&runner, thread).await;
     assert!(damaged == seq && reason.contains("snapshot"), "{reason}");
+}
+
+/// People export, delete, and import again: the file must be one that can be imported.
+async fn a_damaged_thread_is_not_exported_as_if_it_were_whole(on: &Fixture) {
+    for damage in [
+        "DELETE FROM step WHERE thread_id = {thread} AND seq = 2",
+        "DELETE FROM step WHERE thread_id = {thread} AND seq = 4",
+        "UPDATE step SET frontier = (SELECT frontier FROM step WHERE thread_id = {thread} AND seq = 1)
+            WHERE thread_id = {thread} AND seq = 3",
+    ] {
+        let (_, thread) = four_steps(on, false).await;
+        on.store.export(thread).await.unwrap();
+        sql(on, thread, damage).await;
+        let refused = on.store.export(thread).await;
+        assert!(
+            matches!(&refused, Err(StoreError::Corrupt { thread: it, .. }) if *it == thread),
+            "{damage}: {refused:?}"
+        );
+    }
 }

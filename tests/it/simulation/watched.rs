@@ -384,6 +384,10 @@ impl Store for Watched {
         self.truth.delete(thread).await
     }
 
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.truth.delete_as_seen(seen).await
+    }
+
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
         self.truth.truncate(thread, seq).await
     }

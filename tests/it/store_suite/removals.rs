@@ -1,7 +1,7 @@
 //! Deleting and shortening threads, with forks that share their steps.
 
 use perihelion::{
-    checkpoint::{Error, NewThread, ThreadFilter},
+    checkpoint::{Error, NewThread, RunStatus, ThreadFilter, ThreadStatus},
     ids::ThreadId,
 };
 
@@ -24,6 +24,8 @@ on_every_store_sealed_too!(
     truncating_a_thread_leaves_its_forks_whole,
     truncating_a_fork_leaves_its_source_whole,
     a_truncated_thread_can_be_forked_from_what_is_left,
+    a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted,
+    a_run_that_begins_beside_a_deletion_either_finds_the_thread_gone_or_keeps_what_it_wrote,
 );
 
 /// Everything a reader sees of a thread's steps.
@@ -237,4 +239,54 @@ async fn a_truncated_thread_can_be_forked_from_what_is_left(on: &Fixture) {
     assert_eq!(loaded.snapshot.unwrap().seq, 3);
     assert_eq!(seqs(&loaded.steps), [4, 5]);
     assert!(on.store.load(branch.thread, Some(2)).await.is_err());
+}
+
+async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixture) {
+    let thread = on.store.create(new_thread()).await.unwrap().id;
+    let mut seen = on.store.info(thread).await.unwrap();
+    let mut writer = Writer::claim(&on.store, thread).await;
+    for change in 0..4 {
+        match change {
+            0 => {}
+            1 => writer.steps(1).await,
+            2 => {
+                let (run, status) = (RunStatus::Done, ThreadStatus::Idle);
+                let end = on.store.end_run(thread, writer.fence, writer.run, run, status, None);
+                end.await.unwrap();
+            }
+            _ => drop(Writer::claim(&on.store, thread).await),
+        }
+        let refused = on.store.delete_as_seen(&seen).await;
+        assert!(
+            matches!(refused, Err(Error::Moved { thread: it }) if it == thread),
+            "{change}: {refused:?}"
+        );
+        seen = on.store.info(thread).await.unwrap();
+    }
+    on.store.delete_as_seen(&seen).await.unwrap();
+    let gone = on.store.delete_as_seen(&seen).await;
+    assert!(matches!(gone, Err(Error::UnknownThread(_))), "{gone:?}");
+}
+
+async fn a_run_that_begins_beside_a_deletion_either_finds_the_thread_gone_or_keeps_what_it_wrote(
+    on: &Fixture,
+) {
+    for _ in 0..20 {
+        let seen = on.store.create(new_thread()).await.unwrap();
+        let run = async {
+            let info = on.store.claim(seen.id, "tester", super::writer::TTL, false).await?;
+            let mut writer = Writer::claimed(&on.store, seen.id, info.fence, 0);
+            writer.steps(1).await;
+            Ok(())
+        };
+        let (deleted, run): (_, Result<(), Error>) =
+            tokio::join!(on.store.delete_as_seen(&seen), run);
+        match (&deleted, &run) {
+            (Ok(()), Err(Error::UnknownThread(_))) => {}
+            (Err(Error::Moved { .. }), Ok(())) => {
+                assert_eq!(on.store.load(seen.id, None).await.unwrap().steps.len(), 1);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

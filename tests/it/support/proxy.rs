@@ -1,4 +1,5 @@
-//! A TCP proxy before a Postgres server that cuts connections: before a statement arrives, or before its reply does.
+//! A TCP proxy before a Postgres server that cuts connections, or lets them hang: before a statement arrives, or before
+//! its reply does.
 
 use std::sync::Arc;
 
@@ -24,6 +25,15 @@ pub struct Piece {
     pub is_commit: bool,
 }
 
+/// What becomes of a connection on which something is lost.
+#[derive(Clone, Copy)]
+enum Loss {
+    /// Both sides hear that it is closed.
+    Cut,
+    /// Nobody hears anything any more, as where a network swallows packets.
+    Silence,
+}
+
 /// What stands in the text of every statement that commits steps, and in no other.
 const COMMIT: &[u8] = b"INSERT INTO step";
 
@@ -34,6 +44,22 @@ const NAME: &[u8] = b"sqlx_s_";
 ///
 /// A cut closes both connections. The proxy ends with the async runtime it was started in.
 pub async fn before(url: &str, cuts: impl Fn(Piece) -> bool + Send + Sync + 'static) -> String {
+    begin(url, Loss::Cut, cuts).await
+}
+
+/// As [`before`], but what `swallows` picks is lost without a word, and all that follows on its connection.
+pub async fn silent_before(
+    url: &str,
+    swallows: impl Fn(Piece) -> bool + Send + Sync + 'static,
+) -> String {
+    begin(url, Loss::Silence, swallows).await
+}
+
+async fn begin(
+    url: &str,
+    loss: Loss,
+    cuts: impl Fn(Piece) -> bool + Send + Sync + 'static,
+) -> String {
     let (credentials, rest) = url.split_once('@').unwrap();
     let (address, database) = rest.split_once('/').unwrap();
     let (address, cuts) = (address.to_owned(), Arc::new(cuts));
@@ -45,7 +71,7 @@ pub async fn before(url: &str, cuts: impl Fn(Piece) -> bool + Send + Sync + 'sta
             tokio::spawn(async move {
                 // A server that is away refuses; so does the proxy, by closing.
                 if let Ok(server) = TcpStream::connect(&address).await {
-                    carry(client, server, &*cuts).await;
+                    carry(client, server, loss, &*cuts).await;
                 }
             });
         }
@@ -53,10 +79,11 @@ pub async fn before(url: &str, cuts: impl Fn(Piece) -> bool + Send + Sync + 'sta
     format!("{credentials}@127.0.0.1:{port}/{database}")
 }
 
-/// Carries bytes both ways until one side closes or a cut.
+/// Carries bytes both ways until one side closes or something is lost.
 async fn carry(
     mut client: TcpStream,
     mut server: TcpStream,
+    loss: Loss,
     cuts: &(dyn Fn(Piece) -> bool + Sync),
 ) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
@@ -67,19 +94,30 @@ async fn carry(
             read = client.read(&mut up) => {
                 let Ok(count @ 1..) = read else { return };
                 is_commit = commits.are_in(&up[..count]);
-                let piece = Piece { way: Way::Statement, passed, is_commit };
-                if cuts(piece) || server.write_all(&up[..count]).await.is_err() {
+                if cuts(Piece { way: Way::Statement, passed, is_commit }) {
+                    return lose(loss).await;
+                }
+                if server.write_all(&up[..count]).await.is_err() {
                     return;
                 }
             }
             read = server.read(&mut down) => {
                 let Ok(count @ 1..) = read else { return };
-                let piece = Piece { way: Way::Reply, passed, is_commit };
-                if cuts(piece) || client.write_all(&down[..count]).await.is_err() {
+                if cuts(Piece { way: Way::Reply, passed, is_commit }) {
+                    return lose(loss).await;
+                }
+                if client.write_all(&down[..count]).await.is_err() {
                     return;
                 }
             }
         }
+    }
+}
+
+async fn lose(loss: Loss) {
+    match loss {
+        Loss::Cut => {}
+        Loss::Silence => std::future::pending().await,
     }
 }
 
