@@ -14,6 +14,7 @@ mod error;
 mod events;
 mod gather;
 mod hex;
+mod insist;
 mod limits;
 mod lineage;
 mod memory;

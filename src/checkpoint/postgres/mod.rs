@@ -30,7 +30,7 @@ use self::connections::{Connections, SILENCE};
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, insist::insist,
 };
 use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -176,7 +176,8 @@ impl Store for PostgresStore {
         fence: u64,
         effect: &EffectRow,
     ) -> Result<(), Error> {
-        effects::record(&self.connections, thread, fence, effect).await
+        let write = || effects::record(&self.connections, thread, fence, effect);
+        insist(effect.outcome.is_some(), write).await
     }
 
     async fn settle_effect(
@@ -185,7 +186,8 @@ impl Store for PostgresStore {
         fence: u64,
         end: &EffectSettlement,
     ) -> Result<(), Error> {
-        effects::settle(&self.connections, thread, fence, end).await
+        let write = || effects::settle(&self.connections, thread, fence, end);
+        insist(end.outcome.is_some(), write).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {

@@ -27,7 +27,7 @@ use self::file::File;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, insist::insist,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -193,7 +193,8 @@ impl Store for SqliteStore {
         fence: u64,
         effect: &EffectRow,
     ) -> Result<(), Error> {
-        effects::record(&self.file, thread, fence, effect).await
+        let write = || effects::record(&self.file, thread, fence, effect);
+        insist(effect.outcome.is_some(), write).await
     }
 
     async fn settle_effect(
@@ -202,7 +203,8 @@ impl Store for SqliteStore {
         fence: u64,
         end: &EffectSettlement,
     ) -> Result<(), Error> {
-        effects::settle(&self.file, thread, fence, end).await
+        let write = || effects::settle(&self.file, thread, fence, end);
+        insist(end.outcome.is_some(), write).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
