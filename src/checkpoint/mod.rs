@@ -43,7 +43,7 @@ pub use rows::{
     OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
-pub use sealed::{Keyring, SealedStore, shown};
+pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
 pub use stand::{Standing, stand_up};
 pub use store::Store;

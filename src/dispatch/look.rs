@@ -44,6 +44,13 @@ struct Seen {
     last: Option<Instant>,
 }
 
+impl Seen {
+    fn end_pauses(&mut self) {
+        let now = clock::monotonic();
+        self.aside.retain(|_, until| now < *until);
+    }
+}
+
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,7 +101,8 @@ impl Look {
 
     /// Drops threads that are under way or set aside here, and those that a living process holds.
     fn keep_what_may_go_on(&self, waiting: &mut Vec<Waiting>) {
-        let seen = lock(&self.seen);
+        let mut seen = lock(&self.seen);
+        seen.end_pauses();
         waiting.retain(|one| {
             !seen.under_way.contains(&one.thread) && !seen.aside.contains_key(&one.thread)
         });
@@ -114,8 +122,7 @@ impl Look {
     /// Makes a call to a thread, unless it is under way here or set aside.
     pub fn wake(&self, thread: ThreadId) -> Option<Wake> {
         let mut seen = lock(&self.seen);
-        let now = clock::monotonic();
-        seen.aside.retain(|_, until| now < *until);
+        seen.end_pauses();
         if seen.aside.contains_key(&thread) || !seen.under_way.insert(thread) {
             return None;
         }

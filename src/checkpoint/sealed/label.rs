@@ -76,7 +76,7 @@ pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
 }
 
 /// Returns a stored text as people may see it: one that is still encrypted says so.
-pub fn shown(text: &str) -> Cow<'_, str> {
+pub(in super::super) fn shown(text: &str) -> Cow<'_, str> {
     match text.starts_with(MARK) {
         true => Cow::Owned(unreadable(text)),
         false => Cow::Borrowed(text),

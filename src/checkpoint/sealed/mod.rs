@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 pub use self::keyring::Keyring;
-pub use self::label::shown;
+pub(super) use self::label::shown;
 use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
 pub(super) use self::using::check;

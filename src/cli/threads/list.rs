@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Error, moment, title};
-use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus, shown};
+use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::cli::output;
 use crate::runtime::is_abandoned;
 
@@ -76,10 +76,10 @@ pub(super) fn standing(info: &ThreadInfo) -> String {
 pub(super) fn as_json(info: &ThreadInfo) -> Value {
     json!({
         "thread_id": info.id,
-        "title": info.title.as_deref().map(shown),
+        "title": info.shown_title(),
         "status": info.status,
         "crashed": is_abandoned(info),
-        "error": info.error.as_deref().map(shown),
+        "error": info.shown_error(),
         "steps": info.head,
         "forked_from": info.forked_from.map(|(thread, step)| json!({ "thread_id": thread, "step": step })),
         "created_at": info.created_at,

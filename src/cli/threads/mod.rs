@@ -12,7 +12,7 @@ mod transfer;
 use std::sync::Arc;
 
 use super::{Error, Exit, Globals};
-use crate::checkpoint::{Store, ThreadInfo, shown};
+use crate::checkpoint::{Store, ThreadInfo};
 use crate::cli::output::one_line;
 use crate::config::Settings;
 use crate::ids::ThreadId;
@@ -122,7 +122,7 @@ fn named(name: &str) -> ThreadId {
 
 /// Shows a thread's title in one line.
 fn title(info: &ThreadInfo) -> String {
-    info.title.as_deref().map_or_else(|| "-".to_owned(), |title| one_line(&shown(title)))
+    info.shown_title().map_or_else(|| "-".to_owned(), |title| one_line(&title))
 }
 
 /// Shows a time to the second.

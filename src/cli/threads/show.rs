@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::list::{as_json, standing};
 use super::{Error, moment, named, title};
-use crate::checkpoint::{RunStatus, Store, ThreadStatus, shown};
+use crate::checkpoint::{RunStatus, Store, ThreadStatus};
 use crate::cli::{output, questions};
 use crate::runtime::ThreadView;
 
@@ -30,8 +30,8 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
         text.push_str(&format!("title    {}\n", title(&info)));
     }
     text.push_str(&format!("status   {}\n", standing(&info)));
-    if let Some(error) = &info.error {
-        text.push_str(&format!("because  {}\n", output::one_line(&shown(error))));
+    if let Some(error) = info.shown_error() {
+        text.push_str(&format!("because  {}\n", output::one_line(&error)));
     }
     text.push_str(&format!("steps    {}\n", info.head));
     if let Some((source, step)) = info.forked_from {

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub use self::finder::TraceFinder;
 pub use self::replayer::{Replayed, Replayer};
 use super::{Error, Runtime, is_abandoned};
-use crate::checkpoint::{Store, ThreadInfo, ThreadStatus, shown};
+use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use crate::clock;
 use crate::config::{Compression, Settings, TraceProtocol, TraceScope};
 use crate::ids::ThreadId;
@@ -67,7 +67,7 @@ pub async fn trace(
     let (overview, notes) = (reading::overview(&spans), reading::notes(&spans));
     let head = TraceHead {
         thread_id: thread,
-        title: rows.info.title.as_deref().map(|title| shown(title).into_owned()),
+        title: rows.info.shown_title().map(|title| title.into_owned()),
         run,
         trace_id,
         overview,

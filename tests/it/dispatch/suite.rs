@@ -83,6 +83,7 @@ on_every_dispatcher!(
     a_submission_that_is_refused_calls_nobody,
     the_demos_threads_are_left_alone,
     a_thread_is_found_behind_any_number_that_others_hold,
+    a_thread_that_was_left_alone_for_a_while_is_found_again,
 );
 
 fn speaking(world: &World) -> Arc<perihelion::graph::Graph<Story>> {
@@ -463,5 +464,21 @@ async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
     let thread = world.thread(&runner).await;
     runner.submit(thread, input()).await.unwrap();
     assert_eq!(threads(&calls(&dispatcher).await), [thread]);
+    dispatcher.close().await;
+}
+
+async fn a_thread_that_was_left_alone_for_a_while_is_found_again(on: &Place) {
+    let (world, graph) = (World::default(), asking());
+    let runner = runner(&graph, &on.store);
+    let dispatcher = on.dispatcher().await;
+    let [one, other] = [world.thread(&runner).await, world.thread(&runner).await];
+    for thread in [one, other] {
+        runner.submit(thread, input()).await.unwrap();
+    }
+    for wake in calls(&dispatcher).await {
+        let pause = if wake.thread == one { Duration::ZERO } else { Duration::from_secs(3600) };
+        dispatcher.set_aside(&wake, pause);
+    }
+    assert_eq!(threads(&calls(&dispatcher).await), [one]);
     dispatcher.close().await;
 }
