@@ -81,6 +81,11 @@ pub enum Error {
         "the stored data is encrypted with another key than the one configured under the name {key}; configure the right one, nothing is lost"
     )]
     WrongKey { key: String },
+    /// This process would write in the open what is encrypted otherwise.
+    #[error(
+        "the threads of this database are encrypted with the key {key}, which is not configured, and what this process writes would stand there in the open; name the key in the settings' [encryption] keys, or use another database"
+    )]
+    Unsealed { key: String },
     /// An encrypted value does not fit its place: it was altered, moved or replaced.
     #[error(
         "{what} of the thread {thread} was altered or moved since it was encrypted; restore it from a backup or fork an earlier step"

@@ -1,11 +1,12 @@
 //! What a store keeps, row by row.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::Encoded;
+use super::{Encoded, sealed::shown};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// Makes an enum that is stored as its snake_case name and refuses unknown names.
@@ -140,6 +141,16 @@ pub struct ThreadInfo {
 }
 
 impl ThreadInfo {
+    /// Returns the title as people may see it: one that could not be decrypted says so.
+    pub fn shown_title(&self) -> Option<Cow<'_, str>> {
+        self.title.as_deref().map(shown)
+    }
+
+    /// Returns the error as people may see it.
+    pub fn shown_error(&self) -> Option<Cow<'_, str>> {
+        self.error.as_deref().map(shown)
+    }
+
     /// Returns whether nothing happened to the thread since it was seen: no claim, no step, no answer.
     pub(super) fn is_as_seen(&self, seen: &Self) -> bool {
         let place = |info: &Self| (info.fence, info.head, info.status, info.updated_at);

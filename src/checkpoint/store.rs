@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, sealed,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -193,6 +193,13 @@ pub trait Store: Send + Sync {
 
     /// Lists threads, newest update first.
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error>;
+
+    /// Refuses a process that would write what whoever encrypts this database could not read, or in the open.
+    ///
+    /// The newest threads tell whether encryption is in use. [`Error::Unsealed`] without a key that fits any of them.
+    async fn check_keys(&self) -> Result<(), Error> {
+        sealed::check(self, None).await
+    }
 
     /// Counts the threads at the top by status; a status that none has may be missing.
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error>;

@@ -1,7 +1,8 @@
 //! `perihelion worker`: more hands for the same database.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
@@ -10,6 +11,7 @@ use super::output::{self, one_line};
 use super::{Error, Exit, Globals, Signals, environment, looking, plugins};
 use crate::api;
 use crate::config::{Overrides, Settings};
+use crate::ids::ThreadId;
 use crate::runtime::{RunReport, RunStatusView, Runtime};
 use crate::worker::{Listener, Told, Worker};
 
@@ -130,7 +132,12 @@ fn serve(
 }
 
 fn listener(quiet: bool) -> Listener {
+    let warned = Mutex::new(HashSet::new());
     Arc::new(move |told| match told {
+        // It is tried again and again; what is in the way is said once.
+        Told::Failed(thread, error) if error.is_lasting() && !is_news(&warned, thread) => {
+            tracing::debug!(%thread, %error, "still in the way");
+        }
         Told::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
         Told::Waiting(error) => output::warning(&format!("{error}; trying again")),
         Told::Called(thread) => tracing::debug!(%thread, "called"),
@@ -141,6 +148,17 @@ fn listener(quiet: bool) -> Listener {
         )),
         Told::Ended(report) => output::note(&line(report)),
     })
+}
+
+/// Threads that are remembered; beyond that some are warned of again.
+const REMEMBERED: usize = 100_000;
+
+fn is_news(warned: &Mutex<HashSet<ThreadId>>, thread: ThreadId) -> bool {
+    let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.len() >= REMEMBERED {
+        warned.clear();
+    }
+    warned.insert(thread)
 }
 
 /// Says in one line how a run ended.

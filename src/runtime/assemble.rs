@@ -148,6 +148,7 @@ impl Runtime {
         source: Source,
         store: Arc<dyn Store>,
     ) -> Result<Self, Error> {
+        store.check_keys().await?;
         let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
         let exporter = super::trace::exporter(&settings)?;
         let tools = Arc::new(pool);

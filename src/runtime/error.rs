@@ -106,6 +106,7 @@ impl Error {
                     | checkpoint::Error::Keys(_)
                     | checkpoint::Error::NoKey { .. }
                     | checkpoint::Error::WrongKey { .. }
+                    | checkpoint::Error::Unsealed { .. }
                     | checkpoint::Error::UnknownInterrupt(_)
                     | checkpoint::Error::InterruptClosed(_)
             ),

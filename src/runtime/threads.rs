@@ -169,6 +169,7 @@ pub async fn fork(
     id: ThreadId,
     title: Option<String>,
 ) -> Result<ThreadInfo, checkpoint::Error> {
+    store.check_keys().await?;
     let info = store.info(source).await?;
     let row = store.history(source, Some(at.saturating_add(1)), 1).await?.pop();
     if at > 0 && row.is_none_or(|row| row.seq != at) {

@@ -1,5 +1,7 @@
 //! What a thread keeps in the place of its title: the title, and whose history it shares.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::{Error, ThreadInfo, hex};
@@ -71,6 +73,20 @@ pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
         },
     });
     info
+}
+
+/// Returns a stored text as people may see it: one that is still encrypted says so.
+pub(in super::super) fn shown(text: &str) -> Cow<'_, str> {
+    match text.starts_with(MARK) {
+        true => Cow::Owned(unreadable(text)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Returns the name of the key that a thread's label is encrypted with, where it is.
+pub(super) fn key_of(stored: &ThreadInfo) -> Option<String> {
+    let digits = stored.title.as_deref()?.strip_prefix(MARK)?;
+    Some(hex::from_hex(digits).map_or_else(|_| "(unknown)".to_owned(), |it| key_name(&it)))
 }
 
 fn unreadable(text: &str) -> String {

@@ -10,6 +10,7 @@
 mod keyring;
 mod label;
 mod seal;
+mod using;
 mod values;
 mod whole;
 
@@ -19,8 +20,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 pub use self::keyring::Keyring;
+pub(super) use self::label::shown;
 use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
+pub(super) use self::using::check;
 use super::{
     Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark, EventRow, Loaded,
     NewThread, OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store,
@@ -273,6 +276,10 @@ impl Store for SealedStore {
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
         let threads = self.inner.list(filter).await?;
         Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
+    }
+
+    async fn check_keys(&self) -> Result<(), Error> {
+        check(self.inner.as_ref(), Some(&self.keys)).await
     }
 
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Error, moment};
+use super::{Error, moment, title};
 use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::cli::output;
 use crate::runtime::is_abandoned;
@@ -47,7 +47,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
     let rows = threads.iter().map(|info| {
         [
             info.id.to_string(),
-            info.title.clone().unwrap_or_else(|| "-".to_owned()),
+            title(info),
             standing(info),
             info.head.to_string(),
             moment(info.updated_at),
@@ -73,10 +73,10 @@ pub(super) fn standing(info: &ThreadInfo) -> String {
 pub(super) fn as_json(info: &ThreadInfo) -> Value {
     json!({
         "thread_id": info.id,
-        "title": info.title,
+        "title": info.shown_title(),
         "status": info.status,
         "crashed": is_abandoned(info),
-        "error": info.error,
+        "error": info.shown_error(),
         "steps": info.head,
         "forked_from": info.forked_from.map(|(thread, step)| json!({ "thread_id": thread, "step": step })),
         "created_at": info.created_at,

@@ -12,7 +12,8 @@ mod transfer;
 use std::sync::Arc;
 
 use super::{Error, Exit, Globals};
-use crate::checkpoint::Store;
+use crate::checkpoint::{Store, ThreadInfo};
+use crate::cli::output::one_line;
 use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::runtime::open_store;
@@ -114,6 +115,11 @@ async fn perform(
 /// Reads a thread as it is named on the command line.
 fn named(name: &str) -> ThreadId {
     ThreadId::from_name(name).0
+}
+
+/// Shows a thread's title in one line.
+fn title(info: &ThreadInfo) -> String {
+    info.shown_title().map_or_else(|| "-".to_owned(), |title| one_line(&title))
 }
 
 /// Shows a time to the second.

@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, moment, named};
+use super::{Error, moment, named, title};
 use crate::checkpoint::{Store, ThreadInfo};
 use crate::cli::output;
 use crate::config::{Age, Retention, Settings};
@@ -110,7 +110,7 @@ fn style() -> ProgressStyle {
 }
 
 fn shown(info: &ThreadInfo) -> String {
-    format!("{}  {}  {}", info.id, moment(info.updated_at), info.title.as_deref().unwrap_or("-"))
+    format!("{}  {}  {}", info.id, moment(info.updated_at), title(info))
 }
 
 fn as_object(dry_run: bool, report: &PruneReport) -> serde_json::Value {

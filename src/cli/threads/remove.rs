@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::list::standing;
-use super::{Error, named};
-use crate::checkpoint::{Store, ThreadInfo};
+use super::{Error, named, title};
+use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use crate::cli::output;
 use crate::runtime::is_abandoned;
 
@@ -55,11 +55,10 @@ fn confirmed(info: &ThreadInfo) -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::Unconfirmed { what: "delete the thread", name: info.id.to_string() });
     }
-    let title = info.title.as_ref().map(|title| format!(" ({})", output::one_line(title)));
     eprint!(
         "delete the thread {} ({}), {}, {} steps? [y/N] ",
         info.id,
-        title.unwrap_or_default(),
+        title(info),
         standing(info),
         info.head
     );

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::list::{as_json, standing};
-use super::{Error, moment, named};
+use super::{Error, moment, named, title};
 use crate::checkpoint::{RunStatus, Store, ThreadStatus};
 use crate::cli::{output, questions};
 use crate::runtime::ThreadView;
@@ -20,18 +20,18 @@ pub struct Args {
 pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Result<(), Error> {
     let ThreadView { info, runs, open } = ThreadView::read(store, named(&args.thread)).await?;
     if args.json {
-        let mut shown = as_json(&info);
-        shown["runs"] = json!(runs);
-        shown["interrupts"] = json!(open);
-        return output::json(&shown);
+        let mut all = as_json(&info);
+        all["runs"] = json!(runs);
+        all["interrupts"] = json!(open);
+        return output::json(&all);
     }
     let mut text = format!("thread   {}\n", info.id);
-    if let Some(title) = &info.title {
-        text.push_str(&format!("title    {}\n", output::one_line(title)));
+    if info.title.is_some() {
+        text.push_str(&format!("title    {}\n", title(&info)));
     }
     text.push_str(&format!("status   {}\n", standing(&info)));
-    if let Some(error) = &info.error {
-        text.push_str(&format!("because  {}\n", output::one_line(error)));
+    if let Some(error) = info.shown_error() {
+        text.push_str(&format!("because  {}\n", output::one_line(&error)));
     }
     text.push_str(&format!("steps    {}\n", info.head));
     if let Some((source, step)) = info.forked_from {

@@ -72,6 +72,7 @@ pub(super) async fn import(store: &dyn Store, args: &ImportArgs) -> Result<(), E
         }
     };
     let dump = read_dump(from)?;
+    store.check_keys().await?;
     store.import(&dump).await?;
     if args.json {
         return output::json(&super::list::as_json(&store.info(dump.info.id).await?));

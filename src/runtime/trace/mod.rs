@@ -65,8 +65,14 @@ pub async fn trace(
         .first()
         .map_or((number, TraceId::of_run(thread, number)), |root| (root.run, root.trace_id));
     let (overview, notes) = (reading::overview(&spans), reading::notes(&spans));
-    let head =
-        TraceHead { thread_id: thread, title: rows.info.title, run, trace_id, overview, notes };
+    let head = TraceHead {
+        thread_id: thread,
+        title: rows.info.shown_title().map(|title| title.into_owned()),
+        run,
+        trace_id,
+        overview,
+        notes,
+    };
     let events = reading::events(&spans);
     Ok(Trace { head, events, spans })
 }

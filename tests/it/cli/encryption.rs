@@ -79,3 +79,36 @@ async fn a_missing_or_wrong_key_is_named_and_threads_from_before_open() {
     world.run(&["run", "And?", "--thread", "t", "-q"]).await.code(0);
     world.run(&["replay", "t"]).await.code(0);
 }
+
+#[tokio::test]
+async fn a_process_without_the_key_writes_nothing_in_the_open_and_shows_what_it_may() {
+    let mut world = World::new(reading()).await;
+    world.run(&["run", "What is it?", "--thread", "before", "-q"]).await.code(0);
+    world.run(&["threads", "export", "before", "--output", "before.jsonl"]).await.code(0);
+    world.set("KEY_ONE", KEY);
+    world.set("PERIHELION_ENCRYPTION_KEYS", "one=env:KEY_ONE");
+    world.run(&["run", "What is it?", "--thread", "t", "-q"]).await.code(0);
+    world.run(&["threads", "delete", "before", "--yes"]).await.code(0);
+    world.run(&["threads", "import", "before.jsonl"]).await.code(0);
+
+    world.set("KEY_TWO", &KEY.replace("00", "aa"));
+    for keys in ["", "two=env:KEY_TWO"] {
+        world.set("PERIHELION_ENCRYPTION_KEYS", keys);
+        for args in [
+            &["run", "in the open", "--thread", "new", "-q"][..],
+            &["run", "in the open", "--thread", "new", "--detach", "-q"],
+            &["threads", "fork", "before", "--at", "3", "--thread", "new"],
+            &["threads", "import", "before.jsonl"],
+            &["worker", "--drain"],
+        ] {
+            world.run(args).await.code(2).says("encrypted with the key one").says("[encryption]");
+        }
+        assert!(!stands_in_the_database(&world, "in the open"));
+        let list = world.run(&["threads", "list"]).await.code(0);
+        assert!(list.stdout.contains("(encrypted with the key one)"), "{list:?}");
+        let json = world.run(&["threads", "list", "--json"]).await.code(0);
+        assert!(!json.stdout.contains("perihelion-sealed:"), "{json:?}");
+    }
+    world.set("PERIHELION_ENCRYPTION_KEYS", "two=env:KEY_TWO,one=env:KEY_ONE");
+    world.run(&["run", "And?", "--thread", "new", "-q"]).await.code(0);
+}
