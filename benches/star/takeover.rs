@@ -108,6 +108,7 @@ async fn looks(store: &Arc<dyn Store>, graph: &str) -> anyhow::Result<Vec<f64>> 
         machine: "/boot+pid/".to_owned(),
         queued_for: Duration::ZERO,
         limit: 256,
+        skip: 0,
     };
     let mut times = Vec::with_capacity(LOOKS);
     for _ in 0..LOOKS {

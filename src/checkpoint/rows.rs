@@ -321,6 +321,8 @@ pub struct Wanted {
     pub queued_for: Duration,
     /// At most this many, longest waiting first.
     pub limit: u32,
+    /// After so many of them, which were looked at already.
+    pub skip: u32,
 }
 
 /// A thread that may go on, by what the store knows.

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Scope;
-use crate::checkpoint::{Error, Store, Wanted};
+use crate::checkpoint::{Error, Store, Waiting, Wanted};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::{holder_is_dead, machine};
 
-/// Threads of one look; more are found by the next one.
-const FOUND: u32 = 256;
+/// Threads that a look reads at once; it reads on until some of them may go on.
+const PAGE: u32 = 256;
 
 /// A thread that may go on. While this value lives, the same worker is not told of the thread again.
 #[derive(Debug)]
@@ -44,6 +44,13 @@ struct Seen {
     last: Option<Instant>,
 }
 
+impl Seen {
+    fn end_pauses(&mut self) {
+        let now = clock::monotonic();
+        self.aside.retain(|_, until| now < *until);
+    }
+}
+
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -58,7 +65,8 @@ impl Look {
             // A name that no holder's contains, where the machine cannot be told: nobody is known to be dead.
             machine: Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned()),
             queued_for,
-            limit: FOUND,
+            limit: PAGE,
+            skip: 0,
         };
         Self { store, wanted, thorough: scope.thorough, every, seen: Arc::default() }
     }
@@ -74,14 +82,32 @@ impl Look {
         if !self.thorough && !self.until_due().is_zero() {
             return Ok(None);
         }
-        let mut waiting = self.store.waiting(&self.wanted).await?;
-        waiting.retain(|one| one.holder.as_deref().is_none_or(holder_is_dead));
-        {
+        let mut wanted = self.wanted.clone();
+        loop {
+            let mut waiting = self.store.waiting(&wanted).await?;
+            let is_last = waiting.len() < wanted.limit as usize;
+            wanted.skip += wanted.limit;
+            self.keep_what_may_go_on(&mut waiting);
             let mut seen = lock(&self.seen);
             seen.last = Some(clock::monotonic());
             seen.found = waiting.into_iter().map(|one| one.thread).collect();
+            drop(seen);
+            let found = self.found();
+            if found.is_some() || is_last {
+                return Ok(found);
+            }
         }
-        Ok(self.found())
+    }
+
+    /// Drops threads that are under way or set aside here, and those that a living process holds.
+    fn keep_what_may_go_on(&self, waiting: &mut Vec<Waiting>) {
+        let mut seen = lock(&self.seen);
+        seen.end_pauses();
+        waiting.retain(|one| {
+            !seen.under_way.contains(&one.thread) && !seen.aside.contains_key(&one.thread)
+        });
+        drop(seen);
+        waiting.retain(|one| one.holder.as_deref().is_none_or(holder_is_dead));
     }
 
     fn found(&self) -> Option<Wake> {
@@ -96,8 +122,7 @@ impl Look {
     /// Makes a call to a thread, unless it is under way here or set aside.
     pub fn wake(&self, thread: ThreadId) -> Option<Wake> {
         let mut seen = lock(&self.seen);
-        let now = clock::monotonic();
-        seen.aside.retain(|_, until| now < *until);
+        seen.end_pauses();
         if seen.aside.contains_key(&thread) || !seen.under_way.insert(thread) {
             return None;
         }

@@ -205,7 +205,12 @@ impl State {
             info.owner.clone().filter(|_| info.lease_until.is_some_and(|until| until > now))
         };
         let waiting = |info: &ThreadInfo| Waiting { thread: info.id, holder: holder(info) };
-        found.into_iter().take(wanted.limit as usize).map(waiting).collect()
+        found
+            .into_iter()
+            .skip(wanted.skip as usize)
+            .take(wanted.limit as usize)
+            .map(waiting)
+            .collect()
     }
 
     pub(super) fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {

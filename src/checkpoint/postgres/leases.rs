@@ -156,7 +156,7 @@ const WAITING: &str =
         AND graph = $1 AND tenant IS DISTINCT FROM $2
         AND CASE WHEN status = 'queued' THEN updated_at <= now() - $3 * interval '1 microsecond'
             ELSE lease_until IS NULL OR lease_until <= now() OR strpos(owner, $4) > 0 END
-     ORDER BY updated_at LIMIT $5";
+     ORDER BY updated_at LIMIT $5 OFFSET $6";
 
 pub(super) async fn waiting(
     connections: &Connections,
@@ -169,6 +169,7 @@ pub(super) async fn waiting(
             .bind(micros(wanted.queued_for) as f64)
             .bind(&wanted.machine)
             .bind(i64::from(wanted.limit))
+            .bind(i64::from(wanted.skip))
             .fetch_all(&mut *c))?;
     Ok(rows.into_iter().map(|(id, holder)| Waiting { thread: ThreadId(id), holder }).collect())
 }

@@ -179,7 +179,7 @@ const WAITING: &str = "SELECT id, CASE WHEN lease_until > ?5 THEN owner END AS h
         AND graph = ?1 AND tenant IS NOT ?2
         AND CASE WHEN status = 'queued' THEN updated_at <= ?3
             ELSE lease_until IS NULL OR lease_until <= ?5 OR instr(owner, ?4) > 0 END
-     ORDER BY updated_at LIMIT ?6";
+     ORDER BY updated_at LIMIT ?6 OFFSET ?7";
 
 pub(super) async fn waiting(file: &File, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
     let mut reader = file.reader().await?;
@@ -191,6 +191,7 @@ pub(super) async fn waiting(file: &File, wanted: &Wanted) -> Result<Vec<Waiting>
         .bind(&wanted.machine)
         .bind(now)
         .bind(i64::from(wanted.limit))
+        .bind(i64::from(wanted.skip))
         .fetch_all(&mut *reader)
         .await;
     let rows: Vec<(uuid::Uuid, Option<String>)> = reader.settle(rows)?;

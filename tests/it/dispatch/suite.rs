@@ -7,7 +7,7 @@ use perihelion::checkpoint::{self, RunStatus, Store, ThreadStatus, Waiting, Want
 use perihelion::dispatch::{self, Dispatcher, Scope, Wake};
 use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
-use perihelion::runner::{Error, RunOptions, RunResult, Runner};
+use perihelion::runner::{Error, RunOptions, RunResult, Runner, owner_name};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -82,6 +82,8 @@ on_every_dispatcher!(
     a_run_that_is_stopped_can_be_handed_over,
     a_submission_that_is_refused_calls_nobody,
     the_demos_threads_are_left_alone,
+    a_thread_is_found_behind_any_number_that_others_hold,
+    a_thread_that_was_left_alone_for_a_while_is_found_again,
 );
 
 fn speaking(world: &World) -> Arc<perihelion::graph::Graph<Story>> {
@@ -269,6 +271,7 @@ async fn a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead(on: 
         machine: "/boot+pid/".to_owned(),
         queued_for: Duration::ZERO,
         limit: 10,
+        skip: 0,
     };
     let seen = on.store.waiting(&wanted).await.unwrap();
     assert_eq!(seen, [Waiting { thread, holder: Some(elsewhere.to_owned()) }]);
@@ -446,4 +449,36 @@ async fn a_commit_on_postgres_still_moves_the_head_within_its_page() {
         .unwrap();
     // The claim is in the index and may leave the page; a commit is not.
     assert!(all >= commits as i64 && within >= all - 2, "{within} of {all} updates were HOT");
+}
+
+async fn a_thread_is_found_behind_any_number_that_others_hold(on: &Place) {
+    let (world, graph) = (World::default(), asking());
+    let runner = runner(&graph, &on.store);
+    // Held by a process of this very machine that lives, and for longer than the last one waits.
+    for _ in 0..600 {
+        let held = world.thread(&runner).await;
+        on.store.claim(held, &owner_name(), Duration::from_secs(3600), false).await.unwrap();
+    }
+    let dispatcher = on.dispatcher().await;
+    assert!(calls(&dispatcher).await.is_empty());
+    let thread = world.thread(&runner).await;
+    runner.submit(thread, input()).await.unwrap();
+    assert_eq!(threads(&calls(&dispatcher).await), [thread]);
+    dispatcher.close().await;
+}
+
+async fn a_thread_that_was_left_alone_for_a_while_is_found_again(on: &Place) {
+    let (world, graph) = (World::default(), asking());
+    let runner = runner(&graph, &on.store);
+    let dispatcher = on.dispatcher().await;
+    let [one, other] = [world.thread(&runner).await, world.thread(&runner).await];
+    for thread in [one, other] {
+        runner.submit(thread, input()).await.unwrap();
+    }
+    for wake in calls(&dispatcher).await {
+        let pause = if wake.thread == one { Duration::ZERO } else { Duration::from_secs(3600) };
+        dispatcher.set_aside(&wake, pause);
+    }
+    assert_eq!(threads(&calls(&dispatcher).await), [one]);
+    dispatcher.close().await;
 }
