@@ -196,7 +196,8 @@ pub trait Store: Send + Sync {
 
     /// Refuses a process that would write what whoever encrypts this database could not read, or in the open.
     ///
-    /// The newest threads tell whether encryption is in use. [`Error::Unsealed`] without a key that fits any of them.
+    /// The newest threads tell whether encryption is in use; finding them reads the row of each thread, so this is
+    /// for the start of a process. [`Error::Unsealed`] without a key that fits any of them.
     async fn check_keys(&self) -> Result<(), Error> {
         sealed::check(self, None).await
     }

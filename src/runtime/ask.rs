@@ -34,8 +34,6 @@ impl Runtime {
         match self.store().info(thread).await {
             Ok(_) => {}
             Err(checkpoint::Error::UnknownThread(_)) => {
-                // Encryption may have been switched on since this process was started.
-                self.store().check_keys().await?;
                 self.runner().create(thread, title).await?;
             }
             Err(error) => return Err(error.into()),
