@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, Error, Leg, Phase, Reply, ServerInfo, ServerState,
+    CallContext, Error, Gate, Leg, Phase, Reply, ServerInfo, ServerState, ToolDefinition,
     breaker::Breaker,
     failure::Call,
     leg::Sent,
@@ -153,6 +153,13 @@ impl Server {
     pub fn known(&self) -> Option<ServerInfo> {
         let view = self.view();
         view.listing.as_ref().or(view.before.as_ref()).map(|listing| listing.info.clone())
+    }
+
+    /// Returns what surrounds the calls of a tool, as far as it is known.
+    pub fn gate(&self, tool: &str) -> Option<Gate> {
+        let view = self.view();
+        let listing = view.listing.as_ref().or(view.before.as_ref())?;
+        listing.info.tools.iter().find(|known| known.name == tool).map(ToolDefinition::gate)
     }
 
     /// Says how the server stands.
