@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use jsonschema::Validator;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +17,7 @@ use super::{
     gate::Gate,
     hidden, menu,
     request::{self, Bounds, Failure},
-    schema,
+    schema::{self, Checker},
     servers_file::{ServerConfig, ToolPolicy},
     session::Session,
 };
@@ -36,7 +35,7 @@ const MAX_NAME_CHARS: usize = 128;
 pub(super) struct Listing {
     pub info: ServerInfo,
     /// Compiled output schemas, by tool name.
-    pub outputs: HashMap<String, Arc<Validator>>,
+    pub outputs: HashMap<String, Arc<Checker>>,
     pub definitions: Definitions,
 }
 
@@ -211,7 +210,7 @@ impl Listing {
 fn read(
     tool: Value,
     policy: &ToolPolicy,
-) -> Result<(ToolDefinition, Option<Arc<Validator>>), String> {
+) -> Result<(ToolDefinition, Option<Arc<Checker>>), String> {
     if tool.to_string().len() > MAX_TOOL_BYTES {
         return Err(format!(
             "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
@@ -238,11 +237,11 @@ fn read(
         return Err("its inputSchema is not an object".into());
     }
     schema::compile(&tool.input_schema)
-        .map_err(|reason| format!("its inputSchema is not a JSON Schema: {reason}"))?;
+        .map_err(|reason| format!("its inputSchema cannot be used: {reason}"))?;
     let output = match &tool.output_schema {
         Some(output) => Some(Arc::new(
             schema::compile(output)
-                .map_err(|reason| format!("its outputSchema is not a JSON Schema: {reason}"))?,
+                .map_err(|reason| format!("its outputSchema cannot be used: {reason}"))?,
         )),
         None => None,
     };

@@ -8,6 +8,7 @@ mod breaker;
 mod cache;
 mod connect;
 mod definitions;
+mod effort;
 mod elicitation;
 mod exchange;
 mod failure;
