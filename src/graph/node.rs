@@ -268,14 +268,28 @@ impl<S: State> Context<S> {
         name: &str,
         seen: &T,
     ) -> Result<T, NodeError> {
-        let unfit = |error: serde_json::Error| {
-            NodeError::failed(
-                "observation",
-                format!("what is seen of {name} does not fit: {error}"),
-            )
-        };
+        let unfit = |error| unfit(name, &error);
         let seen = serde_json::to_value(seen).map_err(unfit)?;
         serde_json::from_value(self.port.observed(name, seen).await?).map_err(unfit)
+    }
+
+    /// Notes what the node sees where it is not `usual`, which follows from what was noted before, and returns it.
+    ///
+    /// It costs nothing while all is as usual; a replay sees what is usual where nothing was noted.
+    ///
+    /// # Errors
+    /// As [`Context::observe`].
+    pub async fn observe_unless<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        usual: &T,
+        seen: &T,
+    ) -> Result<T, NodeError> {
+        let unfit = |error| unfit(name, &error);
+        let usual = serde_json::to_value(usual).map_err(unfit)?;
+        let seen = serde_json::to_value(seen).map_err(unfit)?;
+        let held = self.port.observed_unless(name, usual, seen).await?;
+        serde_json::from_value(held).map_err(unfit)
     }
 
     /// Publishes a live event of the `custom` stream mode.
@@ -288,4 +302,8 @@ fn as_json(payload: impl Serialize) -> Result<Value, NodeError> {
     serde_json::to_value(payload).map_err(|error| {
         NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
     })
+}
+
+fn unfit(name: &str, error: &serde_json::Error) -> NodeError {
+    NodeError::failed("observation", format!("what is seen of {name} does not fit: {error}"))
 }

@@ -73,6 +73,16 @@ pub trait Port: Send + Sync {
         Ok(seen)
     }
 
+    /// Notes the same where it is not as usual, which a replay goes by where nothing was noted.
+    async fn observed_unless(
+        &self,
+        _name: &str,
+        _usual: Value,
+        seen: Value,
+    ) -> Result<Value, NodeError> {
+        Ok(seen)
+    }
+
     /// Publishes a live event; never waits.
     fn emit(&self, mode: StreamMode, payload: Value);
 

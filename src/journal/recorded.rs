@@ -51,9 +51,17 @@ impl Recorded {
 
     /// Returns what a task noted last of its surroundings under a name.
     pub(super) fn observed(&self, task: u32, name: &str) -> Option<&EffectRow> {
+        self.all_observed(task, name).max_by_key(|row| row.number)
+    }
+
+    /// Returns how often a task noted its surroundings under a name.
+    pub(super) fn times_observed(&self, task: u32, name: &str) -> u32 {
+        u32::try_from(self.all_observed(task, name).count()).unwrap_or(u32::MAX)
+    }
+
+    fn all_observed(&self, task: u32, name: &str) -> impl Iterator<Item = &EffectRow> {
         let rows = self.rows.get(&task).into_iter().flat_map(HashMap::values);
-        rows.filter(|row| row.kind == EffectKind::Observed && row.name == name)
-            .max_by_key(|row| row.number)
+        rows.filter(move |row| row.kind == EffectKind::Observed && row.name == name)
     }
 
     /// Takes note of what a replay asked for in vain; returns whether the recorded run asked for the like.

@@ -274,15 +274,36 @@ impl Port for TaskJournal {
             let noted = self.recorded.observed(self.place.task, name);
             return noted.map_or(Ok(seen), |row| row.request.decode().map_err(recorder));
         }
-        let name_of_key = format!("observed {name}");
-        let key = EffectKey::derive(&self.place, self.claimed.made_at, &name_of_key, &seen, 0);
-        if self.found(key.as_bytes()).is_none() {
+        let noted = self.recorded.observed(self.place.task, name);
+        let last = noted.map(|row| row.request.decode().map_err(recorder)).transpose()?;
+        if last.as_ref() != Some(&seen) {
+            // Seen before, then otherwise, and now again: the last note is what a replay goes by.
+            let times = self.recorded.times_observed(self.place.task, name);
+            let made_at = self.claimed.made_at;
+            let name_of_key = format!("observed {name}");
+            let key = EffectKey::derive(&self.place, made_at, &name_of_key, &seen, times);
             let mut row = self.row(key.as_bytes(), EffectKind::Observed, name, &seen)?;
             row.status = EffectStatus::Done;
             row.ended_at = Some(row.started_at);
             self.record(Point::ObservationCommit, &row).await?;
         }
         Ok(seen)
+    }
+
+    async fn observed_unless(
+        &self,
+        name: &str,
+        usual: Value,
+        seen: Value,
+    ) -> Result<Value, NodeError> {
+        if self.mode == Mode::Replay {
+            return self.observed(name, usual).await;
+        }
+        let was_noted = self.recorded.observed(self.place.task, name).is_some();
+        match was_noted || seen != usual {
+            true => self.observed(name, seen).await,
+            false => Ok(seen),
+        }
     }
 
     fn emit(&self, mode: StreamMode, payload: Value) {

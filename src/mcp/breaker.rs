@@ -28,7 +28,7 @@ pub(super) struct Breaker {
     waits: ExponentialBackoff,
 }
 
-/// Why a call is refused.
+/// Why a call is refused, shown without what the server said: it goes into prompts of threads that never asked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Open {
     failures: usize,
@@ -38,13 +38,20 @@ pub(super) struct Open {
 
 impl fmt::Display for Open {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { failures, last, again_in } = self;
+        let Self { failures, again_in, .. } = self;
         let seconds = again_in.as_secs_f64().ceil().max(1.0);
         write!(
             f,
             "its circuit breaker is open after {failures} failures in a row; it is tried again in \
-             {seconds} s; the last failure: {last}"
+             {seconds} s"
         )
+    }
+}
+
+impl Open {
+    /// Tells operators of the last failure as well, which may be in the server's words.
+    pub fn with_last_failure(&self) -> String {
+        format!("{self}; the last failure: {}", self.last)
     }
 }
 
@@ -149,9 +156,9 @@ mod tests {
         let open = breaker.admit(start + Duration::from_secs(10)).unwrap_err();
         assert_eq!(
             open.to_string(),
-            "its circuit breaker is open after 3 failures in a row; it is tried again in 20 s; the \
-             last failure: it died"
+            "its circuit breaker is open after 3 failures in a row; it is tried again in 20 s"
         );
+        assert!(open.with_last_failure().ends_with("in 20 s; the last failure: it died"));
         let later = start + COOLDOWN;
         assert_eq!(breaker.refusal(later), None);
         assert_eq!(breaker.admit(later), Ok(true));

@@ -1,6 +1,10 @@
 //! Opens a connection: starts or reaches the server and agrees on a protocol version, in bounded time.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use rmcp::{
     RoleClient,
@@ -113,6 +117,11 @@ async fn attempt(
     let max_message = config.max_result_bytes.saturating_mul(2).max(MAX_LINE_BYTES);
     match &config.transport {
         Transport::Stdio { command, args, env, cwd } => {
+            if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
+                return Err(Failed::for_good(format!(
+                    "the directory in which it is to start is not there (see cwd in its table): {cwd}"
+                )));
+            }
             let program = match executable.filter(|_| command == "perihelion") {
                 Some(own) => own.clone(),
                 None => PathBuf::from(command),

@@ -7,7 +7,14 @@ use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{connect::Era, servers_file::ServerConfig};
+use super::{connect::Era, hidden, menu, servers_file::ServerConfig};
+
+/// Characters of what a server says of itself; more would crowd every prompt of its agent.
+const MAX_WORDS: usize = 16_000;
+/// Characters of a name or a version.
+const MAX_NAME: usize = 200;
+/// Stands where words were cut.
+const CUT: &str = "… [cut: the server says more than is used]";
 
 /// A clock that went back must not keep a list fresh for longer than this.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
@@ -36,12 +43,42 @@ pub(super) struct Identity {
     pub description: Option<String>,
 }
 
+impl Identity {
+    /// Keeps what is said in bounds.
+    pub fn bounded(self) -> Self {
+        Self {
+            name: menu::cut(&self.name, MAX_NAME),
+            version: menu::cut(&self.version, MAX_NAME),
+            title: self.title.map(|title| menu::cut(&title, MAX_NAME)),
+            description: self.description.map(bounded),
+        }
+    }
+}
+
+/// Keeps words in bounds, and says where they were cut.
+pub(super) fn bounded(words: String) -> String {
+    match words.char_indices().nth(MAX_WORDS) {
+        None => words,
+        Some(_) => words.chars().take(MAX_WORDS - CUT.chars().count()).chain(CUT.chars()).collect(),
+    }
+}
+
 impl Definitions {
-    /// Returns what the server says of itself, in the words that it wants to be known by.
+    /// Returns what the server says of itself, in the words that it wants to be known by; none that hide something.
     pub fn own_words(&self) -> Option<&str> {
         let Identity { title, description, .. } = &self.identity;
-        let said = self.instructions.as_ref().or(description.as_ref()).or(title.as_ref());
-        said.map(String::as_str)
+        let said = [&self.instructions, description, title].into_iter().flatten();
+        said.map(String::as_str).find(|words| hidden::find_in(words).is_none())
+    }
+
+    /// Says what of its words is not used as the server said it.
+    pub fn left_out(&self) -> Option<String> {
+        let said = self.instructions.as_deref()?;
+        if let Some(letter) = hidden::find_in(said) {
+            let letter = letter.escape_unicode();
+            return Some(format!("they hold a character that nobody sees: {letter}"));
+        }
+        said.ends_with(CUT).then(|| format!("cut, because they are longer than: {MAX_WORDS}"))
     }
 
     /// Returns how long the list is fresh: the operator's word goes before the server's.

@@ -3,14 +3,16 @@
 //! Hints are claims. They may make a rule stricter in any case, and milder only for a server of which the
 //! operator said `trust_annotations = true`.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     ToolAnnotations,
     servers_file::{ApprovalMode, Effect, ToolPolicy},
 };
 
 /// What surrounds the calls of one tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gate {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
     pub needs_approval: bool,
     pub approved_in_advance: bool,
     pub read_only: bool,
@@ -20,7 +22,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// Reads the servers file and the hints of a tool together.
-    pub fn of(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Self {
+    pub(super) fn of(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Self {
         let effect = effect(policy, tool, hints);
         let own_mode = policy.approvals.get(tool).copied();
         let mode = own_mode.unwrap_or(policy.default_approval);
@@ -38,6 +40,28 @@ impl Gate {
             repeatable: effect != Effect::Write,
             open_world: policy.open_world.unwrap_or(hints.open_world == Some(true)),
         }
+    }
+
+    /// Returns the stricter of both, rule by rule.
+    pub fn stricter(self, other: Self) -> Self {
+        Self {
+            needs_approval: self.needs_approval || other.needs_approval,
+            approved_in_advance: self.approved_in_advance && other.approved_in_advance,
+            read_only: self.read_only && other.read_only,
+            repeatable: self.repeatable && other.repeatable,
+            open_world: self.open_world || other.open_world,
+        }
+    }
+
+    /// Returns what a call is made under that a person has allowed: nothing that could be asked is left.
+    pub fn allowed(self) -> Self {
+        Self { needs_approval: true, approved_in_advance: false, read_only: false, ..self }
+    }
+
+    /// Tells whether a call decided on under these rules would need another decision under those.
+    pub(super) fn is_milder_than(self, now: Self) -> bool {
+        let strict = Self { repeatable: self.repeatable, ..self.stricter(now) };
+        strict != self
     }
 }
 
@@ -90,6 +114,21 @@ mod tests {
         assert!(!reader.needs_approval && reader.read_only && reader.repeatable);
         assert!(Gate::of(&trusting, "t", &SHREDDER).repeatable, "a trusted idempotentHint");
         assert!(Gate::of(&trusting, "t", &SHREDDER).needs_approval);
+    }
+
+    #[test]
+    fn of_two_gates_the_stricter_holds_rule_by_rule_and_a_persons_word_stands_above_both() {
+        let asks = policy(ApprovalMode::Prompt, false);
+        let goes = policy(ApprovalMode::Approve, true);
+        let (asks, goes) = (Gate::of(&asks, "t", &SHREDDER), Gate::of(&goes, "t", &READER));
+        let strict = asks.stricter(goes);
+        assert_eq!(strict, goes.stricter(asks));
+        assert!(strict.needs_approval && strict.open_world);
+        assert!(!strict.approved_in_advance && !strict.read_only && !strict.repeatable);
+        assert!(goes.is_milder_than(asks) && !asks.is_milder_than(goes));
+        assert!(goes.allowed().is_milder_than(asks), "what it returns would not be marked");
+        let trusted = Gate { open_world: true, ..goes };
+        assert!(trusted.is_milder_than(asks) && !trusted.allowed().is_milder_than(asks));
     }
 
     #[test]

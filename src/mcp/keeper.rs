@@ -11,7 +11,7 @@ use std::{
 use rmcp::{Peer, RoleClient, model::SubscriptionFilter, service::Subscription};
 use tokio::time::timeout;
 
-use super::{connect::Era, listing, server::Server, session::Session};
+use super::{connect::Era, listing, news::News, server::Server, session::Session};
 use crate::clock;
 
 /// How often it is looked whether the process still lives, at least.
@@ -22,6 +22,8 @@ const MOST_OFTEN: Duration = Duration::from_secs(30);
 const SUBSCRIBE: Duration = Duration::from_secs(5);
 /// How long a server that did not list its tools is not asked again.
 const UNHEARD: Duration = Duration::from_secs(10);
+/// A server that says all the time that its tools changed is asked for them no more often than this; after the first time.
+const AFTER_NEWS: Duration = Duration::from_secs(3);
 /// Shortest wait, so that a moment that has passed is no busy loop.
 const SHORTEST: Duration = Duration::from_millis(5);
 
@@ -58,6 +60,8 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
     // Keeps nothing of the session alive while waiting.
     drop(peer);
     let mut pause = Duration::ZERO;
+    // When the next news is acted upon at the earliest.
+    let mut quiet_until = clock::monotonic();
     loop {
         let Some(wait) = server.upgrade().map(|server| server.next_look().max(pause)) else {
             return;
@@ -67,12 +71,33 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
             () = next(&mut subscription) => true,
             () = clock::sleep(wait) => false,
         };
+        if has_changed {
+            let quiet = quiet_until.saturating_duration_since(clock::monotonic());
+            tokio::select! {
+                () = clock::sleep(quiet) => {}
+                // What is said meanwhile is one more reason for the same look.
+                () = overhear(&news, &mut subscription) => {}
+            }
+            quiet_until = clock::monotonic() + AFTER_NEWS;
+        }
         let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
         pause = match server.tend(&session, has_changed).await {
             Tended::Well => Duration::ZERO,
             Tended::Unheard => UNHEARD,
             Tended::Ended => return,
         };
+    }
+}
+
+/// Takes in further news without end.
+async fn overhear(news: &News, subscription: &mut Option<Subscription>) {
+    loop {
+        tokio::select! {
+            () = news.told(), if subscription.is_none() => {}
+            () = next(subscription) => {}
+        }
+        // A storm leaves others their turn.
+        tokio::task::yield_now().await;
     }
 }
 

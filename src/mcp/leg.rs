@@ -41,9 +41,16 @@ impl Server {
             Error::Start { reason, .. } => call.not_sent(&reason),
             other => other,
         })?;
-        if !listing.info.tools.iter().any(|known| known.name == tool) {
+        let Some(known) = listing.info.tools.iter().find(|known| known.name == tool) else {
             let server = self.config.name.clone();
             return Err(Error::UnknownTool { server, tool: tool.to_owned() });
+        };
+        // The servers file may have changed since, and the server what it says of the tool.
+        if context.under.is_some_and(|under| under.is_milder_than(known.gate())) {
+            return Err(call.not_sent(
+                "stricter rules hold for this tool than when the call was decided on; call it again, \
+                 and a person is asked where the rules want it",
+            ));
         }
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(leg.arguments);
         let mut at_hand = Answers::new();

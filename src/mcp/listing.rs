@@ -5,20 +5,20 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
-use jsonschema::Validator;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     ServerInfo, ToolAnnotations, ToolDefinition,
-    definitions::{Definitions, Identity},
+    definitions::{self, Definitions, Identity},
     gate::Gate,
     hidden, menu,
     request::{self, Bounds, Failure},
-    schema,
+    schema::{self, Checker},
     servers_file::{ServerConfig, ToolPolicy},
     session::Session,
 };
@@ -28,15 +28,19 @@ use crate::clock;
 const MAX_PAGES: usize = 100;
 /// No model can choose among more tools.
 const MAX_TOOLS: usize = 2000;
+/// More than all of them together need.
+const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 /// A longer definition would crowd the model's context; as JSON.
 const MAX_TOOL_BYTES: usize = 64 * 1024;
 const MAX_NAME_CHARS: usize = 128;
+/// Of a tool's description; what is beyond is cut, and its end shows it.
+const MAX_DESCRIPTION_CHARS: usize = 8_000;
 
 /// A server's tools, ready to be called.
 pub(super) struct Listing {
     pub info: ServerInfo,
     /// Compiled output schemas, by tool name.
-    pub outputs: HashMap<String, Arc<Validator>>,
+    pub outputs: HashMap<String, Arc<Checker>>,
     pub definitions: Definitions,
 }
 
@@ -48,10 +52,17 @@ pub(super) async fn fetch(session: &Session, config: &ServerConfig) -> Result<De
     let mut definitions = introduce(session, config);
     let mut seen = HashSet::new();
     let mut cursor = None;
+    let mut bytes = 0;
     let started = clock::monotonic();
     for _ in 0..MAX_PAGES {
         let left = config.startup_timeout.saturating_sub(started.elapsed());
-        let page = page(session, cursor, Bounds { idle: left, total: left }).await?;
+        let page = page(session, cursor, left, config.startup_timeout).await?;
+        bytes += page.tools.iter().map(|tool| tool.to_string().len()).sum::<usize>();
+        if bytes > MAX_LIST_BYTES {
+            return Err(format!(
+                "its tool list is longer than can be used, in bytes: {MAX_LIST_BYTES}"
+            ));
+        }
         definitions.ttl_ms = page.ttl_ms.or(definitions.ttl_ms);
         let tools = page.tools.into_iter().map(|tool| config.secrets.redact_json(tool));
         definitions.tools.extend(tools);
@@ -80,7 +91,13 @@ struct Page {
     ttl_ms: Option<u64>,
 }
 
-async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Result<Page, String> {
+async fn page(
+    session: &Session,
+    cursor: Option<String>,
+    left: Duration,
+    whole: Duration,
+) -> Result<Page, String> {
+    let bounds = Bounds { idle: left, total: left };
     let params = PaginatedRequestParams::default().with_cursor(cursor);
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
     let sent = request::send(session, request, RequestMetaObject::new(), bounds).await;
@@ -89,8 +106,8 @@ async fn page(session: &Session, cursor: Option<String>, bounds: Bounds) -> Resu
         Err(Failure::NotHandedOver | Failure::Closed) => {
             return Err(format!("the tool list did not arrive: {}", session.epitaph().await));
         }
-        Err(Failure::TimedOut(limit)) => {
-            let seconds = limit.as_secs_f64();
+        Err(Failure::TimedOut(_)) => {
+            let seconds = whole.as_secs_f64();
             return Err(format!(
                 "the tool list did not arrive within the start-up timeout: {seconds} s"
             ));
@@ -114,13 +131,15 @@ fn introduce(session: &Session, config: &ServerConfig) -> Definitions {
         title: server.title.as_deref().map(clean),
         description: server.description.as_deref().map(clean),
     });
+    let said = peer.as_ref().and_then(|peer| peer.instructions.as_deref());
+    let instructions = said.map(clean);
     Definitions {
         protocol_version: peer
             .as_ref()
             .map(|peer| peer.protocol_version.to_string())
             .unwrap_or_default(),
-        identity: identity.unwrap_or_default(),
-        instructions: peer.as_ref().and_then(|peer| peer.instructions.as_deref().map(clean)),
+        identity: identity.unwrap_or_default().bounded(),
+        instructions: instructions.map(definitions::bounded),
         tools: Vec::new(),
         incomplete: None,
         ttl_ms: None,
@@ -162,12 +181,13 @@ impl Listing {
         let info = ServerInfo {
             name: config.name.clone(),
             description: config.secrets.redact(description.trim()),
-            server_version: menu::one_line(&format!("{name} {version}")),
+            server_version: hidden::shown(&menu::one_line(&format!("{name} {version}"))),
             protocol_version: definitions.protocol_version.clone(),
             tools: Vec::new(),
             rejected_tools: Vec::new(),
             open_world,
         };
+        let instructions = definitions.left_out();
         let tools = definitions.tools.clone();
         let mut listing = Self { info, outputs: HashMap::new(), definitions };
         for tool in tools {
@@ -175,6 +195,9 @@ impl Listing {
         }
         if let Some(reason) = listing.definitions.incomplete.clone() {
             listing.info.rejected_tools.push(("(further pages)".into(), reason));
+        }
+        if let Some(reason) = instructions {
+            listing.info.rejected_tools.push(("(instructions)".into(), reason));
         }
         listing.report_missing(&config.tools);
         listing
@@ -211,7 +234,7 @@ impl Listing {
 fn read(
     tool: Value,
     policy: &ToolPolicy,
-) -> Result<(ToolDefinition, Option<Arc<Validator>>), String> {
+) -> Result<(ToolDefinition, Option<Arc<Checker>>), String> {
     if tool.to_string().len() > MAX_TOOL_BYTES {
         return Err(format!(
             "its definition is longer than can be used, in bytes: {MAX_TOOL_BYTES}"
@@ -238,11 +261,11 @@ fn read(
         return Err("its inputSchema is not an object".into());
     }
     schema::compile(&tool.input_schema)
-        .map_err(|reason| format!("its inputSchema is not a JSON Schema: {reason}"))?;
+        .map_err(|reason| format!("its inputSchema cannot be used: {reason}"))?;
     let output = match &tool.output_schema {
         Some(output) => Some(Arc::new(
             schema::compile(output)
-                .map_err(|reason| format!("its outputSchema is not a JSON Schema: {reason}"))?,
+                .map_err(|reason| format!("its outputSchema cannot be used: {reason}"))?,
         )),
         None => None,
     };
@@ -254,6 +277,7 @@ fn read(
         open_world: hints.open_world_hint,
     };
     let gate = Gate::of(policy, &tool.name, &annotations);
+    let description = menu::cut(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_CHARS);
     let definition = ToolDefinition {
         repeatable: gate.repeatable,
         needs_approval: gate.needs_approval,
@@ -261,7 +285,7 @@ fn read(
         read_only: gate.read_only,
         open_world: gate.open_world,
         title: tool.title.or(hints.title),
-        description: tool.description.unwrap_or_default(),
+        description,
         input_schema: tool.input_schema,
         output_schema: tool.output_schema,
         annotations,

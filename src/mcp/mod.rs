@@ -8,6 +8,7 @@ mod breaker;
 mod cache;
 mod connect;
 mod definitions;
+mod effort;
 mod elicitation;
 mod exchange;
 mod failure;
@@ -47,6 +48,7 @@ mod types;
 
 pub use exchange::{Answers, Asked, Leg, Question, Reply, TaskHandle, Wants, accepted, declined};
 pub use form::fill_form;
+pub use gate::Gate;
 pub use menu::{agent_name, menu_line};
 pub use oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use phase::{Phase, ServerState};

@@ -1,6 +1,5 @@
 //! Reads the answer to a tool call: text, structured content, and what is wrong with them.
 
-use jsonschema::Validator;
 use rmcp::model::ServerResult;
 use serde_json::Value;
 
@@ -9,7 +8,7 @@ use super::{
     exchange::{Reply, TaskHandle},
     menu,
     redact::Secrets,
-    schema,
+    schema::{self, Checker},
 };
 
 /// Reads an answer, bounded, validated, and free of the server's own secrets.
@@ -17,7 +16,7 @@ pub(super) fn read(
     tool: &str,
     result: ServerResult,
     max_bytes: usize,
-    output: Option<&Validator>,
+    output: Option<&Checker>,
     secrets: &Secrets,
 ) -> Reply {
     // Back to JSON: one malformed block must not cost the whole answer, so blocks are read one by one.
@@ -54,7 +53,7 @@ fn task(answer: &Value) -> Option<TaskHandle> {
 pub(super) fn complete(
     tool: &str,
     answer: Value,
-    output: Option<&Validator>,
+    output: Option<&Checker>,
     secrets: &Secrets,
 ) -> ToolOutcome {
     let is_error = answer.get("isError").and_then(Value::as_bool).unwrap_or(false);

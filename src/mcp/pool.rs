@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CallContext, Error, Leg, LoggedOut, Login, Logins, Pins, Reply, ServerInfo, ServerPin,
+    CallContext, Error, Gate, Leg, LoggedOut, Login, Logins, Pins, Reply, ServerInfo, ServerPin,
     ServerState, ServerStatus, ToolHost, cache::Cache, opening::Around, server::Server,
     servers_file::ServersFile,
 };
@@ -246,6 +246,10 @@ impl ToolHost for Pool {
 
     fn trouble(&self, server: &str) -> Option<String> {
         self.find(server)?.trouble()
+    }
+
+    fn gate(&self, server: &str, tool: &str) -> Option<Gate> {
+        self.find(server)?.gate(tool)
     }
 
     async fn close(&self) {

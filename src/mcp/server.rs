@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, Error, Leg, Phase, Reply, ServerInfo, ServerState,
+    CallContext, Error, Gate, Leg, Phase, Reply, ServerInfo, ServerState, ToolDefinition,
     breaker::Breaker,
     failure::Call,
     leg::Sent,
@@ -155,9 +155,16 @@ impl Server {
         view.listing.as_ref().or(view.before.as_ref()).map(|listing| listing.info.clone())
     }
 
+    /// Returns what surrounds the calls of a tool, as far as it is known.
+    pub fn gate(&self, tool: &str) -> Option<Gate> {
+        let view = self.view();
+        let listing = view.listing.as_ref().or(view.before.as_ref())?;
+        listing.info.tools.iter().find(|known| known.name == tool).map(ToolDefinition::gate)
+    }
+
     /// Says how the server stands.
     pub fn standing(&self) -> ServerState {
-        let refusal = self.trouble();
+        let refusal = self.problem();
         let view = self.view();
         let phase = match &view.listing {
             _ if self.wants_login().is_some() => Phase::NeedsLogin,
@@ -183,10 +190,17 @@ impl Server {
         }
     }
 
-    /// Says why calls are refused now, if they are.
+    /// Says why calls are refused now, if they are, and repeats nothing of what the server said.
     pub fn trouble(&self) -> Option<String> {
         let refusal = self.breaker().refusal(clock::monotonic());
-        self.wants_login().or_else(|| refusal.map(|open| open.to_string()))
+        let wants_login = self.access.as_ref().and_then(|access| access.trouble_in_brief());
+        wants_login.or_else(|| refusal.map(|open| open.to_string()))
+    }
+
+    /// Says the same to operators, with what the server said.
+    fn problem(&self) -> Option<String> {
+        let refusal = self.breaker().refusal(clock::monotonic());
+        self.wants_login().or_else(|| refusal.map(|open| open.with_last_failure()))
     }
 
     /// Goes one leg of a call, once; how a call ended is counted, what is asked of its task is not.

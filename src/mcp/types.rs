@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Gate;
 use super::exchange::{Leg, Reply};
 
 /// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
@@ -51,6 +52,31 @@ pub struct ToolDefinition {
     pub open_world: bool,
 }
 
+impl ToolDefinition {
+    /// Returns what surrounds its calls.
+    pub fn gate(&self) -> Gate {
+        Gate {
+            needs_approval: self.needs_approval,
+            approved_in_advance: self.approved_in_advance,
+            read_only: self.read_only,
+            repeatable: self.repeatable,
+            open_world: self.open_world,
+        }
+    }
+
+    /// Returns the tool with other rules around its calls.
+    pub fn under(&self, gate: Gate) -> Self {
+        Self {
+            needs_approval: gate.needs_approval,
+            approved_in_advance: gate.approved_in_advance,
+            read_only: gate.read_only,
+            repeatable: gate.repeatable,
+            open_world: gate.open_world,
+            ..self.clone()
+        }
+    }
+}
+
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -89,6 +115,8 @@ pub struct CallContext {
     pub idempotency_key: String,
     /// W3C `traceparent`, sent in `_meta` where present.
     pub traceparent: Option<String>,
+    /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.
+    pub under: Option<Gate>,
 }
 
 /// What an answered call ran over: the words by which a server's own log can be searched for it.
@@ -162,7 +190,14 @@ pub trait ToolHost: Send + Sync {
     }
 
     /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
+    ///
+    /// It stands in the prompts of every thread, so nothing in it may be what a server wrote.
     fn trouble(&self, _server: &str) -> Option<String> {
+        None
+    }
+
+    /// Returns what surrounds the calls of a tool now, as far as that is known without asking its server.
+    fn gate(&self, _server: &str, _tool: &str) -> Option<Gate> {
         None
     }
 

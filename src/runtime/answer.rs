@@ -48,6 +48,12 @@ pub enum AnswerError {
     /// Recording it would leave the thread with an answer that nobody can use.
     #[error("the answer to a question of kind {kind} must be {wanted}, not: {given}")]
     WrongForm { kind: String, wanted: &'static str, given: String },
+    /// What was approved is what is sent, so anything else would be lost without a word.
+    #[error(
+        "an approval is of the call as it was shown: its answer has a decision and a reason, and not: {0}; to have the \
+         call made otherwise, deny it with a reason that says how"
+    )]
+    Beside(String),
     /// The server's form does not take it.
     #[error("the answer does not fit the form of the question: {0}")]
     Unfit(String),
@@ -158,6 +164,11 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
         OUTCOME_UNKNOWN => serde_json::from_value::<Verdict>(value.clone()).is_ok(),
         _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
     };
+    let beside = |key: &&String| !["decision", "reason"].contains(&key.as_str());
+    let mut keys = value.as_object().into_iter().flat_map(serde_json::Map::keys);
+    if let Some(key) = keys.find(beside).filter(|_| fits && kind == APPROVAL) {
+        return Err(AnswerError::Beside(key.clone()));
+    }
     if fits {
         return Ok(value);
     }

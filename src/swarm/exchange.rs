@@ -15,7 +15,8 @@ use super::star::StarParts;
 use super::toolbox::Told;
 use crate::graph::{Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use crate::mcp::{
-    self, Answers, Asked, CallContext, Leg, Question, Reply, TaskHandle, ToolDefinition, Wants,
+    self, Answers, Asked, CallContext, Gate, Leg, Question, Reply, TaskHandle, ToolDefinition,
+    Wants,
 };
 
 /// Kind of the interrupt that puts a server's question to a person.
@@ -35,6 +36,8 @@ pub(super) struct Exchange<'a> {
     pub agent: &'a str,
     pub tool: &'a ToolDefinition,
     pub full_name: &'a str,
+    /// The rules under which the call was decided on.
+    pub under: Gate,
 }
 
 /// What a leg came to.
@@ -166,7 +169,7 @@ impl Exchange<'_> {
             None => None,
         };
         let waits = matches!(leg, Leg::Wait { .. });
-        let context = CallContext { idempotency_key: key, traceparent };
+        let context = CallContext { idempotency_key: key, traceparent, under: Some(self.under) };
         let tools = Arc::clone(&self.parts.tools);
         let exchange = tools.exchange(self.server, &self.tool.name, leg, context);
         let reply = tokio::select! {

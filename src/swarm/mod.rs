@@ -66,6 +66,8 @@ pub(crate) mod seen {
     pub const FOUND: &str = "found";
     /// The server of a specialist, with its tools.
     pub const SERVER: &str = "server";
+    /// What surrounds the tools that a specialist calls, where it became stricter; a number follows.
+    pub const GATES: &str = "gates";
 }
 
 /// Fixed nodes of the star.

@@ -33,6 +33,8 @@ pub enum RequestError {
     TooLong(usize),
     #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
     UnknownAgent { name: String, hint: String },
+    #[error("{name} could be any of these agents, so write it as it is written there: {agents}")]
+    AmbiguousAgent { name: String, agents: String },
     #[error("every agent is disabled; leave at least one")]
     AllDisabled,
     #[error("the agent is both preferred and disabled: {0}")]
@@ -69,15 +71,23 @@ impl Request {
     }
 }
 
-/// Accepts an agent's name with or without its prefix, in any case.
+/// Accepts an agent's name with or without its prefix: as it is written, or in any case where that says which is meant.
 fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
-    let wanted = name.trim().to_lowercase();
-    let matches = |agent: &&String| {
-        let agent = agent.to_lowercase();
-        agent == wanted || agent.strip_prefix(AGENT_PREFIX) == Some(wanted.as_str())
-    };
-    if let Some(agent) = agents.iter().find(matches) {
+    let is =
+        |agent: &str, name: &str| agent == name || agent.strip_prefix(AGENT_PREFIX) == Some(name);
+    if let Some(agent) = agents.iter().find(|agent| is(agent, name.trim())) {
         return Ok(agent.clone());
+    }
+    let wanted = name.trim().to_lowercase();
+    let alike = agents.iter().filter(|agent| is(&agent.to_lowercase(), &wanted));
+    match alike.collect::<Vec<_>>().as_slice() {
+        [] => {}
+        [agent] => return Ok((*agent).clone()),
+        several => {
+            let all: Vec<&str> = several.iter().map(|agent| agent.as_str()).collect();
+            let (name, agents) = (name.trim().to_owned(), all.join(", "));
+            return Err(RequestError::AmbiguousAgent { name, agents });
+        }
     }
     let short = agents.iter().map(|agent| agent.strip_prefix(AGENT_PREFIX).unwrap_or(agent));
     let hint =
@@ -171,6 +181,16 @@ mod tests {
             error.to_string(),
             "unknown agent: flies (did you mean files?); `perihelion agents` lists them"
         );
+    }
+
+    #[test]
+    fn of_names_that_differ_in_case_alone_the_exact_one_is_meant_and_no_other_is_guessed() {
+        let agents = ["mcp_agent_Files".to_owned(), "mcp_agent_files".to_owned()];
+        for (name, meant) in [("files", 1), ("Files", 0), ("mcp_agent_files", 1)] {
+            assert_eq!(agent_name(name, &agents), Ok(agents[meant].clone()));
+        }
+        let error = agent_name("FILES", &agents).unwrap_err().to_string();
+        assert!(error.ends_with(": mcp_agent_Files, mcp_agent_files"), "{error}");
     }
 
     #[test]

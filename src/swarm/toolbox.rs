@@ -8,6 +8,7 @@ use super::approval::{self, Decision, Gated};
 use super::artifacts::Artifacts;
 use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
 use super::exchange::Exchange;
+use super::seen;
 use super::star::StarParts;
 use super::state::{Citation, GraphState};
 use super::taint::Sources;
@@ -16,7 +17,7 @@ use super::tool_search::ToolSearch;
 use super::window::{clip, prompt_failed};
 use crate::graph::{Context, NodeError};
 use crate::llm::{ToolCall, ToolSpec};
-use crate::mcp::{self, ServerInfo, ToolDefinition};
+use crate::mcp::{self, Gate, ServerInfo, ToolDefinition};
 
 /// Characters of the reason for which a task is handed back.
 const REASON_CHARS: usize = 1_000;
@@ -72,6 +73,10 @@ pub(super) struct Toolbox<'a> {
     pub tainted_by: Sources,
     /// What people decided of the calls of the model's last answer, by their places in it.
     decisions: BTreeMap<usize, Decision>,
+    /// What surrounds the tools of that answer, by their names: what did when the agent began, or stricter.
+    gates: BTreeMap<String, Gate>,
+    /// Answers of the model that called tools.
+    answers: usize,
 }
 
 impl<'a> Toolbox<'a> {
@@ -99,6 +104,8 @@ impl<'a> Toolbox<'a> {
             artifacts,
             tainted_by: definitions.into_iter().collect(),
             decisions: BTreeMap::new(),
+            gates: BTreeMap::new(),
+            answers: 0,
         }
     }
 
@@ -138,10 +145,12 @@ impl<'a> Toolbox<'a> {
     /// # Errors
     /// [`NodeError`] while a person has to decide, or when the run stops.
     pub(super) async fn ask_people(&mut self, calls: &[ToolCall]) -> Result<(), NodeError> {
+        self.look_at_gates(calls).await?;
+        let tools: Vec<_> = calls.iter().map(|call| self.find_tool(&call.name)).collect();
         let mut places = Vec::new();
         let mut gated = Vec::new();
-        for (place, call) in calls.iter().enumerate() {
-            let Some(tool) = self.names.find(&call.name, &self.server.tools) else { continue };
+        for (place, (call, tool)) in calls.iter().zip(&tools).enumerate() {
+            let Some(tool) = tool else { continue };
             let tainted_by = self.taint_of(tool);
             let Value::Object(arguments) = &call.arguments else { continue };
             let needs_word = tool.needs_approval || !tainted_by.is_empty();
@@ -158,6 +167,28 @@ impl<'a> Toolbox<'a> {
         let decisions = approval::decide(self.ctx, timeout, &gated).await?;
         self.decisions = places.into_iter().zip(decisions).collect();
         Ok(())
+    }
+
+    /// Finds out what surrounds the tools of an answer's calls by now: an operator may have tightened it since the
+    /// agent began. What was loosened holds for those who begin after that.
+    async fn look_at_gates(&mut self, calls: &[ToolCall]) -> Result<(), NodeError> {
+        let tools = calls.iter().filter_map(|call| self.names.find(&call.name, &self.server.tools));
+        let usual: BTreeMap<String, Gate> =
+            tools.map(|tool| (tool.name.clone(), tool.gate())).collect();
+        let now = usual.iter().map(|(tool, gate)| {
+            let present = self.parts.tools.gate(&self.server.name, tool);
+            (tool.clone(), present.map_or(*gate, |present| gate.stricter(present)))
+        });
+        self.answers += 1;
+        let name = format!("{} {}", seen::GATES, self.answers);
+        self.gates = self.ctx.observe_unless(&name, &usual, &now.collect()).await?;
+        Ok(())
+    }
+
+    /// Finds a tool under the name that the model was shown, with what surrounds it by now.
+    fn find_tool(&self, name: &str) -> Option<ToolDefinition> {
+        let tool = self.names.find(name, &self.server.tools)?;
+        Some(tool.under(self.gates.get(&tool.name).copied().unwrap_or_else(|| tool.gate())))
     }
 
     /// Returns what of the open world could be behind a call that changes something.
@@ -180,8 +211,8 @@ impl<'a> Toolbox<'a> {
         call: &ToolCall,
     ) -> Result<String, NodeError> {
         let decision = self.decisions.remove(&place);
-        let (server, tools) = (self.server, &self.server.tools);
-        let tool = self.names.find(&call.name, tools);
+        let (server, tool) = (self.server, self.find_tool(&call.name));
+        let tool = tool.as_ref();
         let name = tool.map_or_else(|| call.name.clone(), |tool| tool.name.clone());
         let full_name = match tool {
             None if is_built_in(&call.name) => call.name.clone(),
@@ -274,6 +305,10 @@ impl<'a> Toolbox<'a> {
         if let Err(problem) = mcp::validate_arguments(tool, arguments) {
             return Ok(Told::problem(problem));
         }
+        let under = match decision {
+            Some(Decision::Approved { .. }) => tool.gate().allowed(),
+            _ => tool.gate(),
+        };
         let instruction = match decision {
             Some(Decision::Denied { reason }) => {
                 return Ok(Told::problem(format!("a person denied this call: {reason}")));
@@ -292,6 +327,7 @@ impl<'a> Toolbox<'a> {
             agent: self.agent,
             tool,
             full_name,
+            under,
         };
         Ok(Told { instruction, ..exchange.perform(arguments).await? })
     }

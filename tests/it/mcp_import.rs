@@ -87,6 +87,43 @@ fn servers_of_claude_become_tables_and_their_secrets_references() {
     assert!(file.warnings.is_empty(), "{:?}", file.warnings);
 }
 
+const LEAKY: &str = r#"{"mcpServers": {
+  "gh docker": {"command": "docker", "args": ["run", "-e", "GITHUB_PAT=ghp_0123456789", "--header",
+    "Authorization: Bearer abcdefghijkl", "-e", "MODE=stdio", "img"],
+    "env": {"JIRA_PAT": "abcdefghijkl", "STRIPE": "rk_live_0123456789", "REMOTE": "https://h/x?token=abcdefghijkl&r=eu"}},
+  "gh.docker": {"type": "http", "url": "https://example.org/mcp?region=eu&api_key=abcdefghijkl",
+    "headers": {"Cookie": "sid=abcdefghijkl; theme=dark", "X-Forward": "Basic YWJjZGVmZ2hpamts"}}
+}}"#;
+
+#[test]
+fn no_secret_is_copied_wherever_it_stands_and_no_server_is_lost() {
+    let imported = taken(".mcp.json", LEAKY);
+    for secret in ["ghp_", "abcdefghijkl", "rk_live_", "YWJj"] {
+        assert!(!imported.file.contains(secret), "{}", imported.file);
+    }
+    assert_eq!(imported.servers, ["gh-docker", "gh-docker-2"]);
+    assert!(
+        imported
+            .notes
+            .iter()
+            .any(|(server, note)| server == "gh-docker-2" && note.contains("another"))
+    );
+    let file = parsed(&imported.file);
+    let Transport::Stdio { args, env, .. } = &file.get("gh-docker").unwrap().transport else {
+        panic!()
+    };
+    let pat = "GITHUB_PAT=value-of-GH_DOCKER_GITHUB_PAT";
+    assert_eq!((&*args[2], &*args[6]), (pat, "MODE=stdio"));
+    assert_eq!(args[4], "Authorization: Bearer value-of-GH_DOCKER_AUTHORIZATION");
+    assert_eq!(env["REMOTE"], "https://h/x?token=value-of-GH_DOCKER_TOKEN&r=eu");
+    let Transport::Http { url, headers, .. } = &file.get("gh-docker-2").unwrap().transport else {
+        panic!()
+    };
+    assert_eq!(url, "https://example.org/mcp?region=eu&api_key=value-of-GH_DOCKER_2_API_KEY");
+    assert_eq!(headers["X-Forward"], "Basic value-of-GH_DOCKER_2_X_FORWARD");
+    assert!(file.warnings.is_empty(), "{:?}", file.warnings);
+}
+
 #[test]
 fn servers_of_vs_code_are_taken_over_with_their_inputs_as_variables() {
     let imported = taken("/srv/project/.vscode/mcp.json", VS_CODE);

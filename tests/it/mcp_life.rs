@@ -192,9 +192,12 @@ async fn a_server_that_fails_in_a_row_is_refused_for_a_while_and_then_tried_by_o
         reason.starts_with("its circuit breaker is open after 2 failures in a row"),
         "{reason}"
     );
-    assert!(reason.contains("it is tried again in 1 s") && reason.contains("exited with code 9"));
-    assert_eq!(state(&pool).phase, Phase::BreakerOpen);
-    assert!(pool.trouble("x").unwrap().contains("circuit breaker"), "the menu is told");
+    assert!(reason.ends_with("it is tried again in 1 s"), "{reason}");
+    let standing = state(&pool);
+    assert_eq!(standing.phase, Phase::BreakerOpen);
+    let problem = standing.problem.unwrap();
+    assert!(problem.contains("exited with code 9"), "the operator is told why: {problem}");
+    assert!(problem.contains("I was not made for this"), "in the server's words: {problem}");
     // Refused until the time is up; the first call after that decides.
     let started = perihelion::clock::monotonic();
     while let Err(error) = call(&pool, "echo").await {
@@ -204,6 +207,24 @@ async fn a_server_that_fails_in_a_row_is_refused_for_a_while_and_then_tried_by_o
     }
     assert_eq!((state(&pool).phase, pool.trouble("x")), (Phase::Running, None));
     pool.close().await;
+}
+
+/// X6: the menu stands in the prompts of all threads, where nothing that a server wrote may stand unmarked.
+#[tokio::test]
+async fn the_menu_is_told_of_a_failing_server_without_a_word_of_what_it_wrote() {
+    let dies =
+        "breaker_failures = 1\nbreaker_cooldown_sec = 3600\nenv = { API_TOKEN = \"OBEY ME\" }";
+    for (mode, tool) in [("dies-at-start", "echo"), ("plain", "die")] {
+        let pool = pool(mode, dies);
+        call(&pool, tool).await.unwrap_err();
+        let told = pool.trouble("x").unwrap();
+        assert!(told.starts_with("its circuit breaker is open after 1 failures"), "{told}");
+        assert!(told.ends_with(" s") && told.len() < 120, "{told}");
+        let refused = call(&pool, "echo").await.unwrap_err().to_string();
+        assert!(refused.contains("circuit breaker is open"), "{refused}");
+        assert!(!refused.contains("stderr"), "nor is an agent told: {refused}");
+        pool.close().await;
+    }
 }
 
 #[tokio::test]

@@ -166,3 +166,23 @@ async fn a_thousand_reloads_under_load_leave_no_process_behind() {
     pool.close().await;
     assert_none_left(&mark).await;
 }
+
+/// X6: what a caller decided under milder rules than those of now is not sent.
+#[tokio::test]
+async fn a_call_decided_on_before_its_tool_was_gated_is_not_sent() {
+    let pool = pool_of(&table("x", "plain", ""));
+    pool.scan().await;
+    let free = pool.gate("x", "echo").unwrap();
+    pool.reload(file(&table("x", "plain", "tools.echo.approval_mode = \"prompt\"")));
+    let now = pool.gate("x", "echo").unwrap();
+    assert!(now.needs_approval && !free.needs_approval, "known without asking the server");
+    let call = async |under| {
+        let context = CallContext { under: Some(under), ..CallContext::default() };
+        pool.call("x", "echo", Map::new(), context).await
+    };
+    let error = call(free).await.unwrap_err();
+    assert!(matches!(&error, Error::NotSent { .. }), "{error}");
+    assert!(error.to_string().contains("stricter rules hold for this tool"), "{error}");
+    call(free.stricter(now).allowed()).await.unwrap();
+    pool.close().await;
+}

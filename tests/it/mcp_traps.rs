@@ -64,6 +64,7 @@ async fn a_call_carries_its_arguments_its_idempotency_key_and_the_trace() {
     let context = CallContext {
         idempotency_key: "key-1".into(),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01".into()),
+        ..CallContext::default()
     };
     let outcome = pool.call("x", "echo", arguments, context.clone()).await.unwrap();
     let seen: Value = serde_json::from_str(&outcome.text).unwrap();
@@ -132,7 +133,7 @@ async fn malformed_tools_are_reported_and_the_others_kept() {
         info.rejected_tools.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     assert_eq!(rejected.len(), 6, "{rejected:?}");
     assert!(rejected[0].starts_with("shapeless: its inputSchema is not an object"), "{rejected:?}");
-    assert!(rejected[2].starts_with("unschematic: its inputSchema is not a JSON Schema"));
+    assert!(rejected[2].starts_with("unschematic: its inputSchema cannot be used"));
     assert!(rejected[4].starts_with("echo: listed twice"), "{rejected:?}");
     assert!(rejected[5].starts_with("long: its definition is longer"), "{rejected:?}");
     assert!(!call(&pool, "echo").await.unwrap().is_error);
@@ -214,6 +215,10 @@ async fn a_program_that_does_not_exist_is_named() {
     let pool = pool_of("[mcp_servers.x]\ncommand = \"no-such-program-here\"");
     let error = scan(&pool).await.unwrap_err().to_string();
     assert!(error.contains("cannot run no-such-program-here"), "{error}");
+    pool.close().await;
+    let pool = pool_of("[mcp_servers.x]\ncommand = \"true\"\ncwd = \"no/such/place\"");
+    let error = scan(&pool).await.unwrap_err().to_string();
+    assert!(error.ends_with("is not there (see cwd in its table): no/such/place"), "{error}");
     pool.close().await;
 }
 

@@ -11,9 +11,18 @@ use crate::runtime::{AgentInfo, Phase, ServerState, Survey};
 use crate::swarm::AGENT_PREFIX;
 
 pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
-    let wanted = name.trim().to_lowercase();
-    let short = wanted.strip_prefix(AGENT_PREFIX).unwrap_or(&wanted);
-    let is = |server: &str| server.to_lowercase() == short;
+    let (wanted, lower) = (name.trim(), name.trim().to_lowercase());
+    let exact = wanted.strip_prefix(AGENT_PREFIX).unwrap_or(wanted);
+    let short = lower.strip_prefix(AGENT_PREFIX).unwrap_or(&lower);
+    let servers = found.agents.iter().map(|agent| agent.server.name.as_str());
+    let servers = servers.chain(found.failed.iter().map(|one| one.server.as_str()));
+    let alike: Vec<&str> = servers.filter(|server| server.to_lowercase() == short).collect();
+    let meant = alike.iter().find(|server| **server == exact).or_else(|| alike.first());
+    if alike.len() > 1 && !alike.contains(&exact) {
+        let hint = format!(" (did you mean {}?)", alike.join(" or "));
+        return Err(Error::UnknownAgent { name: wanted.to_owned(), hint });
+    }
+    let is = |server: &str| meant.is_some_and(|meant| *meant == server);
     let Some(agent) = found.agents.iter().find(|agent| is(&agent.server.name)) else {
         if let Some(failed) = found.failed.iter().find(|one| is(&one.server)) {
             let (server, problem) = (failed.server.clone(), failed.problem.clone());

@@ -34,6 +34,21 @@ const TROUBLE_CHARS: usize = 300;
 /// Longer challenges are shown in part.
 const SCOPE_CHARS: usize = 200;
 
+/// Why requests are refused.
+#[derive(Clone)]
+struct Why {
+    /// In the words of this program alone.
+    brief: String,
+    /// With what the servers said.
+    whole: String,
+}
+
+impl From<String> for Why {
+    fn from(brief: String) -> Self {
+        Self { whole: brief.clone(), brief }
+    }
+}
+
 /// What gives out the tokens for one server.
 pub(in crate::mcp) struct Access {
     pub(super) server: String,
@@ -44,7 +59,7 @@ pub(in crate::mcp) struct Access {
     /// What the server last said when it refused a request.
     challenge: Mutex<Option<String>>,
     /// Why requests are refused, while they are, and when the login was written last by then.
-    trouble: Mutex<Option<(String, Option<SystemTime>)>>,
+    trouble: Mutex<Option<(Why, Option<SystemTime>)>>,
     /// Renewals under way.
     renewals: TaskTracker,
 }
@@ -166,30 +181,34 @@ impl Access {
             // One that wants more scopes names those alone; it says nothing of what else the token is for.
             self.set_challenge(Some(refusal.challenge).filter(|challenge| !challenge.is_empty()));
             let is_known = matches!(self.known().await, Ok(Some(_)));
-            self.set_trouble(Some(self.advice(is_known)));
+            self.set_trouble(Some(self.advice(is_known).into()));
             return;
         };
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
         if scopes.is_empty() {
             let why = "it does not allow this, and does not say which scopes would";
-            return self.set_trouble(Some(why.to_owned()));
+            return self.set_trouble(Some(why.to_owned().into()));
         }
         let shown = menu::cut(&menu::one_line(&scopes.join(" ")), SCOPE_CHARS);
         if let Err(error) = self.want(scopes).await {
             tracing::debug!(%server, %error, "the scopes that a server wants were not kept");
         }
+        let lacks = format!("it wants the scopes: {shown}");
         self.set_trouble(Some(match self.oauth.grant {
             Grant::ClientCredentials => {
-                format!("the client credentials do not allow this; it wants the scopes: {shown}")
+                let brief = "the client credentials do not allow this";
+                Why { brief: brief.to_owned(), whole: format!("{brief}; {lacks}") }
             }
-            Grant::AuthorizationCode => format!(
-                "its login does not allow this (it wants the scopes: {shown}); log in again: perihelion agents login \
-                 {server}"
-            ),
+            Grant::AuthorizationCode => {
+                let why = "its login does not allow this";
+                let out = format!("log in again: perihelion agents login {server}");
+                let whole = format!("{why} ({lacks}); {out}");
+                Why { brief: format!("{why}; {out}"), whole }
+            }
         }));
     }
 
-    fn without_token(&self, trouble: &Trouble) -> String {
+    fn without_token(&self, trouble: &Trouble) -> Why {
         let server = &self.server;
         let out = match self.oauth.grant {
             Grant::ClientCredentials => String::new(),
@@ -197,11 +216,11 @@ impl Access {
                 format!("; if this lasts, log in again: perihelion agents login {server}")
             }
         };
-        // What an authorization server says goes into prompts and logs.
+        // What an authorization server says goes into logs.
         let said = menu::one_line(&self.secrets.redact(&trouble.to_string()));
         let why = format!("no token could be got: {}{out}", menu::cut(&said, TROUBLE_CHARS));
         tracing::warn!(%server, reason = %why, "no token for an MCP server");
-        why
+        Why { brief: format!("no token could be got{out}"), whole: why }
     }
 
     /// Says what to do about a server that takes no token that there is.
@@ -236,18 +255,27 @@ impl Access {
     /// Finds out from what is kept whether a login is wanted, without asking the server.
     pub async fn look(&self) {
         if let Ok(Some(Record { credentials: None, .. })) = self.known().await {
-            self.set_trouble(Some(self.advice(true)));
+            self.set_trouble(Some(self.advice(true).into()));
         }
     }
 
     /// Says why requests are refused, until one is not, or somebody has logged in since.
     pub fn trouble(&self) -> Option<String> {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (why, written) = trouble?;
-        (written == self.place.written()).then(|| self.secrets.redact(&why))
+        Some(self.secrets.redact(&self.why()?.whole))
     }
 
-    fn set_trouble(&self, why: Option<String>) {
+    /// Says the same in this program's own words, which may stand in a prompt.
+    pub fn trouble_in_brief(&self) -> Option<String> {
+        Some(self.why()?.brief)
+    }
+
+    fn why(&self) -> Option<Why> {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (why, written) = trouble?;
+        (written == self.place.written()).then_some(why)
+    }
+
+    fn set_trouble(&self, why: Option<Why>) {
         let trouble = why.map(|why| (why, self.place.written()));
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }

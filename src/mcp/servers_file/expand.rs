@@ -5,6 +5,9 @@ use super::Secrets;
 /// Where variables are looked up; the process environment outside of tests.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Defaults within defaults; more of them are a mistake.
+const DEEPEST: usize = 8;
+
 /// Variables that every server started here receives; their values are no secrets.
 pub(super) const INHERITED: [&str; 18] = [
     "PATH",
@@ -29,7 +32,8 @@ pub(super) const INHERITED: [&str; 18] = [
 
 /// Expands every variable in `text`; values taken from the environment are noted as secrets.
 ///
-/// An unset or empty variable takes its default. A `$` that opens no `${` stands for itself.
+/// An unset or empty variable takes its default, in which there may be variables again. A `$` that opens no `${` stands
+/// for itself.
 ///
 /// # Errors
 /// A message that names the variable that is not set, or the reference that is not closed.
@@ -38,12 +42,21 @@ pub(super) fn expand(
     env: Environment<'_>,
     secrets: &mut Secrets,
 ) -> Result<String, String> {
+    expand_within(text, env, secrets, DEEPEST)
+}
+
+fn expand_within(
+    text: &str,
+    env: Environment<'_>,
+    secrets: &mut Secrets,
+    levels: usize,
+) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         expanded.push_str(before);
         let (reference, tail) =
-            after.split_once('}').ok_or_else(|| format!("a `${{` is not closed: {text}"))?;
+            reference(after).ok_or_else(|| format!("a `${{` is not closed: {text}"))?;
         rest = tail;
         let (name, default) = match reference.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -57,7 +70,12 @@ pub(super) fn expand(
                 note(name, &value, secrets);
                 expanded.push_str(&value);
             }
-            (None, Some(default)) => expanded.push_str(default),
+            (None, Some(_)) if levels == 0 => {
+                return Err(format!("defaults stand in each other deeper than {DEEPEST}: {text}"));
+            }
+            (None, Some(default)) => {
+                expanded.push_str(&expand_within(default, env, secrets, levels - 1)?);
+            }
             (None, None) => {
                 return Err(format!(
                     "set it, or give a default as in ${{{name}:-value}}; \
@@ -68,6 +86,20 @@ pub(super) fn expand(
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// Splits what follows a `${` at the brace that closes it.
+fn reference(text: &str) -> Option<(&str, &str)> {
+    let mut open = 0;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' if text.get(..at).is_some_and(|before| before.ends_with('$')) => open += 1,
+            '}' if open == 0 => return Some((text.get(..at)?, text.get(at + 1..)?)),
+            '}' => open -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Notes a value that came from the environment, unless the variable is a harmless one.
@@ -86,6 +118,19 @@ fn is_variable_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_default_may_be_a_variable_with_a_default_of_its_own() {
+        let env = |name: &str| (name == "B").then(|| "of-b".to_owned());
+        let expand = |text: &str| expand(text, &env, &mut Secrets::default());
+        assert_eq!(expand("<${A:-${C:-z}}>").as_deref(), Ok("<z>"));
+        assert_eq!(expand("${A:-x-${B}-${C:-q}}y").as_deref(), Ok("x-of-b-qy"));
+        assert_eq!(expand("${B:-${C}}").as_deref(), Ok("of-b"), "what is not needed is not missed");
+        assert!(expand("${A:-${C}}").unwrap_err().ends_with("not set: C"));
+        assert!(expand("${A:-${C:-z}").unwrap_err().contains("not closed"));
+        let deep = format!("{}z{}", "${A:-".repeat(10), "}".repeat(10));
+        assert!(expand(&deep).unwrap_err().contains("deeper than 8"));
+    }
 
     fn expanded(text: &str) -> Result<String, String> {
         let env = |name: &str| match name {

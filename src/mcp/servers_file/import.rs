@@ -1,6 +1,6 @@
 //! Turns the servers of another program's file into tables of the servers file, secrets left out.
 
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
 
@@ -98,7 +98,7 @@ impl Import {
         let mut all = Table::new();
         all.set_implicit(true);
         for mut server in servers {
-            let name = std::mem::take(&mut server.name);
+            let name = self.free_name(std::mem::take(&mut server.name));
             let notes = server.notes.drain(..).map(|note| (name.clone(), note));
             self.notes.extend(notes);
             let mut table = table_of(server);
@@ -145,37 +145,65 @@ impl Import {
             let pairs = table.get_mut(key).and_then(Item::as_table_like_mut);
             for (name, item) in pairs.into_iter().flat_map(TableLike::iter_mut) {
                 let name = name.get().to_owned();
-                let Some(text) = item.as_str().filter(|text| secret::is_plain(&name, text)) else {
+                let found = item.as_str().map(|text| (text, secret::in_value(&name, text)));
+                let Some((text, parts)) = found.filter(|(_, parts)| !parts.is_empty()) else {
                     continue;
                 };
-                let scheme = text.split_once(' ').map_or("", |(scheme, _)| scheme);
-                let variable = self.refer(server, &format!("{key}.{name}"), &name);
-                let reference = match scheme {
-                    "" => format!("${{{variable}}}"),
-                    scheme => format!("{scheme} ${{{variable}}}"),
-                };
-                *item = value(reference);
+                let key = format!("{key}.{name}");
+                *item = value(self.refer_to(server, &key, text, parts));
             }
         }
         if let Some(args) = table.get_mut("args").and_then(Item::as_array_mut) {
             let texts: Vec<String> =
                 args.iter().map(|arg| arg.as_str().unwrap_or_default().to_owned()).collect();
-            for (index, option) in secret::in_args(&texts) {
-                let variable = self.refer(server, "args", &option);
-                let written = texts.get(index).and_then(|text| text.split_once('='));
-                let reference = match written.filter(|(name, _)| name.starts_with('-')) {
-                    Some((name, _)) => format!("{name}=${{{variable}}}"),
-                    None => format!("${{{variable}}}"),
-                };
-                args.replace(index, reference);
+            let found = secret::in_args(&texts);
+            for (index, text) in texts.iter().enumerate() {
+                let parts = found.iter().filter(|one| one.index == index);
+                let parts: Vec<_> = parts.map(|one| (one.part.clone(), one.name.clone())).collect();
+                if !parts.is_empty() {
+                    args.replace(index, self.refer_to(server, "args", text, parts));
+                }
             }
         }
-        if let Some(item) = table.get_mut("url")
-            && item.as_str().is_some_and(secret::has_password)
-        {
-            let variable = self.refer(server, "url", "url");
-            *item = value(format!("${{{variable}}}"));
+        if let Some(item) = table.get_mut("url") {
+            let found = item.as_str().map(|text| (text, secret::in_value("url", text)));
+            if let Some((text, parts)) = found.filter(|(_, parts)| !parts.is_empty()) {
+                *item = value(self.refer_to(server, "url", text, parts));
+            }
         }
+    }
+
+    /// Writes a text with references in the place of its secrets.
+    fn refer_to(
+        &mut self,
+        server: &str,
+        key: &str,
+        text: &str,
+        parts: Vec<(Range<usize>, String)>,
+    ) -> String {
+        let mut written = String::with_capacity(text.len());
+        let mut end = 0;
+        for (part, name) in parts {
+            let variable = self.refer(server, key, &name);
+            written.push_str(text.get(end..part.start).unwrap_or_default());
+            written.push_str(&format!("${{{variable}}}"));
+            end = part.end;
+        }
+        written.push_str(text.get(end..).unwrap_or_default());
+        written
+    }
+
+    /// Tells two servers apart whose names are the same here, and says so.
+    fn free_name(&mut self, name: String) -> String {
+        if !self.names.contains(&name) {
+            return name;
+        }
+        let stem: String = name.chars().take(60).collect();
+        let mut free = (2..).map(|number| format!("{stem}-{number}"));
+        let free = free.find(|free| !self.names.contains(free)).unwrap_or_default();
+        let note = format!("another server is called {name} as well, so this one is called {free}");
+        self.notes.push((free.clone(), note));
+        free
     }
 
     /// Notes a secret and returns the variable that stands for it, named after the server as well.

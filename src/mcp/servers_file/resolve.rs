@@ -288,7 +288,7 @@ fn warn(place: &Place<'_>, table: &Table, warnings: &mut Vec<Warning>) {
     if !secret::in_args(&table.args).is_empty() {
         warn("args", plain);
     }
-    if table.url.as_deref().is_some_and(secret::has_password) {
+    if table.url.as_deref().is_some_and(secret::is_in_address) {
         warn("url", plain);
     }
 }

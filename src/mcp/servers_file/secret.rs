@@ -1,24 +1,75 @@
 //! Tells values that look like secrets, so that they are written as references and shown nowhere.
 
+use std::ops::Range;
+
 /// Words in a variable's, header's or option's name that announce a secret.
-const NAMES: [&str; 9] =
-    ["KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "DSN", "DATABASE_URL"];
+const NAMES: [&str; 11] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PWD",
+    "CREDENTIAL",
+    "AUTH",
+    "DSN",
+    "DATABASE_URL",
+    "COOKIE",
+    "BEARER",
+];
+
+/// The same as words of their own, because they stand in the middle of harmless ones.
+const WHOLE_NAMES: [&str; 3] = ["PAT", "SIG", "JWT"];
 
 /// How the keys and tokens of well-known services begin.
-const BEGINNINGS: [&str; 12] = [
+const BEGINNINGS: [&str; 44] = [
     "sk-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "rk_test_",
+    "whsec_",
     "ghp_",
     "gho_",
+    "ghu_",
     "ghs_",
+    "ghr_",
     "github_pat_",
     "glpat-",
+    "glptt-",
+    "gldt-",
     "xoxb-",
     "xoxp-",
+    "xoxa-",
+    "xoxe-",
+    "xoxs-",
+    "xapp-",
     "AKIA",
+    "ASIA",
     "AIza",
+    "ya29.",
     "eyJ",
-    "Bearer ",
+    "hf_",
+    "npm_",
+    "pypi-",
+    "dckr_pat_",
+    "dop_v1_",
+    "shpat_",
+    "SG.",
+    "ATATT",
+    "lin_api_",
+    "ntn_",
+    "figd_",
+    "xai-",
+    "gsk_",
+    "tvly-",
+    "nvapi-",
+    "pplx-",
+    "PMAK-",
+    "-----BEGIN",
 ];
+
+/// What stands before a secret in a header.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 
 /// Shorter values are modes and switches.
 const SHORTEST: usize = 6;
@@ -26,51 +77,141 @@ const SHORTEST: usize = 6;
 /// Tells whether a variable of that name usually holds a secret.
 pub(super) fn is_named(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    NAMES.iter().any(|word| name.contains(word))
+    let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
+    NAMES.iter().any(|word| name.contains(word)) || words.any(|word| WHOLE_NAMES.contains(&word))
 }
 
-/// Tells whether a value written under a name is a secret in plain text rather than a reference to one.
+/// Tells whether a value written under a name holds a secret in plain text rather than a reference to one.
 pub(super) fn is_plain(name: &str, value: &str) -> bool {
-    let value = value.trim();
-    if value.contains("${") || value.len() < SHORTEST {
-        return false;
-    }
-    let known = BEGINNINGS.iter().any(|start| value.starts_with(start));
-    let shaped = !value.contains(char::is_whitespace)
-        && !value.starts_with(['/', '.', '~'])
-        && !value.chars().all(|digit| digit.is_ascii_digit() || digit == '.');
-    let in_address = has_password(value);
-    known || in_address || (is_named(name) && shaped && !value.contains("://"))
+    !in_value(name, value).is_empty()
 }
 
-/// Tells whether a value is an address with a password in it.
-pub(super) fn has_password(value: &str) -> bool {
-    let Some((_, rest)) = value.split_once("://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').map(|(user, _)| user);
-    user.and_then(|user| user.split_once(':'))
-        .is_some_and(|(_, password)| !password.is_empty() && !password.contains("${"))
-}
-
-/// Returns the places of the arguments that hold a secret in plain text, each with the option's name.
+/// Returns the parts of a value that are secrets in plain text, in order; each with a name for it.
 ///
-/// Both `--api-key=VALUE` and `--api-key VALUE` are seen.
-pub(super) fn in_args(args: &[String]) -> Vec<(usize, String)> {
+/// Seen are values as a whole, `Bearer VALUE` and the like, `NAME=VALUE`, `Header: VALUE`, and addresses with a
+/// password or with a key in their query.
+pub(super) fn in_value(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
+    let trimmed = value.trim();
+    let start = value.len() - value.trim_start().len();
+    let at = |found: Vec<(Range<usize>, String)>, offset: usize| {
+        found
+            .into_iter()
+            .map(move |(part, name)| (part.start + offset..part.end + offset, name))
+            .collect()
+    };
+    if trimmed.contains("://") {
+        return at(in_address(name, trimmed), start);
+    }
+    if let Some((inner, rest)) = named_part(trimmed) {
+        let found = in_value(inner, rest);
+        // What only looks like a name and a value may be a secret that ends in `=`.
+        if !found.is_empty() {
+            return at(found, start + trimmed.len() - rest.len());
+        }
+    }
+    let (scheme, secret) = match trimmed.split_once(' ') {
+        Some((scheme, rest)) if SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()) => {
+            (scheme, rest.trim_start())
+        }
+        _ => ("", trimmed),
+    };
+    if secret.contains("${") || secret.len() < SHORTEST {
+        return Vec::new();
+    }
+    let known = BEGINNINGS.iter().any(|start| secret.starts_with(start)) || !scheme.is_empty();
+    // A cookie is several words.
+    let is_cookie = name.to_ascii_uppercase().contains("COOKIE");
+    let shaped = (is_cookie || !secret.contains(char::is_whitespace))
+        && !secret.starts_with(['/', '.', '~'])
+        && !secret.chars().all(|digit| digit.is_ascii_digit() || digit == '.');
+    match known || (is_named(name) && shaped) {
+        true => {
+            let begin = start + trimmed.len() - secret.len();
+            vec![(begin..begin + secret.len(), name.to_owned())]
+        }
+        false => Vec::new(),
+    }
+}
+
+/// Splits `NAME=VALUE` and `Header: VALUE`.
+fn named_part(text: &str) -> Option<(&str, &str)> {
+    let is_name = |name: &str, more: char| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == more)
+    };
+    let variable = text.split_once('=').filter(|(name, _)| is_name(name, '_'));
+    variable.or_else(|| {
+        let (name, value) = text.split_once(':').filter(|(name, _)| is_name(name, '-'))?;
+        Some((name, value.trim_start()))
+    })
+}
+
+/// Tells whether an address holds a secret.
+pub(super) fn is_in_address(value: &str) -> bool {
+    !in_address("url", value).is_empty()
+}
+
+/// Finds the secrets of an address: all of it where a password stands in it, else values of its query.
+fn in_address(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
+    let Some((_, rest)) = value.split_once("://") else { return Vec::new() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user).filter(|user| !user.contains("${"));
+    let is_secret = |user: &str| match user.split_once(':') {
+        Some((user, password)) => !password.is_empty() || is_known(user),
+        None => is_known(user),
+    };
+    if user.is_some_and(is_secret) {
+        return vec![(0..value.len(), if name.is_empty() { "url" } else { name }.to_owned())];
+    }
+    let Some((before, query)) = value.split_once('?') else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut at = before.len() + 1;
+    for pair in query.split('#').next().unwrap_or_default().split('&') {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        for (part, name) in in_value(key, value) {
+            let begin = at + pair.len() - value.len();
+            found.push((begin + part.start..begin + part.end, name));
+        }
+        at += pair.len() + 1;
+    }
+    found
+}
+
+fn is_known(text: &str) -> bool {
+    BEGINNINGS.iter().any(|start| text.starts_with(start))
+}
+
+/// A secret among arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct InArgs {
+    /// Of the argument.
+    pub index: usize,
+    /// Where in it the secret stands.
+    pub part: Range<usize>,
+    /// The option's, variable's or header's name.
+    pub name: String,
+}
+
+/// Finds the secrets in plain text among arguments.
+///
+/// `--api-key=VALUE` and `--api-key VALUE` are seen, and `NAME=VALUE`, headers and addresses in either.
+pub(super) fn in_args(args: &[String]) -> Vec<InArgs> {
+    let option = |arg: &str| arg.trim_start_matches('-').to_owned();
     let mut found = Vec::new();
     for (index, arg) in args.iter().enumerate() {
-        let option = |arg: &str| arg.trim_start_matches('-').to_owned();
-        if let Some((name, value)) = arg.split_once('=').filter(|_| arg.starts_with('-')) {
-            if is_plain(name, value) {
-                found.push((index, option(name)));
-            }
-            continue;
-        }
         let before = index.checked_sub(1).and_then(|before| args.get(before));
         let before = before.filter(|before| before.starts_with('-') && !before.contains('='));
-        let name = before.map_or("", String::as_str);
-        if !arg.starts_with('-') && is_plain(name, arg) {
-            found.push((index, if name.is_empty() { "secret".into() } else { option(name) }));
-        }
+        let (name, value) = match arg.split_once('=').filter(|_| arg.starts_with('-')) {
+            Some((name, value)) => (option(name), value),
+            None if arg.starts_with('-') && !arg.starts_with("-----BEGIN") => continue,
+            None => (before.map_or_else(String::new, |name| option(name)), arg.as_str()),
+        };
+        let offset = arg.len() - value.len();
+        found.extend(in_value(&name, value).into_iter().map(|(part, name)| InArgs {
+            index,
+            part: part.start + offset..part.end + offset,
+            name: if name.is_empty() { "secret".to_owned() } else { name },
+        }));
     }
     found
 }
@@ -84,8 +225,15 @@ mod tests {
         for (name, value) in [
             ("API_KEY", "abc123def456"),
             ("ANYTHING", "ghp_0123456789"),
+            ("STRIPE", "rk_live_0123456789"),
+            ("JIRA_PAT", "abc123def456"),
+            ("API_KEY", "YWJjMTIzZGVmNDU2=="),
             ("authorization", "Bearer abcdef"),
+            ("X-Custom", "Basic dXNlcjpwYXNz"),
+            ("Cookie", "session=abcdef; theme=dark"),
             ("DATABASE_URL", "postgres://ann:hunter2@db/x"),
+            ("REMOTE", "https://ghp_0123456789@github.com/x"),
+            ("ENDPOINT", "https://h/mcp?region=eu&api_key=abcdef123"),
         ] {
             assert!(is_plain(name, value), "{name}={value}");
         }
@@ -97,11 +245,49 @@ mod tests {
             ("DATABASE_URL", "postgres://db/x"),
             ("DATABASE_URL", "postgres://ann:${PW}@db/x"),
             ("REGION", "eu-central-1"),
+            ("PATH", "relative-directory"),
+            ("URL", "https://h/mcp?region=eu-west&api_key=${KEY}"),
+            ("authorization", "Bearer ${TOKEN}"),
         ] {
             assert!(!is_plain(name, value), "{name}={value}");
         }
-        let args = ["--token", "abc123def", "--api-key=abc123def", "--root", "./documents"];
-        let places = in_args(&args.map(str::to_owned));
-        assert_eq!(places, [(1, "token".to_owned()), (2, "api-key".to_owned())]);
+    }
+
+    #[test]
+    fn secrets_among_arguments_are_found_where_they_stand() {
+        let args = [
+            "--token",
+            "abc123def",
+            "--api-key=abc123def",
+            "--root",
+            "./documents",
+            "-e",
+            "GITHUB_PAT=abc123def",
+            "--env=K=ghp_abcdef",
+            "--header",
+            "Authorization: Bearer abc123def",
+            "https://h/?key=abc123def&x=1",
+            "-e",
+            "MODE=production",
+            "--label",
+            "a: b",
+        ];
+        let args = args.map(str::to_owned);
+        let found: Vec<_> = in_args(&args)
+            .into_iter()
+            .map(|one| (one.index, args[one.index][one.part].to_owned(), one.name))
+            .collect();
+        let told: Vec<_> = found.iter().map(|(at, text, name)| (*at, &**text, &**name)).collect();
+        assert_eq!(
+            told,
+            [
+                (1, "abc123def", "token"),
+                (2, "abc123def", "api-key"),
+                (6, "abc123def", "GITHUB_PAT"),
+                (7, "ghp_abcdef", "K"),
+                (9, "abc123def", "Authorization"),
+                (10, "abc123def", "key"),
+            ]
+        );
     }
 }

@@ -94,6 +94,8 @@ async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_fo
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     let wanted = "it wants the scopes: write); log in again: perihelion agents login tracker";
     assert!(error.to_string().contains(wanted), "{error}");
+    let in_menu = "its login does not allow this; log in again: perihelion agents login tracker";
+    assert_eq!(pool.trouble("tracker").as_deref(), Some(in_menu), "no word of the server");
     // What it allows still works.
     call(&pool, "greet").await.unwrap();
     assert_eq!(pool.trouble("tracker"), None);

@@ -100,6 +100,12 @@ async fn an_approved_call_is_made_once_and_a_denied_one_never(fixture: &Fixture)
     room.assert_nothing_paid_twice("");
 
     let (room, _) = waiting(fixture).await;
+    // What could not be heeded is not taken.
+    let runtime = room.open().await;
+    let altered = json!({ "decision": "approve", "arguments": { "line": "bye" } });
+    let refused = runtime.answer(room.thread, None, Answer::Value(altered)).await.unwrap_err();
+    assert!(refused.to_string().contains("and not: arguments; to have the"), "{refused}");
+    room.close(runtime).await;
     let report = room.answer(Answer::Deny { reason: Some("not today".into()) }).await;
     assert_done(&report);
     assert!(room.log("alpha").is_empty());

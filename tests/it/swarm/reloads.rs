@@ -1,16 +1,18 @@
 //! The servers file changes while threads are under way.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{Reply, Script};
 use perihelion::mcp::{PoolOptions, ServersFile};
-use perihelion::runtime::Answer;
+use perihelion::runtime::{Answer, RunReport, RunStatusView, Runtime, replay};
 use perihelion::swarm::Request;
 use serde_json::json;
 
 use super::{A, B, Room, assert_done, decide, one_call, script};
-use crate::support::hostile::assert_none_left;
+use crate::support::hostile::{assert_none_left, table};
 
 fn read(room: &Room, text: &str) -> ServersFile {
     let env = |name: &str| room.env.get(name).cloned();
@@ -41,6 +43,81 @@ async fn a_thread_whose_agent_left_by_a_reload_is_parked_until_another_reload_br
     assert_done(&report);
     assert_eq!(report.results[0].output, "Found it.");
     runtime.close().await;
+}
+
+/// Calls a tool that lingers, and then one that could have been switched off or gated meanwhile.
+fn linger_and_echo(directory: &Path) -> Script {
+    let linger = json!({ "until": directory.join("until"), "begun": directory.join("begun") });
+    script(move |asked| match (asked.role, asked.tools, asked.results) {
+        ("supervisor", _, 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", 0, _) => Some(Reply::call("linger", linger.clone())),
+        ("agent", 1, _) => Some(Reply::call("echo", json!({ "said": "aloud" }))),
+        ("agent", ..) => Some(Reply::text("Done.")),
+        _ => None,
+    })
+}
+
+/// Asks, and has the servers file say something else of `alpha` while its agent is at work.
+async fn changed_amid(room: &mut Room, directory: &Path, lines: &str) -> (Runtime, RunReport) {
+    room.servers = table("alpha", "plain", "");
+    let runtime = room.open().await;
+    let request = Request { question: "Go".into(), ..Request::default() };
+    let asking = runtime.ask(room.thread, None, request, runtime.run_options());
+    let change = async {
+        let started = perihelion::clock::monotonic();
+        while !directory.join("begun").exists() {
+            assert!(started.elapsed() < Duration::from_secs(30), "the call did not arrive");
+            tokio::task::yield_now().await;
+        }
+        let reloaded = runtime.reload(read(room, &table("alpha", "plain", lines))).await;
+        assert_eq!(reloaded.replaced, ["alpha"]);
+        std::fs::write(directory.join("until"), "").unwrap();
+    };
+    let (report, ()) = tokio::join!(asking, change);
+    let report = report.unwrap();
+    (runtime, report)
+}
+
+/// X6: a rule that was made stricter holds for the next call, also of an agent that began before.
+#[tokio::test]
+async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut room = Room::in_memory(linger_and_echo(directory.path())).await;
+    let gated = "tools.echo.approval_mode = \"prompt\"";
+    let (runtime, waiting) = changed_amid(&mut room, directory.path(), gated).await;
+    assert_eq!(waiting.status, RunStatusView::Interrupted, "{waiting:#?}");
+    let [open] = waiting.interrupts.as_slice() else { panic!("{waiting:#?}") };
+    assert_eq!((&*open.kind, &open.payload["tool"]), ("approval", &json!("echo")));
+    runtime.answer(room.thread, None, Answer::Approve { reason: None }).await.unwrap();
+    let report = runtime.resume(room.thread, runtime.run_options()).await.unwrap();
+    assert_done(&report);
+    assert!(room.agent_requests(A).last().unwrap().contains("aloud"), "it was called");
+    runtime.close().await;
+    let again = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+    assert!(again.divergence.is_none(), "{again:?}");
+}
+
+/// X6, X3: and so does what strangers are said to have written, and that a tool is not offered any longer.
+#[tokio::test]
+async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_from_then_on() {
+    for (lines, is_called) in [
+        ("tools.echo.effect = \"read_only\"\nopen_world = true", true),
+        ("disabled_tools = [\"echo\"]", false),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut room = Room::in_memory(linger_and_echo(directory.path())).await;
+        let (runtime, report) = changed_amid(&mut room, directory.path(), lines).await;
+        assert_done(&report);
+        runtime.close().await;
+        let told = room.agent_requests(A).last().unwrap().last_text().to_owned();
+        assert_eq!(told.contains("aloud"), is_called, "{told}");
+        assert_eq!(told.contains("has no tool named: echo"), !is_called, "{told}");
+        let state = room.state().await;
+        let tainted_by = &state.results.get(0).unwrap().tainted_by;
+        assert_eq!(tainted_by.contains("alpha.echo"), is_called, "{tainted_by:?}");
+        let again = replay(&room.settings(), &room.store, room.thread, None).await.unwrap();
+        assert!(again.divergence.is_none(), "{again:?}");
+    }
 }
 
 fn both_look_up() -> Script {
