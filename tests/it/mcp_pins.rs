@@ -177,6 +177,43 @@ async fn another_command_under_the_same_name_is_a_change_and_a_tool_switched_off
     assert!(reason.contains("its command, arguments or address"), "{reason}");
 }
 
+/// X6: what was exchanged under a known name is found out before it runs, or hears our token.
+#[tokio::test]
+async fn a_server_that_nobody_approved_is_neither_started_nor_reached() {
+    let mut den = Den::new();
+    den.scan().await.unwrap();
+    let ran = den.path("ran");
+    let other = format!("[mcp_servers.x]\ncommand = \"touch\"\nargs = [{ran:?}]\n");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let elsewhere = format!(
+        "[mcp_servers.x]\nurl = \"http://{address}/mcp\"\nbearer_token_env_var = \"TOKEN\"\n"
+    );
+    let refused = async |den: &Den, table: &str| {
+        let env = |_: &str| Some("token-of-the-server".to_owned());
+        let file = ServersFile::parse("f".as_ref(), table, &env).unwrap();
+        let pins = Some(Arc::new(den.pins().unwrap()));
+        let pool = Pool::new(file, PoolOptions { pins, ..PoolOptions::default() });
+        let error = pool.scan().await.remove(0).outcome.unwrap_err();
+        assert!(matches!(error, Error::Quarantined { .. }), "{error}");
+        assert!(call(&pool).await.is_err());
+        pool.close().await;
+        assert!(!ran.exists() && listener.accept().is_err(), "{table}");
+        error.to_string()
+    };
+    for table in [&other, &elsewhere] {
+        let reason = refused(&den, table).await;
+        assert!(reason.contains("its command, arguments or address"), "{reason}");
+    }
+    std::fs::remove_file(den.path("mcp-servers.lock")).unwrap();
+    den.mode = PinMode::Required;
+    for table in [&other, &elsewhere] {
+        let reason = refused(&den, table).await;
+        assert!(reason.contains("nobody has approved it yet"), "{reason}");
+    }
+}
+
 #[tokio::test]
 async fn where_pins_are_required_a_server_waits_for_its_first_approval() {
     let mut den = Den::new();
