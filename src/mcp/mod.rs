@@ -56,8 +56,8 @@ pub use reload::Reloaded;
 pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
 pub use servers_file::{
-    ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, RateLimit,
-    ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
+    ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, Origin,
+    RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
 };
 pub use types::{
     CallContext, Error, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition, ToolHost,

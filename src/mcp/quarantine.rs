@@ -1,8 +1,12 @@
 //! Holds what a server says against its pin, before anybody gets to see it.
 
 use super::{
-    Error, Pins, ServerPin, listing::Listing, menu, opening::REASON_CHARS, server::Server,
-    servers_file::Transport,
+    Error, Pins, ServerPin,
+    listing::Listing,
+    menu,
+    opening::REASON_CHARS,
+    server::Server,
+    servers_file::{Origin, Transport},
 };
 
 impl Server {
@@ -25,7 +29,7 @@ impl Server {
     }
 
     /// Compares what another server under this name said with the pin.
-    pub(super) fn judge_as_of(&self, listing: &Listing, origin: &str) -> Result<(), Error> {
+    pub(super) fn judge_as_of(&self, listing: &Listing, origin: &Origin) -> Result<(), Error> {
         let Some(pins) = self.pins() else { return Ok(()) };
         let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
         let seen = self.pin_of(listing, origin);
@@ -46,7 +50,7 @@ impl Server {
         matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
     }
 
-    fn pin_of(&self, listing: &Listing, origin: &str) -> ServerPin {
+    fn pin_of(&self, listing: &Listing, origin: &Origin) -> ServerPin {
         let info = &listing.info;
         // Whatever of it can come into the menu.
         let said = listing.definitions.own_words().unwrap_or_default();

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::{Error, PinMode};
+use crate::mcp::Origin;
 
 pub use canonical::digest;
 pub use changes::{Change, Changes};
@@ -68,16 +69,17 @@ impl Pins {
     ///
     /// # Errors
     /// As [`Pins::judge`].
-    pub(super) fn admit(&self, server: &str, origin: &str) -> Result<(), String> {
+    pub(super) fn admit(&self, server: &str, origin: &Origin) -> Result<(), String> {
         if self.mode == PinMode::Off {
             return Ok(());
         }
         match (self.pinned(server)?, self.mode) {
-            (Some(pinned), _) if pinned.origin != origin => {
-                Err(not_what_was_pinned(server, &Changes(vec![Change::Origin])))
+            (Some(pinned), _) => {
+                let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting)));
+                if moved.is_empty() { Ok(()) } else { Err(not_what_was_pinned(server, &moved)) }
             }
             (None, PinMode::Required) => Err(unapproved(server)),
-            _ => Ok(()),
+            (None, _) => Ok(()),
         }
     }
 
@@ -105,10 +107,19 @@ impl Pins {
             return Ok(());
         }
         match (self.pinned(server)?, self.mode) {
-            (Some(mut pinned), _) => {
-                pinned.tools.retain(|tool, _| !is_switched_off(tool));
-                let changes = Changes::between(Some(&pinned), seen);
-                if changes.is_empty() { Ok(()) } else { Err(not_what_was_pinned(server, &changes)) }
+            (Some(pinned), _) => {
+                let mut offered = pinned.clone();
+                offered.tools.retain(|tool, _| !is_switched_off(tool));
+                let changes = Changes::between(Some(&offered), seen);
+                if !changes.is_empty() {
+                    return Err(not_what_was_pinned(server, &changes));
+                }
+                if let Some(whole) = pinned.completed(seen.setting.as_ref())
+                    && let Err(error) = self.pin(server, whole)
+                {
+                    tracing::debug!(server, %error, "the pin of an older version stays as it is");
+                }
+                Ok(())
             }
             (None, PinMode::Required) => Err(unapproved(server)),
             (None, _) => {
