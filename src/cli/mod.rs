@@ -24,6 +24,7 @@ mod questions;
 mod replay;
 mod resume;
 mod run;
+mod shown;
 mod signals;
 mod threads;
 mod trace;

@@ -212,7 +212,13 @@ fn judge(
         ClientInitializeError::ConnectionClosed(_) if !is_http => Some(Era::Legacy),
         _ => None,
     };
-    let mut reason = http::chain(&error);
+    let mut reason = match &error {
+        // Its own words name the types of the library.
+        ClientInitializeError::TransportError { error, context } => {
+            format!("{} ({context})", http::chain(error.error.as_ref()))
+        }
+        other => http::chain(other),
+    };
     if error.auth_challenge().is_some() {
         reason.push_str("; give it a token with bearer_token_env_var");
     }
