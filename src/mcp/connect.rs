@@ -11,7 +11,9 @@ use rmcp::{
 use tokio::time::timeout;
 
 use super::{
-    http, menu,
+    http,
+    legible::Legible,
+    menu,
     news::Attentive,
     oauth::Access,
     process::{Process, Program},
@@ -136,8 +138,9 @@ async fn attempt(
                 let hint = "is it installed, and on the PATH of this process?";
                 Failed::for_good(format!("cannot run {command} ({hint}): {error}"))
             })?;
-            let transport = AsyncRwTransport::new_client(pipes.stdout, pipes.stdin)
-                .with_max_line_length(max_message);
+            let stdout = Legible::new(pipes.stdout, max_message);
+            let transport =
+                AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
             let transport = Attentive::new(transport, listener.news.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {

@@ -18,6 +18,7 @@ mod http;
 mod http_session;
 mod keeper;
 mod leg;
+mod legible;
 mod listing;
 mod mark;
 mod menu;
@@ -60,8 +61,8 @@ pub use servers_file::{
     RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
 };
 pub use types::{
-    CallContext, Error, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition, ToolHost,
-    ToolOutcome, Via,
+    CallContext, Error, Progress, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition,
+    ToolHost, ToolOutcome, Via,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

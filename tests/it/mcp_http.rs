@@ -241,7 +241,8 @@ async fn a_server_of_the_current_protocol_is_discovered_and_called_without_a_ses
     let info = pool.scan().await.remove(0).outcome.unwrap();
     assert_eq!(info.protocol_version, "2026-07-28");
     assert_eq!(info.tools[0].description, "Greets.");
-    let context = CallContext { idempotency_key: "key-1".into(), traceparent: None };
+    let context =
+        CallContext { idempotency_key: "key-1".into(), traceparent: None, progress: None };
     let outcome = pool.call("web", "greet", Map::new(), context).await.unwrap();
     assert_eq!(outcome.text, "greet with \"key-1\"");
     assert_eq!(outcome.via.unwrap().session_id, None);
