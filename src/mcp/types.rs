@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use super::exchange::{Leg, Reply};
 
@@ -89,6 +90,18 @@ pub struct CallContext {
     pub idempotency_key: String,
     /// W3C `traceparent`, sent in `_meta` where present.
     pub traceparent: Option<String>,
+    /// Takes what the server says of how far it is; what there is no room for is left out.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// How far a call is, in the server's words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    pub done: f64,
+    /// What `done` comes to in the end, where that is known.
+    pub total: Option<f64>,
+    /// One short line.
+    pub message: String,
 }
 
 /// What an answered call ran over: the words by which a server's own log can be searched for it.

@@ -64,6 +64,7 @@ async fn a_call_carries_its_arguments_its_idempotency_key_and_the_trace() {
     let context = CallContext {
         idempotency_key: "key-1".into(),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01".into()),
+        ..CallContext::default()
     };
     let outcome = pool.call("x", "echo", arguments, context.clone()).await.unwrap();
     let seen: Value = serde_json::from_str(&outcome.text).unwrap();
