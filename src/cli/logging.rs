@@ -10,6 +10,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
+use super::shown::{shown_entry, shown_json};
 use super::{Error, output};
 use crate::config::{Log, LogFormat};
 use crate::runtime::{log_layer, log_place};
@@ -23,16 +24,17 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
     let mut filter = filter.add_directive(directive);
     let directive = mcp::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
     filter = filter.add_directive(directive);
-    // It tells of every message at `info`; who wants that names it.
+    // It writes addresses and messages as they are, whatever they hold, and what matters of it is told in our words
+    // elsewhere; who wants that names it.
     if !log.filter.contains("rmcp") {
-        let quiet = "rmcp=warn".parse().map_err(|error| refused(format!("{error}")))?;
-        filter = filter.add_directive(quiet);
+        let silent = "rmcp=off".parse().map_err(|error| refused(format!("{error}")))?;
+        filter = filter.add_directive(silent);
     }
     let started = match log.format {
         LogFormat::Text => tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(false)
-            .with_writer(AboveBars)
+            .with_writer(AboveBars(log.format))
             .finish()
             .try_init(),
         LogFormat::Json => {
@@ -41,7 +43,7 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
                 .json()
                 .event_format(Placed(lines))
                 .with_ansi(false)
-                .with_writer(AboveBars)
+                .with_writer(AboveBars(log.format))
                 .with_filter(filter);
             tracing_subscriber::registry().with(log_layer()).with(written).try_init()
         }
@@ -83,20 +85,26 @@ where
 }
 
 /// Writes each event as a whole, with the bars out of the way.
-struct AboveBars;
+///
+/// Servers and models write some of what is told: it stands in the event's own line, and nothing of it is hidden or
+/// steers a terminal.
+struct AboveBars(LogFormat);
 
-struct Line(Vec<u8>);
+struct Line {
+    format: LogFormat,
+    bytes: Vec<u8>,
+}
 
 impl<'a> MakeWriter<'a> for AboveBars {
     type Writer = Line;
     fn make_writer(&'a self) -> Line {
-        Line(Vec::new())
+        Line { format: self.0, bytes: Vec::new() }
     }
 }
 
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -105,10 +113,35 @@ impl Write for Line {
     }
 }
 
+impl Line {
+    fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let line = text.trim_end_matches('\n');
+        match self.format {
+            LogFormat::Text => shown_entry(line),
+            LogFormat::Json => shown_json(line),
+        }
+    }
+}
+
 impl Drop for Line {
     fn drop(&mut self) {
+        let text = self.text();
         output::BARS.suspend(|| {
-            let _ = std::io::stderr().lock().write_all(&self.0);
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_one_line_whatever_a_server_wrote_into_it() {
+        let said = "WARN its last words: a\u{1b}[2K\u{9b}\nERROR forged\u{202e}\n";
+        let mut line = AboveBars(LogFormat::Text).make_writer();
+        line.write_all(said.as_bytes()).unwrap();
+        assert_eq!(line.text(), "WARN its last words: a\\u{1b}[2K\\u{9b}\\nERROR forged\\u{202e}");
     }
 }

@@ -19,11 +19,13 @@ mod logging;
 mod looking;
 mod output;
 mod plugins;
+mod privacy;
 mod progress;
 mod questions;
 mod replay;
 mod resume;
 mod run;
+mod shown;
 mod signals;
 mod threads;
 mod trace;
@@ -47,6 +49,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs the program: reads the arguments, does what they say, and returns the exit code.
 pub fn main() -> ExitCode {
+    privacy::keep();
     // Ends the process itself on `--help`, `--version` (0) and bad usage (2).
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -8,6 +8,7 @@ use indicatif::MultiProgress;
 use serde::Serialize;
 
 use super::Error;
+use super::shown::shown_json;
 
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -30,7 +31,7 @@ pub(super) fn text(text: &str) -> Result<(), Error> {
 /// Writes one JSON value to standard output: indented for people, on one line for programs.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
     let text = match std::io::stdout().is_terminal() {
-        true => serde_json::to_string_pretty(value),
+        true => serde_json::to_string_pretty(value).map(|text| shown_json(&text)),
         false => serde_json::to_string(value),
     };
     bytes(format!("{}\n", text.map_err(|error| Error::Output(error.into()))?).as_bytes())

@@ -169,6 +169,14 @@ impl Progress {
                 format!("{agent}: calls {} {arguments}", word("tool"))
             }
             "tool_recorded" => format!("{agent}: reads back the recorded call of {}", word("tool")),
+            "tool_progress" => {
+                let done = told["done"].as_f64().unwrap_or_default();
+                let how_far = match told["total"].as_f64().filter(|total| *total > 0.0) {
+                    Some(total) => format!("{:.0}%", 100.0 * (done / total).clamp(0.0, 1.0)),
+                    None => format!("{done:.0}"),
+                };
+                format!("{agent}: {} {how_far} {}", word("tool"), brief(word("message"), SHOWN))
+            }
             "tool_result" => {
                 let how = if told["is_error"] == true { "failed" } else { "gave" };
                 format!("{agent}: {} {how}: {}", word("tool"), brief(word("preview"), SHOWN))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::args::quoted;
-use super::output::{one_line, plain};
+use super::shown::{shown, shown_json, shown_line};
 use crate::runtime::InterruptView;
 
 /// Explains the open questions of a thread; `invocation` begins the commands.
@@ -16,7 +16,7 @@ pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) ->
         let by = if one.agent.is_empty() { String::new() } else { format!(", {}", one.agent) };
         text.push_str(&format!("\n{}{by}\n", one.kind));
         for line in body(one).lines() {
-            text.push_str(&format!("  {}\n", plain(line)));
+            text.push_str(&format!("  {}\n", shown(line)));
         }
         text.push_str("answer with:\n");
         let which = match open.len() {
@@ -32,7 +32,7 @@ pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) ->
 
 fn body(one: &InterruptView) -> String {
     let get = |key: &str| one.payload.get(key);
-    let word = |key: &str| get(key).and_then(Value::as_str).map(one_line);
+    let word = |key: &str| get(key).and_then(Value::as_str).map(shown_line);
     match one.kind.as_str() {
         "clarification" => word("question"),
         "approval" => word("tool").map(|tool| {
@@ -41,7 +41,7 @@ fn body(one: &InterruptView) -> String {
             let reasons = get("reasons").and_then(Value::as_array).into_iter().flatten();
             let reasons: Vec<String> = reasons
                 .filter_map(Value::as_str)
-                .map(|one| format!("because {}", one_line(one)))
+                .map(|one| format!("because {}", shown_line(one)))
                 .collect();
             let until = word("expires_at").map(|time| format!("can be answered until {time}"));
             let call =
@@ -67,7 +67,7 @@ fn body(one: &InterruptView) -> String {
 
 /// Words a server's question; an address is shown whole, with its host apart, and never opened from here.
 fn elicitation(payload: &Value, message: &str) -> String {
-    let word = |key: &str| payload.get(key).and_then(Value::as_str).map(one_line);
+    let word = |key: &str| payload.get(key).and_then(Value::as_str).map(shown_line);
     let who = [word("server"), word("tool")].map(Option::unwrap_or_default).join(".");
     let mut text = format!("{who} asks: {message}");
     if let Some(url) = word("url") {
@@ -79,11 +79,11 @@ fn elicitation(payload: &Value, message: &str) -> String {
     for (name, field) in fields(payload) {
         let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
         let said = ["description", "title"].iter().find_map(|key| field.get(*key)?.as_str());
-        let said = said.map(|said| format!(": {}", one_line(said))).unwrap_or_default();
+        let said = said.map(|said| format!(": {}", shown_line(said))).unwrap_or_default();
         let needed = if is_required(payload, name) { ", required" } else { "" };
-        text.push_str(&format!("\n{} ({kind}{needed}){said}", one_line(name)));
+        text.push_str(&format!("\n{} ({kind}{needed}){said}", shown_line(name)));
         if let Some(choices) = choices(field) {
-            text.push_str(&format!("\n  one of {}", one_line(&choices)));
+            text.push_str(&format!("\n  one of {}", shown_line(&choices)));
         }
     }
     match word("warning") {
@@ -130,7 +130,10 @@ fn form(payload: &Value) -> String {
 }
 
 fn indented(value: Option<&Value>) -> String {
-    value.map(|value| serde_json::to_string_pretty(value).unwrap_or_default()).unwrap_or_default()
+    // What is shown is what is sent.
+    value
+        .map(|value| shown_json(&serde_json::to_string_pretty(value).unwrap_or_default()))
+        .unwrap_or_default()
 }
 
 /// Returns the options that answer a kind of question.
@@ -143,7 +146,7 @@ fn answers(one: &InterruptView) -> Vec<String> {
         }
         "elicitation" if one.payload.get("url").is_some() => &["--approve", "--deny"],
         "elicitation" => {
-            let form = quoted(&plain(&form(&one.payload)));
+            let form = quoted(&shown_json(&form(&one.payload)));
             return vec![format!("--answer {form}"), "--deny".to_owned()];
         }
         _ => &["--answer 'TEXT OR JSON'"],
@@ -163,6 +166,17 @@ mod tests {
             kind: kind.into(),
             agent: "mcp_agent_mail".into(),
             payload,
+        }
+    }
+
+    #[test]
+    fn what_a_person_approves_is_shown_with_everything_that_hides_in_it() {
+        let arguments =
+            json!({ "path": "/srv/q1\u{e0041}\u{202e}", "memo\u{200b}": "ok\u{1b}[2J" });
+        let asked = asked("approval", json!({ "tool": "send", "arguments": arguments }));
+        let text = explain(&[asked], "t", "perihelion");
+        for hidden in ["\\udb40\\udc41", "\\u202e", "memo\\u200b", "\\u001b[2J"] {
+            assert!(text.contains(hidden), "{hidden}: {text}");
         }
     }
 

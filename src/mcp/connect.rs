@@ -15,7 +15,9 @@ use rmcp::{
 use tokio::time::timeout;
 
 use super::{
-    http, menu,
+    http,
+    legible::Legible,
+    menu,
     news::Attentive,
     oauth::Access,
     process::{Process, Program},
@@ -145,8 +147,9 @@ async fn attempt(
                 let hint = "is it installed, and on the PATH of this process?";
                 Failed::for_good(format!("cannot run {command} ({hint}): {error}"))
             })?;
-            let transport = AsyncRwTransport::new_client(pipes.stdout, pipes.stdin)
-                .with_max_line_length(max_message);
+            let stdout = Legible::new(pipes.stdout, max_message);
+            let transport =
+                AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
             let transport = Attentive::new(transport, listener.news.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {
@@ -221,7 +224,13 @@ fn judge(
         ClientInitializeError::ConnectionClosed(_) if !is_http => Some(Era::Legacy),
         _ => None,
     };
-    let mut reason = http::chain(&error);
+    let mut reason = match &error {
+        // Its own words name the types of the library.
+        ClientInitializeError::TransportError { error, context } => {
+            format!("{} ({context})", http::chain(error.error.as_ref()))
+        }
+        other => http::chain(other),
+    };
     if error.auth_challenge().is_some() {
         reason.push_str("; give it a token with bearer_token_env_var");
     }

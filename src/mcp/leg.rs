@@ -13,6 +13,7 @@ use super::{
     elicitation::{self, Seat},
     failure::{self, Call},
     menu, outcome,
+    progress::Reports,
     request::{self, Answer, Failure},
     server::Server,
     session::Session,
@@ -62,10 +63,12 @@ impl Server {
         }
         let seat = session.desk.sit(at_hand, &self.config.secrets);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let reports = Reports::to(context.progress.clone(), &self.config.secrets);
+        let meta = meta(context);
         let sent = tokio::select! {
             biased;
             () = self.closed.cancelled() => return Err(call.unknown("the connection was closed meanwhile")),
-            sent = request::send(&session, request, meta(context), self.bounds()) => sent,
+            sent = request::send_and_report(&session, request, meta, self.bounds(), reports) => sent,
         };
         let reply = match sent {
             Ok(Answer { id, result }) => {

@@ -1,6 +1,7 @@
 //! Finds processes that left their group: every child carries a mark in its environment, and passes it on.
 //!
-//! Browsers started by a server, for one, lead groups of their own and would survive its end.
+//! Browsers started by a server, for one, lead groups of their own and would survive its end. What starts others with an empty
+//! environment in a session of its own hides them from this; a sandbox does not let go of them.
 
 /// Name of the variable; its value lists the marks of all levels, outermost first.
 pub(super) const VARIABLE: &str = "PERIHELION_MCP_PROCESS";

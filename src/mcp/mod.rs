@@ -19,6 +19,7 @@ mod http;
 mod http_session;
 mod keeper;
 mod leg;
+mod legible;
 mod listing;
 mod mark;
 mod menu;
@@ -58,12 +59,12 @@ pub use reload::Reloaded;
 pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
 pub use servers_file::{
-    ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, RateLimit,
-    ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
+    ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, Origin,
+    RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
 };
 pub use types::{
-    CallContext, Error, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition, ToolHost,
-    ToolOutcome, Via,
+    CallContext, Error, Progress, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition,
+    ToolHost, ToolOutcome, Via,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

@@ -1,9 +1,9 @@
-//! Hears that a server's tools changed, before whatever the server says after that.
+//! Hears what comes in before anybody acts on it: that a server's tools changed, or that it only asks and never listens.
 
 use std::{
     borrow::Cow,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -16,11 +16,15 @@ use rmcp::{
 };
 use tokio::sync::Notify;
 
-/// Whether a server said that its tools changed.
+/// Answers to a server's own requests that wait until it reads them; each takes memory.
+const UNREAD: usize = 1024;
+
+/// Whether a server said that its tools changed, and why it is not listened to any longer.
 #[derive(Default)]
 pub(super) struct News {
     is_new: AtomicBool,
     told: Notify,
+    broken_off: OnceLock<String>,
 }
 
 impl News {
@@ -32,6 +36,11 @@ impl News {
     /// Tells once whether the server said so since somebody asked.
     pub fn take(&self) -> bool {
         self.is_new.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns why this side ended the connection, if it did.
+    pub fn broken_off(&self) -> Option<&str> {
+        self.broken_off.get().map(String::as_str)
     }
 
     /// Waits until the server says so; one waits at a time.
@@ -47,11 +56,13 @@ impl News {
 pub(super) struct Attentive<T> {
     inner: T,
     news: Arc<News>,
+    /// One for each answer that waits to be written, and this one.
+    unread: Arc<()>,
 }
 
 impl<T> Attentive<T> {
     pub fn new(inner: T, news: Arc<News>) -> Self {
-        Self { inner, news }
+        Self { inner, news, unread: Arc::default() }
     }
 }
 
@@ -66,7 +77,13 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Attentive<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(item)
+        let is_answer = matches!(&item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let waits = is_answer.then(|| self.unread.clone());
+        let sending = self.inner.send(item);
+        async move {
+            let _waits = waits;
+            sending.await
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -76,10 +93,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Attentive<T> {
         {
             self.news.note();
         }
+        if Arc::strong_count(&self.unread) > UNREAD {
+            let why = format!("it made {UNREAD} requests without reading the answers");
+            let _ = self.news.broken_off.set(why);
+            return None;
+        }
         Some(message)
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
+        // It would wait for what cannot be written.
+        if self.news.broken_off().is_some() {
+            return Ok(());
+        }
         self.inner.close().await
     }
 }

@@ -148,8 +148,11 @@ impl Server {
     }
 
     /// Starts or reaches the server, after the pause that its failures have earned it.
+    ///
+    /// One that is not what was pinned is neither: by then its program would have run, or have our token.
     async fn connect(&self, state: &mut State) -> Result<Arc<Session>, Error> {
         state.listing = None;
+        self.admit()?;
         clock::sleep(self.pause()).await;
         let executable = self.around.executable.as_ref();
         let access = self.access.as_ref();

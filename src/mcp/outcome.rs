@@ -65,16 +65,21 @@ pub(super) fn complete(
     // A tool that failed owes nobody the structure of a success.
     if !is_error && let Some(output) = output {
         let complaint = match &structured {
-            Some(structured) => schema::check(output, structured).err(),
+            Some(structured) => schema::check(output, structured).err().map(|_| {
+                // Complaints are cut: they are made of what has no secrets in it.
+                let shown = secrets.redact_json(structured.clone());
+                schema::check(output, &shown).err().unwrap_or_else(|| "it does not fit".to_owned())
+            }),
             None => Some("there is no structured content".to_owned()),
         };
         if let Some(complaint) = complaint {
-            return failed(secrets.redact(&format!(
+            return failed(format!(
                 "the result of {tool} breaks the tool's own output schema and was left out: {complaint}"
-            )));
+            ));
         }
     }
-    let texts: Vec<String> = blocks.into_iter().flatten().map(text_of).collect();
+    let texts: Vec<String> =
+        blocks.into_iter().flatten().map(|block| text_of(block, secrets)).collect();
     let mut text = texts.join("\n");
     if texts.is_empty()
         && let Some(structured) = &structured
@@ -90,9 +95,10 @@ pub(super) fn complete(
 }
 
 /// Returns the text of a block, or describes in brackets what it is.
-fn text_of(block: &Value) -> String {
+fn text_of(block: &Value, secrets: &Secrets) -> String {
     let field = |name: &str| block.get(name).and_then(Value::as_str);
-    let short = |text: &str| menu::cut(&menu::one_line(text), 300);
+    // What is cut first would leave the beginning of a secret that is not known by it.
+    let short = |text: &str| menu::cut(&menu::one_line(&secrets.redact(text)), 300);
     match (field("type"), field("text")) {
         (Some("text"), Some(text)) => text.to_owned(),
         (Some(kind @ ("image" | "audio")), _) => {
@@ -161,6 +167,22 @@ mod tests {
              [link to a resource: b file:///b]\n[content of a kind not known here, left out: hologram]\n\
              [malformed content, left out]"
         );
+    }
+
+    #[test]
+    fn what_is_shortened_holds_no_part_of_a_secret() {
+        let mut secrets = Secrets::default();
+        secrets.add("s3cret-token");
+        let uri = format!("file:///{}s3cret-token/and/more", "x".repeat(288));
+        let answer = json!({"content": [{"type": "resource_link", "name": "b", "uri": uri}]});
+        let text = complete("look", answer, None, &secrets).text;
+        assert!(!text.contains("s3c") && text.contains("x[re…"), "{text}");
+
+        let output = schema::compile(&json!({"type": "integer"})).unwrap();
+        let said = format!("{}s3cret-token", "x".repeat(290));
+        let answer = json!({"structuredContent": said});
+        let text = complete("look", answer, Some(&output), &secrets).text;
+        assert!(text.contains("xxx") && !text.contains("s3c"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Holds what a server says against its pin, before anybody gets to see it.
 
 use super::{
-    Error, ServerPin, listing::Listing, menu, opening::REASON_CHARS, server::Server,
-    servers_file::Transport,
+    Error, Pins, ServerPin,
+    listing::Listing,
+    menu,
+    opening::REASON_CHARS,
+    server::Server,
+    servers_file::{Origin, Transport},
 };
 
 impl Server {
@@ -17,16 +21,28 @@ impl Server {
         self.judge_as_of(listing, &self.config.origin)
     }
 
+    /// Tells whether the server may be started or reached, to hear what it says.
+    pub(super) fn admit(&self) -> Result<(), Error> {
+        let Some(pins) = self.pins() else { return Ok(()) };
+        let admitted = pins.admit(&self.config.name, &self.config.origin);
+        admitted.map_err(|reason| self.quarantined(&reason))
+    }
+
     /// Compares what another server under this name said with the pin.
-    pub(super) fn judge_as_of(&self, listing: &Listing, origin: &str) -> Result<(), Error> {
-        let pins = self.around.pins.as_ref().filter(|_| !self.is_bundled());
-        let Some(pins) = pins else { return Ok(()) };
+    pub(super) fn judge_as_of(&self, listing: &Listing, origin: &Origin) -> Result<(), Error> {
+        let Some(pins) = self.pins() else { return Ok(()) };
         let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
         let seen = self.pin_of(listing, origin);
-        pins.judge(&self.config.name, &seen, is_off).map_err(|reason| {
-            let reason = menu::cut(&reason, REASON_CHARS);
-            Error::Quarantined { server: self.config.name.clone(), reason }
-        })
+        pins.judge(&self.config.name, &seen, is_off).map_err(|reason| self.quarantined(&reason))
+    }
+
+    fn pins(&self) -> Option<&Pins> {
+        self.around.pins.as_deref().filter(|_| !self.is_bundled())
+    }
+
+    fn quarantined(&self, reason: &str) -> Error {
+        let reason = menu::cut(reason, REASON_CHARS);
+        Error::Quarantined { server: self.config.name.clone(), reason }
     }
 
     fn is_bundled(&self) -> bool {
@@ -34,7 +50,7 @@ impl Server {
         matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
     }
 
-    fn pin_of(&self, listing: &Listing, origin: &str) -> ServerPin {
+    fn pin_of(&self, listing: &Listing, origin: &Origin) -> ServerPin {
         let info = &listing.info;
         // Whatever of it can come into the menu.
         let said = listing.definitions.own_words().unwrap_or_default();

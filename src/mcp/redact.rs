@@ -29,8 +29,13 @@ impl PartialEq for Secrets {
 
 impl Secrets {
     /// Notes a secret; values under six bytes are too common to be searched for and are skipped.
+    ///
+    /// Of one with several lines, such as a key, each line is one too: it may be told line by line.
     pub fn add(&mut self, value: &str) {
         let value = value.trim();
+        for line in value.lines().filter(|line| *line != value) {
+            self.add(line);
+        }
         if value.len() >= SHORTEST && !self.written.iter().any(|known| known == value) {
             self.written.push(value.to_owned());
             // A secret that contains another one must be replaced first.
@@ -55,6 +60,29 @@ impl Secrets {
         self.written.iter().chain(learnt.iter()).fold(text.to_owned(), |text, secret| {
             if text.contains(secret.as_str()) { text.replace(secret, "[redacted]") } else { text }
         })
+    }
+
+    /// As [`Secrets::redact`] for the beginning of a longer text: what may begin a secret at its end is left out.
+    pub fn redact_beginning(&self, text: &str) -> String {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let secrets: Vec<&String> = self.written.iter().chain(&learnt).collect();
+        let begins = |secret: &&String| {
+            let ends = secret.char_indices().map(|(at, _)| at).rev();
+            ends.filter(|at| *at > 0).find(|at| text.ends_with(&secret[..*at])).unwrap_or(0)
+        };
+        let mut end = text.len() - secrets.iter().map(begins).max().unwrap_or(0);
+        let cut = |end: usize| {
+            let found = |secret: &&String| {
+                let mut found = text.match_indices(secret.as_str()).map(|(at, _)| at);
+                found.find(|at| *at < end && end < at + secret.len())
+            };
+            secrets.iter().find_map(found)
+        };
+        // Another secret that stands there whole is not to be cut in turn.
+        while let Some(begin) = cut(end) {
+            end = begin;
+        }
+        self.redact(&text[..end])
     }
 
     /// Replaces every secret in the strings and keys of a JSON value.
@@ -93,6 +121,13 @@ mod tests {
             secrets.add(value);
         }
         assert_eq!(secrets.redact("abcdef-and-more on abcdef"), "[redacted] on [redacted]");
+        secrets.add("first-line\nsecond-line");
+        assert_eq!(secrets.redact("second-line, first-line"), "[redacted], [redacted]");
+        assert_eq!(secrets.redact_beginning("on: abcdef-an"), "on: ");
+        secrets.add("keys-of-abc");
+        assert_eq!(secrets.redact_beginning("on: keys-of-abc"), "on: ");
+        assert_eq!(secrets.redact_beginning("on: second-lin"), "on: ");
+        assert_eq!(secrets.redact_beginning("on: second-line, uh"), "on: [redacted], uh");
         secrets.clone().learn("token-of-today");
         assert_eq!(secrets.redact("a token-of-today"), "a [redacted]");
         assert_eq!(

@@ -15,7 +15,7 @@ use rmcp::{
 };
 use tokio::time::timeout;
 
-use super::session::Session;
+use super::{progress::Reports, session::Session};
 use crate::clock;
 
 /// How long the delivery of a cancellation is tried.
@@ -55,6 +55,17 @@ pub(super) async fn send(
     meta: RequestMetaObject,
     bounds: Bounds,
 ) -> Result<Answer, Failure> {
+    send_and_report(session, request, meta, bounds, Reports::none()).await
+}
+
+/// As [`send`], and tells what the server says of its progress.
+pub(super) async fn send_and_report(
+    session: &Session,
+    request: ClientRequest,
+    meta: RequestMetaObject,
+    bounds: Bounds,
+    mut reports: Reports<'_>,
+) -> Result<Answer, Failure> {
     let started = clock::monotonic();
     let options = PeerRequestOptions::no_options().with_meta(meta);
     let sending = session.peer.send_request_with_option(request, options);
@@ -62,7 +73,7 @@ pub(super) async fn send(
         Ok(Ok(handle)) => handle,
         Ok(Err(_)) | Err(_) => return Err(Failure::NotHandedOver),
     };
-    let watch = session.progress.watch(handle.progress_token.clone());
+    let mut watch = session.progress.watch(handle.progress_token.clone());
     let mut guard = CancelOnDrop { peer: session.peer.clone(), id: Some(handle.id.clone()) };
     loop {
         let left = bounds.total.saturating_sub(started.elapsed());
@@ -70,13 +81,13 @@ pub(super) async fn send(
         let answer = timeout(wait, async {
             tokio::select! {
                 biased;
-                answer = &mut handle.rx => Some(answer),
-                () = watch.progress() => None,
+                answer = &mut handle.rx => Ok(answer),
+                progress = watch.progress() => Err(progress),
             }
         });
         match answer.await {
-            Ok(None) => continue,
-            Ok(Some(answer)) => {
+            Ok(Err(progress)) => reports.tell(progress),
+            Ok(Ok(answer)) => {
                 guard.id = None;
                 return match answer {
                     Ok(Ok(result)) => Ok(Answer { id: handle.id, result }),

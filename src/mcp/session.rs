@@ -62,7 +62,7 @@ impl ClientHandler for Listener {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.progress.note(&params.progress_token);
+        self.progress.note(params);
     }
 }
 
@@ -133,6 +133,9 @@ impl Session {
 
     /// Describes how a server that closed the connection ended, with its last words.
     pub async fn epitaph(&self) -> String {
+        if let Some(why) = self.news.broken_off() {
+            return format!("its connection was ended: {why}");
+        }
         match self.process() {
             Some(process) => {
                 let end = process.describe_end(DESCRIBE).await;

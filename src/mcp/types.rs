@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use super::Gate;
 use super::exchange::{Leg, Reply};
@@ -117,6 +118,18 @@ pub struct CallContext {
     pub traceparent: Option<String>,
     /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.
     pub under: Option<Gate>,
+    /// Takes what the server says of how far it is; what there is no room for is left out.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// How far a call is, in the server's words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    pub done: f64,
+    /// What `done` comes to in the end, where that is known.
+    pub total: Option<f64>,
+    /// One short line.
+    pub message: String,
 }
 
 /// What an answered call ran over: the words by which a server's own log can be searched for it.

@@ -52,6 +52,9 @@ pub enum Error {
     /// The servers file that was named does not exist.
     #[error("the servers file does not exist: {}; write one, or name another with --servers", .0.display())]
     NoServersFile(PathBuf),
+    /// The servers file that was read before is not there any longer.
+    #[error("the servers file is gone, and its servers stay; write an empty one to be rid of them: {}", .0.display())]
+    ServersFileGone(PathBuf),
 }
 
 impl From<runner::Error> for Error {
@@ -94,6 +97,7 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
+            Self::ServersFileGone(_) => true,
             Self::NoCollector | Self::NoServer(_) => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
 use super::GraphState;
 use super::star::StarParts;
 use super::toolbox::Told;
 use crate::graph::{Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use crate::mcp::{
-    self, Answers, Asked, CallContext, Gate, Leg, Question, Reply, TaskHandle, ToolDefinition,
-    Wants,
+    self, Answers, Asked, CallContext, Gate, Leg, Progress, Question, Reply, TaskHandle,
+    ToolDefinition, Wants,
 };
 
 /// Kind of the interrupt that puts a server's question to a person.
@@ -163,21 +164,37 @@ impl Exchange<'_> {
         }));
     }
 
+    fn tell(&self, progress: &Progress) {
+        self.ctx.emit(json!({
+            "type": "tool_progress", "agent": self.agent, "tool": self.full_name,
+            "done": progress.done, "total": progress.total, "message": progress.message,
+        }));
+    }
+
     async fn send(&self, leg: Leg, key: String) -> Result<Value, EffectFailure> {
         let traceparent = match &self.parts.traces {
             Some(traces) => traces.traceparent(self.ctx.place(), &key).await,
             None => None,
         };
         let waits = matches!(leg, Leg::Wait { .. });
-        let context = CallContext { idempotency_key: key, traceparent, under: Some(self.under) };
+        let (progress, mut reports) = mpsc::channel(1);
+        let context = CallContext {
+            idempotency_key: key,
+            traceparent,
+            under: Some(self.under),
+            progress: Some(progress),
+        };
         let tools = Arc::clone(&self.parts.tools);
-        let exchange = tools.exchange(self.server, &self.tool.name, leg, context);
-        let reply = tokio::select! {
-            biased;
-            reply = exchange => reply,
-            // Only waiting may be broken off: the task goes on, and is asked after when the run does.
-            () = self.ctx.port().until_cancelled(), if waits => {
-                return Err(EffectFailure::Unknown("the run was stopped".into()));
+        let mut exchange = tools.exchange(self.server, &self.tool.name, leg, context);
+        let reply = loop {
+            tokio::select! {
+                biased;
+                reply = &mut exchange => break reply,
+                Some(progress) = reports.recv() => self.tell(&progress),
+                // Only waiting may be broken off: the task goes on, and is asked after when the run does.
+                () = self.ctx.port().until_cancelled(), if waits => {
+                    return Err(EffectFailure::Unknown("the run was stopped".into()));
+                }
             }
         };
         match reply {

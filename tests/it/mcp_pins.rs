@@ -7,7 +7,7 @@ use std::time::Duration;
 use perihelion::config::PinMode;
 use perihelion::mcp::{
     CallContext, Error, Pins, Pool, PoolOptions, ServerInfo, ServersFile, ToolHost as _,
-    ToolOutcome,
+    ToolOutcome, digest,
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -175,6 +175,79 @@ async fn another_command_under_the_same_name_is_a_change_and_a_tool_switched_off
     den.lines = "args = [\"--other\"]".into();
     let reason = den.quarantine().await;
     assert!(reason.contains("its command, arguments or address"), "{reason}");
+}
+
+/// X6: the same command elsewhere, or told otherwise, or let out of its sandbox, is another server.
+#[tokio::test]
+async fn what_surrounds_a_command_is_pinned_with_it_and_an_older_pin_is_completed() {
+    let mut den = Den::new();
+    den.scan().await.unwrap();
+    let lock = den.lock();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let lines = [
+        format!("cwd = {:?}", elsewhere.path()),
+        "env_vars = [\"HTTPS_PROXY\"]".to_owned(),
+        "sandbox = {}".to_owned(),
+    ];
+    for line in &lines {
+        den.lines.clone_from(line);
+        let reason = den.quarantine().await;
+        assert!(reason.contains("its directory, environment, headers or sandbox"), "{reason}");
+    }
+
+    // A version before this one pinned command and arguments alone.
+    let mut older: Value = serde_json::from_str(&lock).unwrap();
+    let pin = older["servers"]["x"].as_object_mut().unwrap();
+    pin.remove("setting").unwrap();
+    let tools = pin["tools"].as_object().unwrap().iter();
+    let tools: Map<String, Value> =
+        tools.map(|(name, tool)| (name.clone(), tool["sha256"].clone())).collect();
+    let hash = digest(&json!({
+        "origin": pin["origin"], "identity": pin["identity"],
+        "instructions": pin["instructions"], "tools": tools,
+    }));
+    pin["sha256"] = hash.into();
+    std::fs::write(den.path("mcp-servers.lock"), older.to_string()).unwrap();
+    den.lines = String::new();
+    den.scan().await.unwrap();
+    assert_eq!(den.lock(), lock);
+}
+
+/// X6: what was exchanged under a known name is found out before it runs, or hears our token.
+#[tokio::test]
+async fn a_server_that_nobody_approved_is_neither_started_nor_reached() {
+    let mut den = Den::new();
+    den.scan().await.unwrap();
+    let ran = den.path("ran");
+    let other = format!("[mcp_servers.x]\ncommand = \"touch\"\nargs = [{ran:?}]\n");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let elsewhere = format!(
+        "[mcp_servers.x]\nurl = \"http://{address}/mcp\"\nbearer_token_env_var = \"TOKEN\"\n"
+    );
+    let refused = async |den: &Den, table: &str| {
+        let env = |_: &str| Some("token-of-the-server".to_owned());
+        let file = ServersFile::parse("f".as_ref(), table, &env).unwrap();
+        let pins = Some(Arc::new(den.pins().unwrap()));
+        let pool = Pool::new(file, PoolOptions { pins, ..PoolOptions::default() });
+        let error = pool.scan().await.remove(0).outcome.unwrap_err();
+        assert!(matches!(error, Error::Quarantined { .. }), "{error}");
+        assert!(call(&pool).await.is_err());
+        pool.close().await;
+        assert!(!ran.exists() && listener.accept().is_err(), "{table}");
+        error.to_string()
+    };
+    for table in [&other, &elsewhere] {
+        let reason = refused(&den, table).await;
+        assert!(reason.contains("its command, arguments or address"), "{reason}");
+    }
+    std::fs::remove_file(den.path("mcp-servers.lock")).unwrap();
+    den.mode = PinMode::Required;
+    for table in [&other, &elsewhere] {
+        let reason = refused(&den, table).await;
+        assert!(reason.contains("nobody has approved it yet"), "{reason}");
+    }
 }
 
 #[tokio::test]

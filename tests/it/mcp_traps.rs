@@ -289,6 +289,26 @@ async fn a_server_that_stops_reading_cannot_hold_a_call() {
 }
 
 #[tokio::test]
+async fn a_server_that_asks_without_end_and_reads_no_answer_is_ended_with_that_reason() {
+    let pool = pool("plain", "");
+    let error = call(&pool, "ask-without-end").await.unwrap_err().to_string();
+    assert!(error.contains("requests without reading the answers"), "{error}");
+    // Started anew it serves again.
+    call(&pool, "echo").await.unwrap();
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_told_at_once_with_what_is_wrong() {
+    let pool = pool("plain", "");
+    for (tool, why) in [("garble", "it is not UTF-8"), ("nest", "it nests values deeper")] {
+        let outcome = call(&pool, tool).await.unwrap();
+        assert!(outcome.is_error && outcome.text.contains(why), "{}", outcome.text);
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn progress_keeps_a_long_call_alive_but_not_beyond_its_total_limit() {
     let lively = pool("plain", "tool_timeout_sec = 0.8\ntool_total_timeout_sec = 60");
     assert_eq!(call(&lively, "progress").await.unwrap().text, "arrived");
@@ -297,6 +317,20 @@ async fn progress_keeps_a_long_call_alive_but_not_beyond_its_total_limit() {
     let error = call(&strict, "progress").await.unwrap_err();
     assert!(matches!(&error, Error::Unknown { .. }), "{error}");
     strict.close().await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_its_progress_is_passed_on_as_one_line() {
+    let pool = pool("plain", "");
+    let (progress, mut reports) = tokio::sync::mpsc::channel(1);
+    let context = CallContext { progress: Some(progress), ..CallContext::default() };
+    let call = pool.call("x", "progress", Map::new(), context);
+    let (outcome, first) = tokio::join!(call, reports.recv());
+    assert_eq!(outcome.unwrap().text, "arrived");
+    let first = first.unwrap();
+    assert_eq!(first.total, Some(20.0));
+    assert_eq!(first.message, format!("copying row {}", first.done));
+    pool.close().await;
 }
 
 #[tokio::test]

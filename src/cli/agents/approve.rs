@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::output;
 use crate::cli::Error;
+use crate::cli::shown::shown;
 use crate::runtime::Review;
 use crate::swarm::AGENT_PREFIX;
 
@@ -39,7 +40,7 @@ pub(super) fn run(found: Review, args: &Args, json: bool) -> Result<(), Error> {
         }));
     }
     if !text.is_empty() {
-        output::text(&text)?;
+        output::text(&shown(&text))?;
     }
     output::note(&match nothing {
         Some(why) => format!("MCP server {server}: {why}"),

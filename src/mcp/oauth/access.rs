@@ -189,7 +189,8 @@ impl Access {
             let why = "it does not allow this, and does not say which scopes would";
             return self.set_trouble(Some(why.to_owned().into()));
         }
-        let shown = menu::cut(&menu::one_line(&scopes.join(" ")), SCOPE_CHARS);
+        let shown = menu::one_line(&self.secrets.redact(&scopes.join(" ")));
+        let shown = menu::cut(&shown, SCOPE_CHARS);
         if let Err(error) = self.want(scopes).await {
             tracing::debug!(%server, %error, "the scopes that a server wants were not kept");
         }

@@ -172,7 +172,7 @@ async fn exchange(
         Returned { error, error_description, .. } => {
             let error = error.unwrap_or_else(|| "no code came back".to_owned());
             let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
-            let said = menu::one_line(&format!("{error}{more}"));
+            let said = menu::one_line(&access.secrets.redact(&format!("{error}{more}")));
             return Err(Trouble::Refused(menu::cut(&said, REASON_CHARS)));
         }
     };

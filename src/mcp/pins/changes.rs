@@ -18,6 +18,8 @@ pub enum Change {
     FirstSeen,
     /// The servers file starts or reaches something else under this name.
     Origin,
+    /// It starts or reaches the same in another way.
+    Setting,
     Identity {
         before: String,
         after: String,
@@ -56,10 +58,7 @@ impl Changes {
             let tools = after.tools.iter().map(added);
             return Self(std::iter::once(Change::FirstSeen).chain(tools).collect());
         };
-        let mut changes = Vec::new();
-        if before.origin != after.origin {
-            changes.push(Change::Origin);
-        }
+        let mut changes = before.moved(&after.origin, after.setting.as_deref());
         if before.identity != after.identity {
             let (before, after) = (before.identity.clone(), after.identity.clone());
             changes.push(Change::Identity { before, after });
@@ -105,7 +104,7 @@ impl Changes {
         for change in &self.0 {
             let _ = writeln!(text, "{}", hidden::shown(&change.heading()));
             let (before, after) = match change {
-                Change::FirstSeen | Change::Origin => continue,
+                Change::FirstSeen | Change::Origin | Change::Setting => continue,
                 Change::ToolAdded { after, .. } => ("", after.as_str()),
                 Change::ToolRemoved { before, .. } => (before.as_str(), ""),
                 Change::Identity { before, after }
@@ -132,6 +131,9 @@ impl Change {
             Self::Origin => {
                 "its command, arguments or address in the servers file changed".to_owned()
             }
+            Self::Setting => "its directory, environment, headers or sandbox in the servers file \
+                              changed"
+                .to_owned(),
             Self::Identity { before, after } => {
                 format!("it calls itself {after:?} and no longer {before:?}")
             }

@@ -1,7 +1,7 @@
 //! Pins: what each server said of itself when it was trusted, and the quarantine of those that say otherwise now.
 //!
 //! Enter at [`Pins`], which keeps `mcp-servers.lock` beside the servers file. Invariant: where pins are kept, no
-//! definition reaches a model that differs from its pin. Deliberately absent: any judgement of what a
+//! definition reaches a model that differs from its pin, and nothing is started or reached that is not what was pinned. Deliberately absent: any judgement of what a
 //! definition says; that is for the person who approves it.
 
 mod canonical;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config::{Error, PinMode};
+use crate::mcp::Origin;
 
 pub use canonical::digest;
 pub use changes::{Change, Changes};
@@ -63,6 +64,32 @@ impl Pins {
         &self.path
     }
 
+    /// Tells whether a server may be started or reached at all, before it learns anything: its pin is of what the
+    /// servers file says now, or there need be none.
+    ///
+    /// # Errors
+    /// As [`Pins::judge`].
+    pub(super) fn admit(&self, server: &str, origin: &Origin) -> Result<(), String> {
+        if self.mode == PinMode::Off {
+            return Ok(());
+        }
+        match (self.pinned(server)?, self.mode) {
+            (Some(pinned), _) => {
+                let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting)));
+                if moved.is_empty() { Ok(()) } else { Err(not_what_was_pinned(server, &moved)) }
+            }
+            (None, PinMode::Required) => Err(unapproved(server)),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Returns a server's pin, read anew.
+    fn pinned(&self, server: &str) -> Result<Option<ServerPin>, String> {
+        let known = self.load().map_err(|error| error.to_string())?;
+        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.servers.get(server).or_else(|| unwritten.get(server)).cloned())
+    }
+
     /// Compares what a server says with its pin; a server seen for the first time is pinned where the mode
     /// allows that.
     ///
@@ -79,23 +106,22 @@ impl Pins {
         if self.mode == PinMode::Off {
             return Ok(());
         }
-        let known = self.load().map_err(|error| error.to_string())?;
-        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
-        let pinned = known.servers.get(server).or_else(|| unwritten.get(server)).cloned();
-        drop(unwritten);
-        let review = format!(
-            "`perihelion agents approve {server} --dry-run` shows it, and without --dry-run accepts it"
-        );
-        match (pinned, self.mode) {
-            (Some(mut pinned), _) => {
-                pinned.tools.retain(|tool, _| !is_switched_off(tool));
-                let changes = Changes::between(Some(&pinned), seen);
-                if changes.is_empty() {
-                    return Ok(());
+        match (self.pinned(server)?, self.mode) {
+            (Some(pinned), _) => {
+                let mut offered = pinned.clone();
+                offered.tools.retain(|tool, _| !is_switched_off(tool));
+                let changes = Changes::between(Some(&offered), seen);
+                if !changes.is_empty() {
+                    return Err(not_what_was_pinned(server, &changes));
                 }
-                Err(format!("it is not what was pinned: {}; {review}", changes.summary()))
+                if let Some(whole) = pinned.completed(seen.setting.as_ref())
+                    && let Err(error) = self.pin(server, whole)
+                {
+                    tracing::debug!(server, %error, "the pin of an older version stays as it is");
+                }
+                Ok(())
             }
-            (None, PinMode::Required) => Err(format!("nobody has approved it yet; {review}")),
+            (None, PinMode::Required) => Err(unapproved(server)),
             (None, _) => {
                 if let Err(error) = self.pin(server, seen.clone()) {
                     tracing::warn!(
@@ -132,4 +158,18 @@ impl Pins {
         *checked = Some((Some(text), Arc::new(file)));
         Ok(())
     }
+}
+
+fn not_what_was_pinned(server: &str, changes: &Changes) -> String {
+    format!("it is not what was pinned: {}; {}", changes.summary(), review(server))
+}
+
+fn unapproved(server: &str) -> String {
+    format!("nobody has approved it yet; {}", review(server))
+}
+
+fn review(server: &str) -> String {
+    format!(
+        "`perihelion agents approve {server} --dry-run` shows it, and without --dry-run accepts it"
+    )
 }

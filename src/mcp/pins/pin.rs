@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::canonical::{digest, sorted};
-use crate::mcp::{ToolDefinition, redact::Secrets};
+use super::changes::Change;
+use crate::mcp::{Origin, ToolDefinition, redact::Secrets};
 
 /// A server as it was trusted, without the secrets of its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,10 @@ pub struct ServerPin {
     pub sha256: String,
     /// SHA-256 of command and arguments, or of the URL, as they stand in the servers file.
     pub origin: String,
+    /// SHA-256 of directory, environment, names of headers and sandbox, as they stand in the servers file; none in a
+    /// pin of a version that did not look at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
     /// Name and version that the server reported.
     pub identity: String,
     pub instructions: String,
@@ -35,7 +40,7 @@ pub struct ToolPin {
 impl ServerPin {
     /// Makes the pin of what a server says now.
     pub(in crate::mcp) fn new(
-        origin: &str,
+        origin: &Origin,
         identity: &str,
         instructions: &str,
         tools: &[ToolDefinition],
@@ -44,7 +49,8 @@ impl ServerPin {
         let tools = tools.iter().map(|tool| (tool.name.clone(), ToolPin::new(tool, secrets)));
         let mut pin = Self {
             sha256: String::new(),
-            origin: origin.to_owned(),
+            origin: origin.source.clone(),
+            setting: Some(origin.setting.clone()),
             identity: secrets.redact(identity),
             instructions: secrets.redact(instructions),
             tools: tools.collect(),
@@ -62,13 +68,37 @@ impl ServerPin {
         }
     }
 
+    /// Returns how this pin's origin differs from that of a server.
+    pub(super) fn moved(&self, source: &str, setting: Option<&str>) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if self.origin != source {
+            changes.push(Change::Origin);
+        }
+        if self.setting.is_some() && self.setting.as_deref() != setting {
+            changes.push(Change::Setting);
+        }
+        changes
+    }
+
+    /// Returns this pin with what an older version did not look at, where that is missing.
+    pub(super) fn completed(&self, setting: Option<&String>) -> Option<Self> {
+        let setting = setting.filter(|_| self.setting.is_none())?;
+        let mut pin = Self { setting: Some(setting.clone()), ..self.clone() };
+        pin.sha256 = pin.hash();
+        Some(pin)
+    }
+
     fn hash(&self) -> String {
         let tools: BTreeMap<_, _> =
             self.tools.iter().map(|(name, tool)| (name, &tool.sha256)).collect();
-        digest(&json!({
+        let mut all = json!({
             "origin": self.origin, "identity": self.identity, "instructions": self.instructions,
             "tools": tools,
-        }))
+        });
+        if let (Some(setting), Value::Object(all)) = (&self.setting, &mut all) {
+            all.insert("setting".to_owned(), Value::from(setting.as_str()));
+        }
+        digest(&all)
     }
 }
 

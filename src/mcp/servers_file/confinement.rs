@@ -2,21 +2,51 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Secrets,
     expand::{Environment, expand},
     resolve::Place,
-    table::Table,
+    table::{SandboxTable, Table},
 };
 use crate::config::Error;
 use crate::mcp::{pins::digest, sandbox::Sandbox};
 
-/// Hashes what starts or reaches the server, as it is written: the same on every machine, and without secrets'
+/// Where a server comes from, each part hashed as it is written: the same on every machine, and without secrets'
 /// values.
-pub(super) fn origin(table: &Table) -> String {
-    digest(&json!({ "command": table.command, "args": table.args, "url": table.url }))
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Of command and arguments, or of the address.
+    pub source: String,
+    /// Of directory, environment, the names of headers and of variables with tokens, and the sandbox.
+    pub setting: String,
+}
+
+impl Origin {
+    pub(super) fn of(table: &Table) -> Self {
+        let source = json!({ "command": table.command, "args": table.args, "url": table.url });
+        let headers: Vec<&String> = table.http_headers.keys().collect();
+        let sandbox = table.sandbox.as_ref().map(|sandbox| {
+            let SandboxTable { read_only, writable, network } = sandbox;
+            json!({ "read_only": read_only, "writable": writable, "network": network })
+        });
+        let mut setting = json!({
+            "cwd": table.cwd, "env": table.env, "env_vars": table.env_vars,
+            "http_headers": headers, "env_http_headers": table.env_http_headers,
+            "bearer_token_env_var": table.bearer_token_env_var, "sandbox": sandbox,
+        });
+        if let Value::Object(parts) = &mut setting {
+            // A key that comes later and is not written must change no hash.
+            parts.retain(|_, part| match part {
+                Value::Null => false,
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(map) => !map.is_empty(),
+                _ => true,
+            });
+        }
+        Self { source: digest(&source), setting: digest(&setting) }
+    }
 }
 
 /// Expands and checks the paths of a sandbox; relative ones start where the server would.

@@ -21,6 +21,7 @@ use std::{
 use super::{redact::Secrets, sandbox::Sandbox};
 use crate::config::strict::{self, Error};
 
+pub use confinement::Origin;
 pub use foreign::Format;
 pub use import::{Imported, LeftOut, import};
 pub use oauth::OAuth;
@@ -177,8 +178,8 @@ pub struct ServerConfig {
     /// How long a tool list counts as fresh, whatever the server says.
     pub definitions_ttl: Option<Duration>,
     pub tools: ToolPolicy,
-    /// Hash of command and arguments, or of the address, as they are written; variables are not expanded.
-    pub origin: String,
+    /// Hashes of what starts or reaches it, as written; variables are not expanded.
+    pub origin: Origin,
     /// `None`: the server sees and does what this process could.
     pub sandbox: Option<Sandbox>,
     /// Digest of what decides which server is reached; no secret has a part in it.

@@ -78,7 +78,7 @@ pub(super) fn server(
         },
         definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
         tools: policy(&table),
-        origin: confinement::origin(&table),
+        origin: confinement::Origin::of(&table),
         sandbox,
         fingerprint: fingerprint(&transport, &table, &secrets),
         transport,

@@ -132,12 +132,17 @@ impl Plugins {
     /// Reads the servers file again; `None` where the servers came from no file.
     ///
     /// # Errors
-    /// [`Error`] when the file cannot be used.
+    /// [`Error`] when the file cannot be used; also when one that was there is not: it may be in the middle of being
+    /// replaced.
     pub fn read_again(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<ServersFile>, Error> {
-        self.file.as_deref().map(|path| read(path, env)).transpose()
+        let Some(path) = self.file.as_deref() else { return Ok(None) };
+        if self.was_read(path) && !path.exists() {
+            return Err(Error::ServersFileGone(path.to_owned()));
+        }
+        Ok(Some(read(path, env)?))
     }
 
     /// Takes a servers file over: what is the same keeps running, what is gone finishes its calls.
@@ -166,6 +171,11 @@ impl Plugins {
             absent.filter_map(|state| Some((state.server, state.problem?))).collect();
         self.roster.set_absences(reasons);
         self.roster.set(known);
+    }
+
+    fn was_read(&self, path: &Path) -> bool {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        sources.iter().any(|source| source == path)
     }
 
     fn sources(&self) -> Vec<PathBuf> {

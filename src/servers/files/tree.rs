@@ -136,8 +136,8 @@ impl Tree {
     pub(super) fn text(&self, path: &str) -> Result<String, Error> {
         let name = relative(path);
         let explain = |error| self.explain(path, error);
-        let file = self.root.open(&name).map_err(explain)?;
-        let metadata = file.metadata().map_err(explain)?;
+        // Before it is opened: that waits at a pipe until somebody writes into it.
+        let metadata = self.root.metadata(&name).map_err(explain)?;
         if metadata.is_dir() {
             return Err(Error::IsDirectory(path.to_owned()));
         }
@@ -149,6 +149,7 @@ impl Tree {
             return Err(Error::TooLarge { path: path.into(), bytes, most: MAX_FILE_BYTES });
         }
         let mut content = Vec::new();
+        let file = self.root.open(&name).map_err(explain)?;
         file.take(MAX_FILE_BYTES).read_to_end(&mut content).map_err(explain)?;
         if content.contains(&0) {
             return Err(Error::Binary(path.to_owned()));
@@ -301,9 +302,12 @@ mod tests {
 
     #[test]
     fn binary_files_are_refused_and_missing_ones_answered_with_the_nearest() {
-        let (_home, tree) = tree();
+        let (home, tree) = tree();
         assert!(matches!(tree.read("sub/deep/picture.png", 1, 1), Err(Error::Binary(_))));
         assert!(matches!(tree.read("sub", 1, 1), Err(Error::IsDirectory(_))));
+        let made = std::process::Command::new("mkfifo").arg(home.path().join("root/pipe")).status();
+        assert!(made.unwrap().success());
+        assert!(matches!(tree.read("pipe", 1, 1), Err(Error::Binary(_))), "nobody writes into it");
         let error = tree.read("c.md", 1, 1).unwrap_err();
         assert_eq!(error.to_string(), "no such file or directory: c.md; did you mean sub/c.md?");
     }

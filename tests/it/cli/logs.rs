@@ -35,3 +35,26 @@ async fn each_json_line_of_a_run_names_the_trace_and_the_span_that_the_viewers_h
     let plain = world.run(&["run", "And now?", "--thread", "t", "-q"]).await.code(0);
     assert!(!plain.stderr.contains("trace_id"), "{plain:?}");
 }
+
+/// X6: what a server writes, or has in its address, is told in our words and cannot pass for them.
+#[tokio::test]
+async fn what_servers_write_forges_no_log_line_and_their_addresses_are_not_logged_with_their_keys()
+{
+    let mut world = World::new(reading()).await;
+    world.set("SEARCH_KEY", "key-of-the-operator");
+    let stderr = r"printf 'a\033]0;t\007\033[2K\342\200\256b\nWARN forged: yes\n' >&2; exit 1";
+    world.write(
+        "mcp-servers.toml",
+        &format!(
+            "[mcp_servers.loud]\ncommand = \"sh\"\nargs = [\"-c\", {stderr:?}]\nbreaker_failures = 1\n\
+             [mcp_servers.web]\nurl = \"http://127.0.0.1:1/mcp?key=${{SEARCH_KEY}}\"\n"
+        ),
+    );
+    let list = world.run(&["agents"]).await;
+    assert!(!list.stderr.contains("key-of-the-operator"), "{list:?}");
+    assert!(!list.stderr.contains("rmcp"), "{list:?}");
+    assert!(list.stderr.contains(r"a\u{1b}]0;t\u{7}\u{1b}[2K\u{202e}b\nWARN forged"), "{list:?}");
+    let odd = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+    assert!(!list.stderr.contains(odd), "{list:?}");
+    assert!(!list.stderr.lines().any(|line| line.starts_with("WARN forged")), "{list:?}");
+}

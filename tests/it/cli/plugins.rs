@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use perihelion::llm::scripted::Script;
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule, Script};
 use serde_json::{Value, json};
 use tokio::process::Child;
 
-use super::world::{SERVERS, World, answering, ended, signal};
+use super::world::{SERVERS, World, answering, approved, ended, select, signal};
 use crate::support::catalogue::{self, SERVERS as MANY};
 
 const MORE: &str = "[mcp_servers.more]\ncommand = \"perihelion\"\n\
@@ -70,6 +71,10 @@ async fn a_worker_takes_over_a_changed_servers_file_and_keeps_the_old_one_when_t
     save(&world, &format!("{SERVERS}{MORE}comand = \"x\"\n"));
     let reload = world.run(&["agents", "reload"]).await.code(1);
     reload.says("goes on with what it had").says("did you mean `command`?");
+    // An editor may have taken it away for a moment.
+    std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
+    let reload = world.run(&["agents", "reload"]).await.code(1);
+    reload.says("goes on with what it had").says("the servers file is gone");
     save(&world, SERVERS);
     let process = until(&world, "without it", |process| phases(process).len() == 2).await;
     assert_eq!(
@@ -211,4 +216,22 @@ async fn a_hundred_known_servers_are_listed_and_run_with_without_starting_one() 
     assert!(agents.iter().all(|agent| agent["state"] == "cached"), "{seen}");
     world.run(&["run", "Hello", "-q"]).await.code(0);
     assert_eq!(started(), MANY, "nothing was started again");
+}
+
+#[tokio::test]
+async fn the_progress_of_a_tool_is_shown_while_it_works() {
+    let script = Script::new()
+        .rule(Rule::new(select(&["mcp_agent_x"])).role(Role::Supervisor).not_contains("Waited."))
+        .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
+        .rule(Rule::new(Reply::call("progress", json!({}))).role(Role::Agent).after_tool_results(0))
+        .rule(Rule::new(Reply::text("Waited.")).role(Role::Agent))
+        .rule(approved())
+        .rule(Rule::new(Reply::text("It is done.")).role(Role::Qa));
+    let world = World::new(script).await;
+    world.write("mcp-servers.toml", &crate::support::hostile::table("x", "plain", ""));
+    let run = world.run(&["run", "Copy it"]).await.code(0);
+    let shown =
+        |line: &str| line.contains("mcp_agent_x: x.progress ") && line.contains("% copying row ");
+    assert!(run.stderr.lines().any(shown), "{run:?}");
+    assert_eq!(run.stdout, "It is done.\n");
 }

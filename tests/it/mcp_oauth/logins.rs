@@ -159,8 +159,11 @@ async fn a_login_is_for_the_address_that_it_was_made_for() {
     let world = world(&site, greeting()).await;
     log_in(&world).await;
     world.write("mcp-servers.toml", &servers(&other.url, ""));
-    let listed = world.run(&["agents", "--refresh"]).await.code(0);
-    listed.says("it wants a login: perihelion agents login tracker");
+    // Another address is another server, which is not even reached until somebody looks at it.
+    world.run(&["agents", "--refresh"]).await.code(0).says("quarantine");
+    assert!(other.life().seen.is_empty());
+    let looked = world.run(&["agents", "approve", "tracker"]).await.code(1);
+    looked.says("it wants a login: perihelion agents login tracker");
     let seen = other.life().seen.clone();
     assert!(!seen.is_empty() && seen.iter().all(Option::is_none), "{seen:?}");
 }

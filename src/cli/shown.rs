@@ -1,0 +1,78 @@
+//! Writes out what nobody would see, or what could steer a terminal: the words of strangers as they are.
+
+/// Writes such characters out, as in `\u{202e}`; lines stay lines.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_hidden(letter) && !matches!(letter, '\n' | '\t') {
+            true => shown.extend(letter.escape_unicode()),
+            false => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// Makes a text one line in which nothing is left out but white space.
+pub(super) fn shown_line(text: &str) -> String {
+    shown(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Makes what a program wrote one line, its own line breaks written out.
+pub(super) fn shown_entry(text: &str) -> String {
+    shown(text).replace('\n', "\\n")
+}
+
+/// Writes such characters out in a JSON text, whose value stays the same.
+pub(super) fn shown_json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut units = [0; 2];
+    for letter in text.chars() {
+        // JSON has none of these but between its strings.
+        match is_hidden(letter) && !matches!(letter, '\n' | '\r' | '\t') {
+            true => {
+                let units = letter.encode_utf16(&mut units);
+                shown.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+            false => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// Tells whether a character is a control, turns the direction, or takes no room of its own.
+fn is_hidden(letter: char) -> bool {
+    match letter {
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {
+            true
+        }
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => true,
+        '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
+        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
+        other => other.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ODD: &str = "a\u{1b}[2Jb\u{9b}c\u{202e}d\u{e0041}e\u{200b}\u{7f}";
+
+    #[test]
+    fn what_nobody_would_see_is_written_out_and_letters_of_all_scripts_stay() {
+        let plain = "Grüße, العربية,\n\t漢字 👩";
+        assert_eq!(shown(plain), plain);
+        assert_eq!(shown(ODD), "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{e0041}e\\u{200b}\\u{7f}");
+        assert_eq!(shown_line("one\n two\r"), "one two\\u{d}");
+        assert_eq!(shown_entry("WARN one\nERROR forged"), "WARN one\\nERROR forged");
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let text = serde_json::to_string_pretty(&[ODD]).unwrap();
+        let shown = shown_json(&text);
+        assert!(shown.chars().all(|letter| letter == '\n' || !is_hidden(letter)), "{shown}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [ODD]);
+    }
+}
