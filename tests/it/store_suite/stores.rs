@@ -85,7 +85,11 @@ pub async fn sqlite() -> Fixture {
 
 /// One database for all tests of the suite: each makes threads of its own.
 pub async fn postgres() -> Fixture {
-    let url = postgres_database("perihelion_store_suite").await;
+    postgres_in("perihelion_store_suite").await
+}
+
+async fn postgres_in(database: &str) -> Fixture {
+    let url = postgres_database(database).await;
     let store = Arc::new(PostgresStore::open(&url).await.unwrap());
     Fixture { store, url: Some(url), directory: None, is_sealed: false }
 }
@@ -95,9 +99,9 @@ pub async fn sealed_sqlite() -> Fixture {
     Fixture { store: sealed(plain.store, &["suite"]), is_sealed: true, ..plain }
 }
 
-/// In the same database as the plain ones: they do not disturb each other.
+/// In a database of its own: processes without a key refuse to write to one that is encrypted.
 pub async fn sealed_postgres() -> Fixture {
-    let plain = postgres().await;
+    let plain = postgres_in("perihelion_sealed_suite").await;
     Fixture { store: sealed(plain.store, &["suite"]), is_sealed: true, ..plain }
 }
 
