@@ -1,10 +1,12 @@
 //! Writes out what nobody would see, or what could steer a terminal: the words of strangers as they are.
 
+use crate::runtime::is_invisible;
+
 /// Writes such characters out, as in `\u{202e}`; lines stay lines.
 pub(super) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        match is_hidden(letter) && !matches!(letter, '\n' | '\t') {
+        match letter == '\r' || is_invisible(letter) {
             true => shown.extend(letter.escape_unicode()),
             false => shown.push(letter),
         }
@@ -27,8 +29,8 @@ pub(super) fn shown_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut units = [0; 2];
     for letter in text.chars() {
-        // JSON has none of these but between its strings.
-        match is_hidden(letter) && !matches!(letter, '\n' | '\r' | '\t') {
+        // JSON has line breaks between its strings alone.
+        match is_invisible(letter) {
             true => {
                 let units = letter.encode_utf16(&mut units);
                 shown.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
@@ -37,20 +39,6 @@ pub(super) fn shown_json(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Tells whether a character is a control, turns the direction, or takes no room of its own.
-fn is_hidden(letter: char) -> bool {
-    match letter {
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {
-            true
-        }
-        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' => true,
-        '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
-        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
-        other => other.is_control(),
-    }
 }
 
 #[cfg(test)]
@@ -72,7 +60,7 @@ mod tests {
     fn json_stays_the_same_value() {
         let text = serde_json::to_string_pretty(&[ODD]).unwrap();
         let shown = shown_json(&text);
-        assert!(shown.chars().all(|letter| letter == '\n' || !is_hidden(letter)), "{shown}");
+        assert!(shown.chars().all(|letter| !is_invisible(letter)), "{shown}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [ODD]);
     }
 }

@@ -41,8 +41,9 @@ fn marked(text: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-/// Tells whether nothing is seen of a character: controls, and what Unicode calls default-ignorable.
-fn is_invisible(letter: char) -> bool {
+/// Tells whether nothing is seen of a character: controls but line breaks and tabs, and what Unicode calls
+/// default-ignorable.
+pub fn is_invisible(letter: char) -> bool {
     match letter {
         '\n' | '\r' | '\t' => false,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,

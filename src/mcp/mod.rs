@@ -50,6 +50,7 @@ mod types;
 pub use exchange::{Answers, Asked, Leg, Question, Reply, TaskHandle, Wants, accepted, declined};
 pub use form::fill_form;
 pub use gate::Gate;
+pub use hidden::is_invisible;
 pub use menu::{agent_name, menu_line};
 pub use oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use phase::{Phase, ServerState};

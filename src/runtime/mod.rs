@@ -51,6 +51,6 @@ pub use crate::history::{
 };
 pub use crate::mcp::{
     Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
-    Warning, import as import_servers, schema as servers_schema,
+    Warning, import as import_servers, is_invisible, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};
