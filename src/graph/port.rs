@@ -49,7 +49,7 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// What a running node reaches through its [`Context`]: recorded effects, questions, live events.
+/// What a running node reaches through its [`Context`](super::Context): recorded effects, questions, live events.
 #[async_trait]
 pub trait Port: Send + Sync {
     /// Performs an effect once, or reads its recorded outcome back.

@@ -30,6 +30,7 @@ mod oracle;
 mod place;
 mod plan;
 mod points;
+#[expect(dead_code, reason = "shared with the tests of the stores, which use more of it")]
 #[path = "../it/support/proxy.rs"]
 mod proxy;
 mod random;
