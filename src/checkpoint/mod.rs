@@ -37,6 +37,7 @@ pub use lineage::Lineage;
 pub use memory::MemoryStore;
 pub use outbox::{Outbox, TraceDebt};
 pub use postgres::PostgresStore;
+pub(crate) use postgres::{SILENCE, within};
 pub use questions::awaited_interrupts;
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 
 use super::look::{Look, Wake};
 use super::{Dispatcher, Error, Scope};
-use crate::checkpoint::{self, Store, redact_url};
+use crate::checkpoint::{self, SILENCE, Store, redact_url, within};
 use crate::clock;
 use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
@@ -40,9 +40,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A call that was not heard within this time counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
-
-/// How long the server may be silent; a network that swallows packets tells nobody.
-const SILENCE: Duration = Duration::from_secs(10);
 
 /// The advisory lock of whoever sets the queue up; `wake_thread` in the database has the same number.
 const SETUP: i64 = -5_682_727_480_907_227_257;
@@ -91,12 +88,12 @@ impl Graphile {
 
     /// Takes one call out of the queue.
     async fn take_in_time(&self) -> Result<Option<Job>, Error> {
-        match tokio::time::timeout(SILENCE, self.take()).await {
+        match within(SILENCE, async { Ok(self.take().await) }).await {
             Ok(taken) => taken,
-            Err(_) => {
+            Err(silent) => {
                 // The connection that listens was likely swallowed by the same event.
                 self.calls.lock().await.take();
-                Err(checkpoint::Error::from(silent()).into())
+                Err(checkpoint::Error::Database(silent).into())
             }
         }
     }
@@ -116,13 +113,7 @@ impl Graphile {
 }
 
 async fn answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    tokio::time::timeout(SILENCE, connection.ping()).await.map_err(|_| silent())??;
-    Ok(true)
-}
-
-fn silent() -> sqlx::Error {
-    let said = format!("the server did not answer within {SILENCE:?}");
-    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, said))
+    within(SILENCE, connection.ping()).await.map(|()| true)
 }
 
 /// Sets the queue up, or brings it up to date; until then nobody is called through it.

@@ -7,7 +7,8 @@ use crate::graph::Place;
 /// Names one effect for ever: BLAKE3 over thread, its making, step, task, name, request and occurrence.
 ///
 /// When the thread was made is part of it, because its id alone is not: a name stands for the same id in every
-/// database, and again after the thread was deleted, and receivers remember keys for longer than that. Position within the task is not part of it, so that a node whose prompts changed between two
+/// database, and again after the thread was deleted, and receivers remember keys for longer than that.
+/// Position within the task is not part of it, so that a node whose prompts changed between two
 /// versions of the program still finds the calls it already made; nor is the order of an object's
 /// fields, which a hash map draws anew in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

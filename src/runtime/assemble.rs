@@ -44,6 +44,26 @@ pub struct Runtime {
     _star: Star,
 }
 
+/// What a runtime asks and calls, before anything of it is started.
+struct Parts {
+    model: Arc<dyn ChatModel>,
+    pool: Pool,
+    source: Source,
+}
+
+impl Parts {
+    fn read(
+        settings: &Settings,
+        env: &dyn Fn(&str) -> Option<String>,
+        looks: &watch::Sender<Looked>,
+    ) -> Result<Self, Error> {
+        Runtime::check_model(settings)?;
+        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
+        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(settings, looks)?;
+        Ok(Self { model, pool, source })
+    }
+}
+
 impl Runtime {
     /// Opens everything: the store is migrated, the servers are scanned in parallel, or known from an earlier time.
     ///
@@ -78,12 +98,9 @@ impl Runtime {
         looks: &watch::Sender<Looked>,
         goes_on: GoesOn,
     ) -> Result<Self, Error> {
-        Self::check_model(&settings)?;
-        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let source = Source::read(&settings.servers.file, env)?;
-        let (pool, source) = source.pool(&settings, looks)?;
+        let parts = Parts::read(&settings, env, looks)?;
         let store = super::open_store(&settings).await?;
-        Self::assemble(settings, model, pool, source, store, goes_on).await
+        Self::assemble(settings, parts, store, goes_on).await
     }
 
     /// Checks that every role of a run has an endpoint.
@@ -113,10 +130,8 @@ impl Runtime {
             let options = demo::Options { goes_on: GoesOn::With(thread), ..Default::default() };
             return demo::open_with(settings, store, options).await;
         }
-        Self::check_model(&settings)?;
-        let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
-        let (pool, source) = Source::read(&settings.servers.file, env)?.pool(&settings, looks)?;
-        Self::assemble(settings, model, pool, source, store, GoesOn::With(thread)).await
+        let parts = Parts::read(&settings, env, looks)?;
+        Self::assemble(settings, parts, store, GoesOn::With(thread)).await
     }
 
     /// Lets a scripted model live as long as the runtime, whose new threads belong to `tenant`.
@@ -171,14 +186,13 @@ impl Runtime {
         store: Arc<dyn Store>,
         goes_on: GoesOn,
     ) -> Result<Self, Error> {
-        Self::assemble(settings, model, pool, ServersFile::default().into(), store, goes_on).await
+        let parts = Parts { model, pool, source: ServersFile::default().into() };
+        Self::assemble(settings, parts, store, goes_on).await
     }
 
     async fn assemble(
         settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        source: Source,
+        Parts { model, pool, source }: Parts,
         store: Arc<dyn Store>,
         goes_on: GoesOn,
     ) -> Result<Self, Error> {

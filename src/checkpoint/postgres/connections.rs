@@ -29,7 +29,7 @@ const MOST: usize = 16;
 const TRUSTED_FOR: Duration = Duration::from_secs(2);
 
 /// How long the server may be silent on a statement that a run waits for, or in greeting: well within a lease.
-pub(super) const SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many times as long it may take to the next row of a thread that is read: a row may be large.
 const PER_ROW: u32 = 3;
@@ -252,7 +252,8 @@ pub(super) trait Answer<T>: Future<Output = Result<T, sqlx::Error>> {}
 
 impl<T, F: Future<Output = Result<T, sqlx::Error>>> Answer<T> for F {}
 
-async fn within<T, E: From<sqlx::Error>>(
+/// Waits for the server's answer for so long; then it counts as broken off.
+pub(crate) async fn within<T, E: From<sqlx::Error>>(
     bound: Duration,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {

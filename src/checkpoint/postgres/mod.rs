@@ -25,8 +25,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use self::connections::Connections;
 pub(super) use self::connections::is_broken;
-use self::connections::{Connections, SILENCE};
+pub(crate) use self::connections::{SILENCE, within};
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, Store, ThreadDump,

@@ -33,16 +33,15 @@ pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), E
         write_dump(&dump, &mut text)?;
         return output::bytes(&text);
     };
+    let failed = |source| Error::Write { path: path.clone(), source };
     // A pipe or a device is written to, not replaced.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        let failed = |source| Error::Write { path: path.clone(), source };
         let mut file = BufWriter::new(File::options().write(true).open(path).map_err(failed)?);
         write_dump(&dump, &mut file)?;
         return file.flush().map_err(failed);
     }
     // Written beside it first: a full disk must not leave half a file under the name.
     let draft = draft_of(path);
-    let failed = |source| Error::Write { path: path.clone(), source };
     let written = private(&draft).map_err(failed).and_then(|file| {
         let mut file = BufWriter::new(file);
         write_dump(&dump, &mut file)?;

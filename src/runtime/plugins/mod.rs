@@ -13,7 +13,6 @@ use tokio::sync::watch::Sender;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
-
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use crate::config::{self, Settings};
 use crate::mcp::{self, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
