@@ -1,0 +1,154 @@
+//! What a database address names.
+
+use std::path::PathBuf;
+
+use crate::Error;
+
+/// A database address, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Memory,
+    File(PathBuf),
+    Server,
+}
+
+/// Reads an address.
+///
+/// # Errors
+/// [`Error::Unreachable`] for one of an unknown kind.
+pub(crate) fn read(url: &str) -> Result<Address, Error> {
+    match scheme(url) {
+        Some("memory") => Ok(Address::Memory),
+        Some("postgres" | "postgresql") => Ok(Address::Server),
+        Some("sqlite") | None => Ok(Address::File(path_of(url)?)),
+        Some(other) => Err(Error::Unreachable {
+            url: redact_url(url),
+            reason: format!(
+                "unknown kind of database, use postgres://, sqlite: or memory: instead of: {other}"
+            ),
+        }),
+    }
+}
+
+/// Tells whether the database that an address names is there, as far as that is known without a connection to it.
+///
+/// # Errors
+/// [`Error::Unreachable`] for an address of an unknown kind or one that names no file.
+pub fn is_there(url: &str) -> Result<bool, Error> {
+    match read(url)? {
+        Address::File(path) => Ok(path.exists()),
+        Address::Memory | Address::Server => Ok(true),
+    }
+}
+
+/// Reads `sqlite:PATH` or `sqlite://PATH`; anything else is the path itself.
+fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
+    let wrong = |reason: &str| Error::Unreachable {
+        url: url_or_path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let path = match url_or_path.strip_prefix("sqlite:") {
+        Some(rest) => {
+            let rest = rest.strip_prefix("//").unwrap_or(rest);
+            match rest.split_once('?') {
+                None => rest,
+                // What other tools write to have the file made, as happens here anyway.
+                Some((path, "mode=rwc")) => path,
+                Some(_) => return Err(wrong("an SQLite address takes no parameters")),
+            }
+        }
+        None => url_or_path,
+    };
+    match path {
+        "" => Err(wrong("no file is named")),
+        ":memory:" => Err(wrong("for threads that need no file the address is memory:")),
+        path => Ok(PathBuf::from(path)),
+    }
+}
+
+/// Returns what stands before the first colon when it can be a scheme; a path such as `./a:b` has none.
+fn scheme(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once(':')?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    (scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(plain))
+    .then_some(scheme)
+}
+
+/// Hides the passwords in a database address: in its user part and in its parameters.
+pub fn redact_url(url: &str) -> String {
+    let (address, parameters) = match url.rsplit_once('@') {
+        // An unescaped `?` may stand in the password: parameters start after the user part.
+        Some((user, rest)) => {
+            let (rest, parameters) = split_parameters(rest);
+            (format!("{}@{rest}", without_password(user)), parameters)
+        }
+        None => {
+            let (address, parameters) = split_parameters(url);
+            (address.to_owned(), parameters)
+        }
+    };
+    let Some(parameters) = parameters else { return address };
+    let shown: Vec<String> = parameters
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, _)) if name.to_ascii_lowercase().contains("pass") => format!("{name}=***"),
+            _ => pair.to_owned(),
+        })
+        .collect();
+    format!("{address}?{}", shown.join("&"))
+}
+
+fn split_parameters(text: &str) -> (&str, Option<&str>) {
+    match text.split_once('?') {
+        Some((address, parameters)) => (address, Some(parameters)),
+        None => (text, None),
+    }
+}
+
+fn without_password(user: &str) -> String {
+    let start = user.find("://").map_or(0, |at| at + 3);
+    match user[start..].find(':') {
+        Some(colon) => format!("{}:***", &user[..start + colon]),
+        None => user.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_hidden_wherever_they_stand() {
+        for (url, shown) in [
+            ("postgres://ann:s3cret@db:5432/p", "postgres://ann:***@db:5432/p"),
+            ("postgres://ann:s3/c?r@et@db/p?a=b", "postgres://ann:***@db/p?a=b"),
+            ("postgres://ann@db/p?password=s3cret&a=b", "postgres://ann@db/p?password=***&a=b"),
+            (
+                "postgres:///p?host=/run&sslpassword=s3cret",
+                "postgres:///p?host=/run&sslpassword=***",
+            ),
+            ("sqlite:/data/p.db", "sqlite:/data/p.db"),
+        ] {
+            assert_eq!(redact_url(url), shown);
+        }
+    }
+
+    #[test]
+    fn an_address_of_an_unknown_kind_is_refused_by_name() {
+        let message = read("mysql://root:s3cret@db/p").err().unwrap().to_string();
+        assert!(message.contains("mysql") && message.contains("sqlite:"), "{message}");
+        assert!(!message.contains("s3cret"), "{message}");
+    }
+
+    #[test]
+    fn a_file_is_named_with_a_scheme_or_without() {
+        for url in
+            ["sqlite:/data/p.db", "sqlite:///data/p.db", "/data/p.db", "sqlite:/data/p.db?mode=rwc"]
+        {
+            assert_eq!(read(url).unwrap(), Address::File(PathBuf::from("/data/p.db")), "{url}");
+        }
+        assert!(read("sqlite:/data/p.db?cache=shared").is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! One database, whichever it is.
+
+use std::sync::Arc;
+
+use sqlx::{Postgres, Sqlite};
+
+use crate::{
+    Dialect, Error, Query, Row, Transaction,
+    address::{self, Address},
+    migrations,
+    postgres::{Connections, SILENCE},
+    row::Inner,
+    sqlite::File,
+};
+
+/// A migrated database; cheap to clone, every clone is the same one.
+#[derive(Clone)]
+pub enum Database {
+    Sqlite(Arc<File>),
+    Postgres(Arc<Connections>),
+}
+
+impl Database {
+    /// Opens and migrates the database that an address names: `postgres://…`, `sqlite:PATH` or a bare path (made
+    /// when missing), or `memory:`, which is a new one for each call and is gone with it.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when the address is no good or nothing answers there, [`Error::Newer`] when a newer
+    /// version migrated it.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        match address::read(url)? {
+            Address::Memory => {
+                let file = File::in_memory().await?;
+                migrations::run_sqlite(&file).await?;
+                Ok(Self::Sqlite(Arc::new(file)))
+            }
+            Address::File(path) => {
+                let file = File::open(&path).await?;
+                migrations::run_sqlite(&file).await?;
+                Ok(Self::Sqlite(Arc::new(file)))
+            }
+            Address::Server => {
+                let connections = Connections::new(url, SILENCE)?;
+                migrations::run_postgres(&connections).await?;
+                Ok(Self::Postgres(Arc::new(connections)))
+            }
+        }
+    }
+
+    /// Returns which SQL it speaks.
+    pub fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Returns its address without passwords.
+    pub fn shown(&self) -> &str {
+        match self {
+            Self::Sqlite(file) => file.shown(),
+            Self::Postgres(connections) => connections.shown(),
+        }
+    }
+
+    /// Reads all rows; asked once more on a new connection when the first one broke, so the statement must be one that
+    /// may run twice.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], [`Error::Unreachable`].
+    pub async fn fetch_all(&self, query: &Query) -> Result<Vec<Row>, Error> {
+        match self {
+            Self::Sqlite(file) => {
+                let arguments = query.for_sqlite()?;
+                let mut reader = file.reader().await?;
+                let statement = sqlx::query_with::<Sqlite, _>(query.sql.clone(), arguments);
+                let rows = statement.fetch_all(reader.connection()?).await;
+                let rows = reader.settle(rows)?;
+                Ok(rows.into_iter().map(|row| Row(Inner::Sqlite(row))).collect())
+            }
+            Self::Postgres(connections) => {
+                let arguments = query.for_postgres()?;
+                let rows = crate::idempotent!(connections, |c| each row of
+                    sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments.clone()))?;
+                Ok(rows.into_iter().map(|row| Row(Inner::Postgres(row))).collect())
+            }
+        }
+    }
+
+    /// Reads the first row, if any, as [`Database::fetch_all`] does.
+    ///
+    /// # Errors
+    /// As [`Database::fetch_all`].
+    pub async fn fetch_optional(&self, query: &Query) -> Result<Option<Row>, Error> {
+        Ok(self.fetch_all(query).await?.into_iter().next())
+    }
+
+    /// Runs one statement that writes, as a transaction of its own, and returns how many rows it changed.
+    ///
+    /// When it returns, the change is durable; when the connection breaks, it is unknown whether it was made.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], [`Error::Unreachable`], [`Error::Full`].
+    pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
+        match self {
+            Self::Sqlite(file) => {
+                let arguments = query.for_sqlite()?;
+                let mut writer = file.writer().await?;
+                let done = sqlx::query_with::<Sqlite, _>(query.sql.clone(), arguments)
+                    .execute(writer.connection()?)
+                    .await
+                    .map_err(|error| file.refine(error))?;
+                Ok(done.rows_affected())
+            }
+            Self::Postgres(connections) => {
+                let arguments = query.for_postgres()?;
+                let mut connection = connections.take_tested().await?;
+                let statement = sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments);
+                let done = connections.brief(statement.execute(&mut *connection)).await;
+                Ok(connection.settle(done)?.rows_affected())
+            }
+        }
+    }
+
+    /// Begins a transaction that may write; in SQLite it holds the write lock from here on, so keep it short.
+    ///
+    /// Dropped without [`Transaction::commit`], it changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], [`Error::Unreachable`].
+    pub async fn begin(&self) -> Result<Transaction<'_>, Error> {
+        match self {
+            Self::Sqlite(file) => Transaction::on_sqlite(file).await,
+            Self::Postgres(connections) => Transaction::on_postgres(connections).await,
+        }
+    }
+
+    /// Overwrites what deleted rows leave in SQLite's write-ahead log; call it after a deletion that must leave no byte.
+    ///
+    /// The file itself is overwritten by each deletion (`secure_delete`). Postgres reclaims by its own vacuum.
+    ///
+    /// # Errors
+    /// [`Error::Failed`].
+    pub async fn scrub(&self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(file) => file.scrub().await,
+            Self::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Waits for what is under way and closes the connections.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite(file) => file.close().await,
+            Self::Postgres(connections) => connections.close().await,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a database refused or failed.
+
+use crate::postgres::is_broken;
+
+/// Why a database refused or failed; the text tells the reader what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database was migrated by a newer version of this program.
+    #[error(
+        "the database {url} was written by a newer version of perihelion (migration {found}, this version knows {known}); upgrade this binary"
+    )]
+    Newer { url: String, found: i64, known: i64 },
+    /// The database cannot be reached; `url` carries no password.
+    #[error("cannot open the database {url}: {reason}; check --database or DATABASE_URL")]
+    Unreachable { url: String, reason: String },
+    /// The disk or the database is full; nothing of the attempted write was kept.
+    #[error(
+        "the database {url} is full: {reason}; free space and try again, nothing committed is lost"
+    )]
+    Full { url: String, reason: String },
+    /// A row does not hold what its reader expects.
+    #[error("column {column} of a stored row cannot be read: {reason}")]
+    Column { column: usize, reason: String },
+    /// The database answered with an error of its own.
+    #[error("the database failed: {0}")]
+    Failed(#[from] sqlx::Error),
+}
+
+impl Error {
+    /// Returns whether the database could not be used for now: gone, restarting, busy or full.
+    ///
+    /// What was to be written may be tried again as it is, once that has passed.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Full { .. } => true,
+            Self::Failed(error) => {
+                let code = error.as_database_error().and_then(|answer| answer.code());
+                is_broken(error)
+                    || code.is_some_and(|code| {
+                        // Postgres: resources, deadlock. SQLite: busy, and its extended forms.
+                        let is_class = |class| code.len() == 5 && code.starts_with(class);
+                        is_class("53") || is_class("40") || ["5", "261", "517"].contains(&&*code)
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether a row was refused because an equal one is there: a primary key or a unique index.
+    pub fn is_duplicate(&self) -> bool {
+        let Self::Failed(error) = self else { return false };
+        error.as_database_error().is_some_and(|answer| answer.is_unique_violation())
+    }
+}

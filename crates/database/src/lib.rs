@@ -1,0 +1,31 @@
+//! Connections, dialects and migrations: what every room that keeps rows stands on.
+//!
+//! Enter at [`Database::open`], with the address that the runtime opens: `postgres://…`, `sqlite:PATH` or a bare
+//! path, `memory:`. The same [`Query`] runs on both databases, with placeholders `$1`, `$2`, … and typed [`Value`]s;
+//! where SQL differs, [`Dialect`] chooses. Who needs one database's own features uses [`sqlite::File`] or
+//! [`postgres::Connections`], on which [`Database`] stands as well.
+//!
+//! Invariant: a database is opened migrated, or refused with the way out. Deliberately absent: an object mapper,
+//! and any knowledge of what the rows mean.
+
+mod address;
+mod clock;
+mod database;
+mod dialect;
+mod error;
+pub mod migrations;
+pub mod postgres;
+mod query;
+mod row;
+pub mod sqlite;
+mod transaction;
+mod value;
+
+pub use address::{is_there, redact_url};
+pub use database::Database;
+pub use dialect::Dialect;
+pub use error::Error;
+pub use query::{Query, query};
+pub use row::{FromColumn, Row};
+pub use transaction::Transaction;
+pub use value::Value;

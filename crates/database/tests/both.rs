@@ -1,0 +1,193 @@
+//! The same statements on SQLite, in memory and Postgres.
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Database, Error, Value, query};
+use serde_json::{Value as Json, json};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use uuid::Uuid;
+
+/// Databases of every kind; Postgres where `TEST_DATABASE_URL` names a server.
+struct Kinds {
+    databases: Vec<Database>,
+    _directory: tempfile::TempDir,
+    server: Option<(String, String)>,
+}
+
+async fn kinds() -> Kinds {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("deep/er.db");
+    let mut databases = vec![
+        Database::open("memory:").await.unwrap(),
+        Database::open(path.to_str().unwrap()).await.unwrap(),
+    ];
+    let mut server = None;
+    if let Ok(admin) = std::env::var("TEST_DATABASE_URL") {
+        let name = format!("database_{}", Uuid::new_v4().simple());
+        let mut connection = PgConnection::connect(&admin).await.unwrap();
+        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
+        let at = admin.rfind('/').unwrap();
+        databases.push(Database::open(&format!("{}/{name}", &admin[..at])).await.unwrap());
+        server = Some((admin, name));
+    }
+    Kinds { databases, _directory: directory, server }
+}
+
+impl Kinds {
+    async fn end(self) {
+        for database in &self.databases {
+            database.close().await;
+        }
+        if let Some((admin, name)) = self.server {
+            let mut connection = PgConnection::connect(&admin).await.unwrap();
+            let drop = AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"));
+            sqlx::raw_sql(drop).execute(&mut connection).await.unwrap();
+        }
+    }
+}
+
+async fn make_table(database: &Database) {
+    let types = database.dialect().pick(
+        "id BLOB PRIMARY KEY, n INTEGER, r REAL, b INTEGER, t TEXT, y BLOB, at INTEGER, j TEXT",
+        "id uuid PRIMARY KEY, n bigint, r double precision, b boolean, t text, y bytea, at timestamptz, j jsonb",
+    );
+    database.execute(&query(AssertSqlSafe(format!("CREATE TABLE kept ({types})")))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_type_comes_back_as_it_was_bound_and_null_as_null() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        make_table(database).await;
+        let (id, empty) = (Uuid::new_v4(), Uuid::new_v4());
+        let at = DateTime::<Utc>::from_timestamp_micros(1_790_000_000_123_456).unwrap();
+        let insert =
+            "INSERT INTO kept (id, n, r, b, t, y, at, j) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let full = query(insert)
+            .bind(id)
+            .bind(7_i64)
+            .bind(0.5)
+            .bind(true)
+            .bind("größe")
+            .bind(vec![0_u8, 255])
+            .bind(at)
+            .bind(json!({ "a": [1] }));
+        assert_eq!(database.execute(&full).await.unwrap(), 1);
+        let nulls = query(insert)
+            .bind(empty)
+            .bind(Value::Int(None))
+            .bind(Value::Real(None))
+            .bind(Value::Bool(None))
+            .bind(None::<String>)
+            .bind(Value::Bytes(None))
+            .bind(Value::Time(None))
+            .bind(Value::Json(None));
+        database.execute(&nulls).await.unwrap();
+
+        let read = "SELECT id, n, r, b, t, y, at, j FROM kept WHERE id = $1";
+        let row = database.fetch_optional(&query(read).bind(id)).await.unwrap().unwrap();
+        assert_eq!(row.get::<Uuid>(0).unwrap(), id);
+        assert_eq!(row.get::<i64>(1).unwrap(), 7);
+        assert_eq!(row.get::<f64>(2).unwrap(), 0.5);
+        assert!(row.get::<bool>(3).unwrap());
+        assert_eq!(row.get::<String>(4).unwrap(), "größe");
+        assert_eq!(row.get::<Vec<u8>>(5).unwrap(), [0, 255]);
+        assert_eq!(row.get::<DateTime<Utc>>(6).unwrap(), at);
+        assert_eq!(row.get::<Json>(7).unwrap(), json!({ "a": [1] }));
+        assert!(matches!(row.get::<i64>(4), Err(Error::Column { column: 4, .. })));
+        let row = database.fetch_optional(&query(read).bind(empty)).await.unwrap().unwrap();
+        assert_eq!(row.get::<Option<i64>>(1).unwrap(), None);
+        assert_eq!(row.get::<Option<DateTime<Utc>>>(6).unwrap(), None);
+
+        let again = database.execute(&full).await.unwrap_err();
+        assert!(again.is_duplicate(), "{again}");
+    }
+    kinds.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_bound_as_one_value() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        make_table(database).await;
+        for n in 0..5_i64 {
+            let insert = query("INSERT INTO kept (id, n, t) VALUES ($1, $2, $3)");
+            let insert = insert.bind(Uuid::new_v4()).bind(n).bind(format!("t{n}"));
+            database.execute(&insert).await.unwrap();
+        }
+        let each = database.dialect().each("$1");
+        let numbers = format!("SELECT count(*) FROM kept WHERE n IN {each}");
+        let numbers = query(AssertSqlSafe(numbers)).bind(vec![1_i64, 3, 9]);
+        let row = database.fetch_optional(&numbers).await.unwrap().unwrap();
+        assert_eq!(row.get::<i64>(0).unwrap(), 2);
+        let texts = format!("SELECT count(*) FROM kept WHERE t IN {each}");
+        let texts = query(AssertSqlSafe(texts)).bind(vec!["t0".to_owned(), "x'".to_owned()]);
+        let row = database.fetch_optional(&texts).await.unwrap().unwrap();
+        assert_eq!(row.get::<i64>(0).unwrap(), 1);
+    }
+    kinds.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_is_dropped_or_rolled_back_changes_nothing_and_the_next_one_works() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        make_table(database).await;
+        let insert = || query("INSERT INTO kept (id) VALUES ($1)").bind(Uuid::new_v4());
+        let count = || query("SELECT count(*) FROM kept");
+        let mut dropped = database.begin().await.unwrap();
+        dropped.execute(&insert()).await.unwrap();
+        drop(dropped);
+        let mut undone = database.begin().await.unwrap();
+        undone.execute(&insert()).await.unwrap();
+        undone.roll_back().await.unwrap();
+        let mut kept = database.begin().await.unwrap();
+        kept.execute(&insert()).await.unwrap();
+        let inside = kept.fetch_optional(&count()).await.unwrap().unwrap();
+        assert_eq!(inside.get::<i64>(0).unwrap(), 1);
+        kept.commit().await.unwrap();
+        let row = database.fetch_optional(&count()).await.unwrap().unwrap();
+        assert_eq!(row.get::<i64>(0).unwrap(), 1);
+    }
+    kinds.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_deleted_leaves_no_byte_in_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.db");
+    let database = Database::open(path.to_str().unwrap()).await.unwrap();
+    make_table(&database).await;
+    let secret = "forget-me-".repeat(3000);
+    let insert =
+        query("INSERT INTO kept (id, t) VALUES ($1, $2)").bind(Uuid::new_v4()).bind(&secret);
+    database.execute(&insert).await.unwrap();
+    database.execute(&query("DELETE FROM kept")).await.unwrap();
+    database.scrub().await.unwrap();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let is_there = bytes.windows(10).any(|window| window == b"forget-me-");
+        assert!(!is_there);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_newer_version_or_of_another_program_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.db");
+    let url = path.to_str().unwrap();
+    let database = Database::open(url).await.unwrap();
+    database.execute(&query("PRAGMA user_version = 1000")).await.unwrap();
+    database.close().await;
+    let refused = Database::open(url).await.err().unwrap();
+    assert!(matches!(refused, Error::Newer { found: 1000, .. }), "{refused}");
+    let other = directory.path().join("other.db");
+    std::fs::write(&other, b"not a database at all, but long enough to look like something")
+        .unwrap();
+    let refused = Database::open(other.to_str().unwrap()).await.err().unwrap();
+    assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+}

@@ -1,0 +1,106 @@
+//! The hash chain over a thread's steps.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use super::{Codec, Error, SnapshotRow, StepRow, ThreadDump};
+use crate::ids::ThreadId;
+
+/// A fencing token above this leaves too little room for further claims; nobody gets there by claiming.
+const MOST_CLAIMS: u64 = 1 << 48;
+
+/// Computes a step's hash from the hash before it (32 zero bytes before step 1), its decoded delta and its frontier.
+///
+/// A step that was lost, reordered or altered changes every hash after it.
+pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(prev);
+    hasher.update(&seq.to_le_bytes());
+    hasher.update(delta_json);
+    hasher.update(frontier);
+    *hasher.finalize().as_bytes()
+}
+
+/// Checks that a dump's steps are complete, in order and unaltered, and no row there twice; its children's included.
+///
+/// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
+/// then taken as given. Of encrypted steps only the order is seen; whoever encrypted them checks first.
+pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
+    let thread = dump.info.id;
+    let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let mut prev = (base == 0).then_some([0; 32]);
+    let mut expected = base;
+    for step in &dump.steps {
+        expected += 1;
+        let corrupt =
+            |reason: &str| Error::Corrupt { thread, seq: step.seq, reason: reason.to_owned() };
+        if step.seq != expected {
+            return Err(corrupt(&format!("step {expected} was expected in its place")));
+        }
+        if let Some(prev) = prev.filter(|_| step.delta.codec != Codec::Sealed) {
+            let delta = step.delta.to_json_bytes()?;
+            if chain_hash(&prev, step.seq, &delta, &step.frontier) != step.hash {
+                return Err(corrupt("its hash does not fit its content"));
+            }
+        }
+        prev = Some(step.hash);
+    }
+    if expected != dump.info.head {
+        return Err(Error::Corrupt {
+            thread,
+            seq: expected + 1,
+            reason: format!("it is missing, though the thread has {} steps", dump.info.head),
+        });
+    }
+    if dump.info.fence > MOST_CLAIMS {
+        let message = format!("the thread {thread} was claimed {} times", dump.info.fence);
+        return Err(Error::Import(message));
+    }
+    let pending = dump.pending.iter().map(|row| (row.step, row.task));
+    once(thread, "pending write", pending)?;
+    once(thread, "effect", dump.effects.iter().map(|row| (row.step, row.task, &row.key)))?;
+    once(thread, "run", dump.runs.iter().map(|row| row.number))?;
+    once(thread, "run", dump.runs.iter().map(|row| row.id))?;
+    dump.children.iter().try_for_each(verify)
+}
+
+/// Checks that no row is there twice, by what names it.
+fn once<T: Eq + Hash>(
+    thread: ThreadId,
+    what: &str,
+    mut names: impl Iterator<Item = T>,
+) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    match names.all(|name| seen.insert(name)) {
+        true => Ok(()),
+        false => Err(Error::Import(format!("the thread {thread} has the same {what} twice"))),
+    }
+}
+
+/// Checks that the thread has no step beyond its head: the head moves with the step, in one write.
+pub(super) fn not_beyond(thread: ThreadId, step: Option<i64>) -> Result<(), Error> {
+    let Some(step) = step else { return Ok(()) };
+    let reason = "it lies beyond the newest step that the thread says it has".to_owned();
+    Err(Error::Corrupt { thread, seq: step.unsigned_abs(), reason })
+}
+
+/// Returns the last step that a snapshot and the steps after it reach; an error when one is missing before `wanted`.
+pub(super) fn reached(
+    thread: ThreadId,
+    snapshot: Option<&SnapshotRow>,
+    steps: &[StepRow],
+    wanted: u64,
+) -> Result<u64, Error> {
+    let mut reached = snapshot.map_or(0, |snapshot| snapshot.seq);
+    for step in steps {
+        if step.seq != reached + 1 {
+            break;
+        }
+        reached = step.seq;
+    }
+    if reached < wanted {
+        let reason = "it is missing in the database".to_owned();
+        return Err(Error::Corrupt { thread, seq: reached + 1, reason });
+    }
+    Ok(reached)
+}

@@ -1,0 +1,146 @@
+//! What a stored row says of itself, so that damage is found where the row is read.
+//!
+//! The hash chain covers the steps that are committed; these cover what lies beside it: the journal, pending writes and
+//! snapshots. A row of a version that had no checksums has none, and is taken as it is. There is no secret in them:
+//! they find damage, not forgery; that is what encryption is for.
+
+use std::collections::BTreeMap;
+
+use super::limits::{moment, text};
+use super::{EffectRow, EffectStatus, Encoded, Error, PendingRow, SnapshotRow};
+use crate::ids::ThreadId;
+
+/// 128 bits: enough for damage, and small beside any row.
+pub(super) type Sum = [u8; 16];
+
+struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    fn new(what: &str) -> Self {
+        Self(blake3::Hasher::new_derive_key(&format!("perihelion row checksum v1: {what}")))
+    }
+
+    fn number(mut self, number: u64) -> Self {
+        self.0.update(&number.to_le_bytes());
+        self
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    fn body(self, body: &Encoded) -> Self {
+        self.number(body.codec as u64).bytes(&body.bytes)
+    }
+
+    fn end(self) -> Sum {
+        let mut sum = Sum::default();
+        self.0.finalize_xof().fill(&mut sum);
+        sum
+    }
+}
+
+/// Sums up what never changes in an effect: where and when it was asked for, and what.
+pub(super) fn request(thread: ThreadId, row: &EffectRow) -> Sum {
+    Hasher::new("request")
+        .bytes(thread.0.as_bytes())
+        .number(row.step)
+        .number(row.task.into())
+        .bytes(&row.key)
+        .number(row.number.into())
+        .bytes(row.kind.as_str().as_bytes())
+        .bytes(text(&row.name).as_bytes())
+        .number(moment(row.started_at).timestamp_micros().unsigned_abs())
+        .body(&row.request)
+        .end()
+}
+
+/// Sums up how an effect stands.
+pub(super) fn outcome(
+    key: &[u8],
+    status: EffectStatus,
+    attempt: u32,
+    outcome: Option<&Encoded>,
+) -> Sum {
+    let hasher =
+        Hasher::new("outcome").bytes(key).bytes(status.as_str().as_bytes()).number(attempt.into());
+    match outcome {
+        Some(body) => hasher.body(body).end(),
+        None => hasher.end(),
+    }
+}
+
+/// Sums up a pending write.
+pub(super) fn pending(row: &PendingRow) -> Sum {
+    Hasher::new("pending").number(row.step).number(row.task.into()).body(&row.body).end()
+}
+
+/// Sums up a snapshot.
+pub(super) fn snapshot(row: &SnapshotRow) -> Sum {
+    let version = u64::from(row.schema_version);
+    Hasher::new("snapshot").number(row.seq).number(version).body(&row.state).end()
+}
+
+/// Checks an effect against what its row says of it.
+pub(super) fn check_effect(
+    thread: ThreadId,
+    row: &EffectRow,
+    sums: [Option<Vec<u8>>; 2],
+) -> Result<(), Error> {
+    let [of_request, of_outcome] = sums;
+    let expected = outcome(&row.key, row.status, row.attempt, row.outcome.as_ref());
+    let damaged = match () {
+        () if is_other(of_request, request(thread, row)) => "request",
+        () if is_other(of_outcome, expected) => "outcome",
+        () => return Ok(()),
+    };
+    let reason = format!(
+        "the {damaged} of its recorded call {} (task {}, call {}) does not fit its checksum",
+        row.name, row.task, row.number
+    );
+    Err(Error::Corrupt { thread, seq: row.step, reason })
+}
+
+/// Checks any other row; `what` names it.
+pub(super) fn check(stored: Option<Vec<u8>>, expected: Sum, what: &str) -> Result<(), Error> {
+    match is_other(stored, expected) {
+        true => Err(Error::Damaged(format!("{what} does not fit its checksum"))),
+        false => Ok(()),
+    }
+}
+
+fn is_other(stored: Option<Vec<u8>>, expected: Sum) -> bool {
+    stored.is_some_and(|stored| stored != expected)
+}
+
+/// How many effects a task was counted to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub step: u64,
+    pub task: u32,
+    pub effects: u64,
+}
+
+/// Checks that no effect is missing that was counted when it was recorded.
+pub(super) fn check_counts(
+    thread: ThreadId,
+    counted: &[Counted],
+    rows: &[EffectRow],
+) -> Result<(), Error> {
+    let mut found: BTreeMap<(u64, u32), u64> = BTreeMap::new();
+    for row in rows {
+        *found.entry((row.step, row.task)).or_default() += 1;
+    }
+    let short = counted.iter().find_map(|one| {
+        let there = found.get(&(one.step, one.task)).copied().unwrap_or(0);
+        (there < one.effects).then_some((one, there))
+    });
+    let Some((one, there)) = short else { return Ok(()) };
+    let reason = format!(
+        "of the {} recorded calls of its task {} only {there} are there",
+        one.effects, one.task
+    );
+    Err(Error::Corrupt { thread, seq: one.step, reason })
+}

@@ -1,0 +1,51 @@
+//! Keeps threads: every committed step, every recorded effect, every open question.
+//!
+//! Enter at [`Store`], the trait that memory, SQLite and Postgres implement and one conformance suite
+//! holds them to. Invariant: what a method acknowledged survives a crash, and a writer whose fencing
+//! token is stale changes nothing. Deliberately absent: any typed state (a store moves bytes; see
+//! [`Encoded`]) and any decision about what to run next.
+
+mod address;
+mod chain;
+mod checksum;
+mod decode;
+mod dump;
+mod encoded;
+mod error;
+mod events;
+mod gather;
+mod hex;
+mod insist;
+mod limits;
+mod lineage;
+mod memory;
+mod outbox;
+mod postgres;
+mod questions;
+mod rows;
+mod sealed;
+mod sqlite;
+mod stand;
+mod store;
+
+pub use address::{is_there, open, redact_url};
+pub use chain::chain_hash;
+pub use dump::{read_dump, write_dump};
+pub use encoded::{Codec, Encoded};
+pub use error::Error;
+pub use events::{EventMark, EventRow};
+pub use lineage::Lineage;
+pub use memory::MemoryStore;
+pub use outbox::{Outbox, TraceDebt};
+pub use postgres::PostgresStore;
+pub use postgres::{SILENCE, within};
+pub use questions::awaited_interrupts;
+pub use rows::{
+    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
+    OpenInterrupt, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+};
+pub use sealed::{Keyring, SealedStore};
+pub use sqlite::SqliteStore;
+pub use stand::{Standing, fork_to, forked_to, read_delta, stand_up};
+pub use store::Store;

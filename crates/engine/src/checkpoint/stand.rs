@@ -1,0 +1,252 @@
+//! Stands a typed state up from stored rows: snapshot, later deltas, upcasters, hash chain.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Encoded, Error, Loaded, StepKind, StepRow, Store, ThreadInfo, ThreadStatus, chain_hash,
+};
+use crate::graph::{Frontier, State, Target, Written};
+use crate::ids::ThreadId;
+
+/// A thread's state at a step, with what a writer needs to go on from there.
+#[derive(Clone, Debug)]
+pub struct Standing<S: State> {
+    pub info: ThreadInfo,
+    pub state: Arc<S>,
+    /// The step that `state` belongs to.
+    pub seq: u64,
+    pub frontier: Frontier,
+    /// Hash of step `seq`.
+    pub hash: [u8; 32],
+    /// Pending writes of the next step, by task.
+    pub pending: Vec<(u32, Written<S>)>,
+    /// JSON bytes of the newest snapshot; 0 without one.
+    pub snapshot_size: usize,
+    /// JSON bytes of the deltas since.
+    pub since_snapshot: usize,
+}
+
+/// Reads a thread at a step (its head by default) and folds the stored rows into a state.
+///
+/// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot
+/// stands for the steps before it: it is guarded by its own checksum, and they are not read.
+///
+/// # Errors
+/// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
+/// row cannot be read, [`Error::NewerState`] when a newer version wrote it.
+pub async fn stand_up<S: State>(
+    store: &dyn Store,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<Standing<S>, Error> {
+    let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
+    let seq = at.unwrap_or(info.head);
+    let (mut state, mut snapshot_size, mut since_snapshot) = (S::default(), 0, 0);
+    let mut chain = Chain { thread, last: None, cut: None };
+    if let Some(snapshot) = snapshot {
+        let json = snapshot.state.to_json_bytes();
+        let json = json.map_err(|error| unreadable(thread, snapshot.seq, "snapshot", error))?;
+        snapshot_size = json.len();
+        state = current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json)?;
+        chain.begin_at(store, snapshot.seq).await?;
+    }
+    // What came before the newest return to an earlier step is checked, and not folded.
+    let fork = steps.iter().rev().find(|step| step.kind == StepKind::Fork).map(|step| step.seq);
+    for step in steps {
+        if chain.last.as_ref().is_some_and(|last| step.seq <= last.seq) {
+            continue;
+        }
+        let json = step.delta.to_json_bytes();
+        let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
+        chain.verify(&step, &json)?;
+        since_snapshot += json.len();
+        if fork.is_none_or(|fork| fork <= step.seq) {
+            let version = step.schema_version;
+            let written = current_form::<S, Vec<Written<S>>>(thread, step.seq, version, &json)?;
+            if let Some(to) = forked_to(&step, &written) {
+                state = Arc::unwrap_or_clone(
+                    Box::pin(stand_up::<S>(store, thread, Some(to))).await?.state,
+                );
+            }
+            for one in written {
+                state.apply(one.update);
+            }
+        }
+        drop(json);
+        chain.last = Some(step);
+    }
+    let (frontier, hash) = chain.end(seq, seq < info.head || info.status == ThreadStatus::Idle)?;
+    let pending = pending
+        .into_iter()
+        .map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?)))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let state = Arc::new(state);
+    Ok(Standing { info, state, seq, frontier, hash, pending, snapshot_size, since_snapshot })
+}
+
+/// The name under which a return to an earlier step is stored.
+const FORK: &str = "__fork__";
+
+/// Makes what is stored of a return to an earlier step.
+pub fn fork_to<S: State>(to: u64) -> Written<S> {
+    let goto = Some(vec![Target::send(FORK, Value::from(to))]);
+    Written { node: FORK.to_owned(), update: S::Update::default(), goto }
+}
+
+/// Returns the earlier step that a step returns to, if it is such a one.
+pub fn forked_to<S: State>(step: &StepRow, written: &[Written<S>]) -> Option<u64> {
+    let goto = written.first().filter(|_| step.kind == StepKind::Fork)?.goto.as_deref()?;
+    match goto {
+        [Target::Send { input, .. }] => input.as_u64().filter(|to| *to < step.seq),
+        _ => None,
+    }
+}
+
+/// Reads what the tasks of a step wrote, in frontier order, whatever schema version wrote it.
+///
+/// # Errors
+/// [`Error::Corrupt`] when the row cannot be read, [`Error::NewerState`] when a newer version wrote it.
+pub fn read_delta<S: State>(thread: ThreadId, step: &StepRow) -> Result<Vec<Written<S>>, Error> {
+    let json = step.delta.to_json_bytes();
+    let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
+    current_form::<S, Vec<Written<S>>>(thread, step.seq, step.schema_version, &json)
+}
+
+fn corrupt(thread: ThreadId, seq: u64, reason: String) -> Error {
+    Error::Corrupt { thread, seq, reason }
+}
+
+/// Says which step cannot be read; one that only lacks its key is not damaged.
+fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
+    match error {
+        Error::NoKey { .. } => error,
+        other => corrupt(thread, seq, format!("its {what} cannot be read: {other}")),
+    }
+}
+
+/// The hash chain as far as it was followed.
+struct Chain {
+    thread: ThreadId,
+    last: Option<StepRow>,
+    /// The step of the snapshot, where the steps up to it were dropped.
+    cut: Option<u64>,
+}
+
+impl Chain {
+    /// Begins at the step of a snapshot, which carries the hash and the frontier that the snapshot lacks.
+    async fn begin_at(&mut self, store: &dyn Store, seq: u64) -> Result<(), Error> {
+        let mut rows = store.history(self.thread, Some(seq + 1), 2).await?.into_iter();
+        match rows.next().filter(|row| row.seq == seq) {
+            None => self.cut = Some(seq),
+            Some(base) => {
+                self.last = rows.next();
+                if self.last.is_some() || seq == 1 {
+                    let json = base.delta.to_json_bytes()?;
+                    self.verify(&base, &json)?;
+                }
+                self.last = Some(base);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a step against its predecessor; the first one after a cut has none to check against.
+    fn verify(&self, step: &StepRow, json: &[u8]) -> Result<(), Error> {
+        let previous = match &self.last {
+            Some(last) if last.seq + 1 == step.seq => last.hash,
+            None if step.seq == 1 => [0; 32],
+            None if self.cut.is_some_and(|cut| cut + 1 == step.seq) => return Ok(()),
+            last => {
+                let missing = last.as_ref().map_or(1, |last| last.seq + 1);
+                return Err(corrupt(self.thread, missing, "it is missing in the database".into()));
+            }
+        };
+        if chain_hash(&previous, step.seq, json, &step.frontier) == step.hash {
+            return Ok(());
+        }
+        Err(corrupt(self.thread, step.seq, "its hash does not fit its content".into()))
+    }
+
+    /// Returns the frontier and the hash at the end, which must be the wanted step.
+    ///
+    /// At a cut the frontier is not known any more: that is no loss where nothing runs on from there.
+    fn end(self, seq: u64, may_be_cut: bool) -> Result<(Frontier, [u8; 32]), Error> {
+        let thread = self.thread;
+        match self.last {
+            Some(last) if last.seq == seq => {
+                let frontier = serde_json::from_slice(&last.frontier).map_err(|error| {
+                    corrupt(thread, seq, format!("its frontier cannot be read: {error}"))
+                })?;
+                Ok((frontier, last.hash))
+            }
+            None if seq == 0 || (self.cut == Some(seq) && may_be_cut) => {
+                Ok((Frontier::default(), [0; 32]))
+            }
+            last => {
+                let missing = last.map_or(seq, |last| last.seq + 1);
+                Err(corrupt(thread, missing, "it is missing in the database".into()))
+            }
+        }
+    }
+}
+
+/// Reads a pending write, whatever schema version wrote it.
+fn from_pending<S: State>(
+    thread: ThreadId,
+    step: u64,
+    body: &Encoded,
+) -> Result<Written<S>, Error> {
+    let unreadable =
+        |error: String| corrupt(thread, step, format!("a pending write cannot be read: {error}"));
+    let (version, written): (u32, Value) =
+        body.decode().map_err(|error| unreadable(error.to_string()))?;
+    let json = serde_json::to_vec(&[written]).map_err(|error| unreadable(error.to_string()))?;
+    let mut list = current_form::<S, Vec<Written<S>>>(thread, step, version, &json)?;
+    list.pop().ok_or_else(|| unreadable("it is empty".into()))
+}
+
+/// What can be stored under a schema version and rewritten when the version is older.
+trait Stored<S: State>: for<'de> Deserialize<'de> {
+    fn upcast(version: u32, stored: Value) -> Result<Value, String>;
+}
+
+impl<S: State> Stored<S> for S {
+    fn upcast(version: u32, stored: Value) -> Result<Value, String> {
+        S::upcast(version, stored)
+    }
+}
+
+impl<S: State> Stored<S> for Vec<Written<S>> {
+    fn upcast(version: u32, mut stored: Value) -> Result<Value, String> {
+        for one in stored.as_array_mut().ok_or("a delta is not a list")? {
+            if let Some(update) = one.get_mut("u") {
+                *update = S::upcast(version, update.take())?;
+            }
+        }
+        Ok(stored)
+    }
+}
+
+fn current_form<S: State, T: Stored<S>>(
+    thread: ThreadId,
+    seq: u64,
+    version: u32,
+    json: &[u8],
+) -> Result<T, Error> {
+    if version > S::SCHEMA_VERSION {
+        return Err(Error::NewerState { thread, found: version, known: S::SCHEMA_VERSION });
+    }
+    let unreadable = |reason: String| corrupt(thread, seq, reason);
+    if version == S::SCHEMA_VERSION {
+        return serde_json::from_slice(json).map_err(|error| unreadable(error.to_string()));
+    }
+    let mut value: Value =
+        serde_json::from_slice(json).map_err(|error| unreadable(error.to_string()))?;
+    for older in version..S::SCHEMA_VERSION {
+        value = T::upcast(older, value).map_err(unreadable)?;
+    }
+    serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))
+}

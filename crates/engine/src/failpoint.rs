@@ -1,0 +1,142 @@
+//! Named points where a test may cut a process short: before and after every send, commit and acknowledgement.
+//!
+//! Enter at [`around`]. The points do nothing unless the `failpoints` feature of the crate `fail` is on, which
+//! only tests, examples and benchmarks switch on, and even then not before [`arm`]. What happens at a point is
+//! the business of whoever armed them: the torture harness counts each, and kills, stops or delays its process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// On which side of the work a point lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Before,
+    After,
+}
+
+macro_rules! points {
+    ($($(#[$doc:meta])* $point:ident = $name:literal,)+) => {
+        /// A piece of work whose outcome a crash, a pause or a broken connection can leave in doubt.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Point { $($(#[$doc])* $point,)+ }
+
+        impl Point {
+            /// Every point.
+            pub const ALL: &'static [Self] = &[$(Self::$point,)+];
+
+            /// Returns the name of one side of the point.
+            pub const fn name(self, side: Side) -> &'static str {
+                match (self, side) {
+                    $((Self::$point, Side::Before) => concat!($name, ".before"),
+                    (Self::$point, Side::After) => concat!($name, ".after"),)+
+                }
+            }
+        }
+    };
+}
+
+points! {
+    /// A thread is made.
+    ThreadCreate = "thread.create",
+    /// The lease is taken and the fencing token raised.
+    Claim = "claim",
+    /// The same, from a holder that is known to be dead.
+    Takeover = "takeover",
+    /// The lease is extended.
+    Renew = "renew",
+    /// A run begins under the claim.
+    RunBegin = "run.begin",
+    /// A run ends and the lease is given back.
+    RunEnd = "run.end",
+    /// An input is committed.
+    InputCommit = "input.commit",
+    /// A step is committed.
+    StepCommit = "step.commit",
+    /// The store looks what became of a commit whose reply was lost: an ambiguous commit.
+    CommitReread = "commit.reread",
+    /// What a finished task wrote is kept while others of its step still run.
+    PendingSave = "pending.save",
+    /// A snapshot is written.
+    SnapshotWrite = "snapshot.write",
+    /// A model is asked.
+    ModelSend = "model.send",
+    /// Its answer is recorded.
+    ModelCommit = "model.outcome.commit",
+    /// The intent of a tool call is recorded.
+    ToolIntent = "tool.intent.commit",
+    /// A further attempt at a tool call is recorded.
+    ToolAttempt = "tool.attempt.commit",
+    /// A tool call is sent.
+    ToolSend = "tool.send",
+    /// The outcome of a tool call is recorded.
+    ToolCommit = "tool.outcome.commit",
+    /// The time or a random number is drawn and recorded.
+    DrawCommit = "draw.commit",
+    /// What a node sees of its surroundings is recorded.
+    ObservationCommit = "observation.commit",
+    /// A question to a person is recorded.
+    QuestionCommit = "question.commit",
+    /// A person's answer is recorded.
+    AnswerCommit = "answer.commit",
+    /// A wake-up call is taken out of the queue in the database.
+    QueueTake = "queue.take",
+    /// What listeners elsewhere are to hear is kept.
+    EventCommit = "event.commit",
+    /// A trace is sent.
+    TraceSend = "trace.send",
+    /// It is noted that a trace arrived.
+    TracePaid = "trace.paid",
+    /// A listener is told of a committed step.
+    Ack = "ack",
+    /// A write is refused because its fencing token is stale; there is only an after.
+    Fenced = "write.fenced",
+    /// A call's outcome is unknown: before it is decided upon, as a crash left it; after, as its server left it.
+    CallUnknown = "call.unknown",
+}
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+/// Passes one side of a point.
+#[inline]
+pub fn reach(point: Point, side: Side) {
+    if fail::has_failpoints() && ARMED.load(Ordering::Relaxed) {
+        let _name = point.name(side);
+        fail::fail_point!(_name, |_| ());
+    }
+}
+
+/// Does a piece of work between the two sides of its point.
+#[inline]
+pub async fn around<T>(point: Point, work: impl Future<Output = T>) -> T {
+    reach(point, Side::Before);
+    let result = work.await;
+    reach(point, Side::After);
+    result
+}
+
+/// Calls `act` at every point that is reached from now on; false in a build whose points do nothing.
+pub fn arm(act: impl Fn(Point, Side) + Clone + Send + Sync + 'static) -> bool {
+    for point in Point::ALL.iter().copied() {
+        for side in [Side::Before, Side::After] {
+            let act = act.clone();
+            if fail::cfg_callback(point.name(side), move || act(point, side)).is_err() {
+                return false;
+            }
+        }
+    }
+    ARMED.store(true, Ordering::Relaxed);
+    fail::has_failpoints()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_side_of_every_point_has_a_name_of_its_own() {
+        let names = |side| Point::ALL.iter().map(move |point| point.name(side));
+        let all: BTreeSet<&str> = names(Side::Before).chain(names(Side::After)).collect();
+        assert_eq!(all.len(), 2 * Point::ALL.len());
+    }
+}

@@ -1,0 +1,97 @@
+//! What runs next, and what a finished task wrote: the parts of a run that are stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{END, State};
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Target {
+    /// To a node, once per step however many routes lead there.
+    Node(String),
+    /// To a node with an input of its own: fan-out; each one is a task.
+    Send { node: String, input: Value },
+    /// This branch ends.
+    End,
+}
+
+impl Target {
+    /// Leads to a node; [`END`] is [`Target::End`], so that an end is one thing however it is written.
+    pub fn node(name: impl Into<String>) -> Self {
+        let name = name.into();
+        if name == END { Self::End } else { Self::Node(name) }
+    }
+
+    /// Leads to a node with an input of its own.
+    pub fn send(node: impl Into<String>, input: Value) -> Self {
+        Self::Send { node: node.into(), input }
+    }
+}
+
+/// One task of a frontier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    #[serde(rename = "n")]
+    pub node: String,
+    /// The input of its own that a fan-out gave it.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+}
+
+/// The tasks of the next super-step, and the joins that still wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Frontier {
+    #[serde(rename = "t")]
+    pub tasks: Vec<Task>,
+    /// Join target → the nodes that have arrived.
+    #[serde(rename = "j", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub joins: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Frontier {
+    /// Makes a frontier of one plain task per name.
+    pub fn of<'a>(nodes: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut frontier = Self::default();
+        nodes.into_iter().for_each(|node| frontier.push(Target::node(node)));
+        frontier
+    }
+
+    /// Adds a target, keeping plain nodes single; the end of a branch adds nothing.
+    pub(super) fn push(&mut self, target: Target) {
+        match target {
+            Target::End => {}
+            Target::Node(node) if node == END => {}
+            Target::Send { node, input } => self.tasks.push(Task { node, input: Some(input) }),
+            Target::Node(node) => {
+                if !self.tasks.iter().any(|task| task.input.is_none() && task.node == node) {
+                    self.tasks.push(Task { node, input: None });
+                }
+            }
+        }
+    }
+}
+
+/// What one task wrote and where it wants to go.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Written<S: State> {
+    #[serde(rename = "n")]
+    pub node: String,
+    #[serde(rename = "u")]
+    pub update: S::Update,
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub goto: Option<Vec<Target>>,
+}
+
+impl<S: State> Written<S> {
+    /// Encodes it as a pending write: with the schema version, because it may outlive an upgrade.
+    ///
+    /// # Errors
+    /// When the update has no JSON form.
+    pub fn to_pending(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&(S::SCHEMA_VERSION, self))
+    }
+}

@@ -1,0 +1,44 @@
+//! The pure heart: typed state, nodes, routes, and the engine that decides what happens next.
+//!
+//! Enter at [`GraphBuilder`] to declare a graph and at [`Engine`] to see how one is driven. Invariant:
+//! nothing here performs I/O, reads a clock or spawns a task; the engine turns events into commands,
+//! so a run can be tested by value and simulated from a seed. Deliberately absent: models, tools,
+//! storage, and any knowledge of what nodes do.
+
+mod builder;
+mod declare;
+mod engine;
+mod event;
+mod exchange;
+mod frontier;
+mod functions;
+mod merge;
+mod node;
+mod port;
+mod reducer;
+mod stages;
+mod typed;
+
+pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPolicy};
+pub use engine::Engine;
+pub use event::{RunEvent, StreamMode};
+pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Position, Wants};
+pub use frontier::{Frontier, Target, Task, Written};
+pub use functions::{node_fn, node_with, try_node_fn};
+pub use merge::{Finished, Merged, merge};
+pub use node::{
+    Context, Interrupt, Node, NodeError, NodeOutput, Place, TaskContext, subgraph_namespace,
+};
+pub use port::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, Port};
+pub use reducer::{Append, Merge, Overwrite, Reducer, State, Update};
+pub use stages::{StageError, stages};
+pub use typed::EffectError;
+
+/// The rest of a graph's vocabulary for users: an append-only list whose clone is cheap at any length.
+pub type Log<T> = rpds::VectorSync<T>;
+
+/// A dictionary whose clone is cheap at any size.
+pub type Dict<V> = rpds::RedBlackTreeMapSync<String, V>;
+
+/// The name under which a node that ends the run is written in routes.
+pub const END: &str = "__end__";

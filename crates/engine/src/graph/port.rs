@@ -1,0 +1,112 @@
+//! What a running node reaches outside itself, and how each of it is recorded.
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::{NodeError, StreamMode, Wants};
+
+/// What an effect touches, which decides how it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectClass {
+    /// Answers and changes nothing; recorded when it is done.
+    Inquiry,
+    /// May change the world; its intent is recorded before it is sent. `repeatable` when the operator
+    /// declared that sending it again does no harm.
+    Action { repeatable: bool },
+}
+
+/// An outside effect that a node asks for.
+#[derive(Clone, Debug)]
+pub struct EffectRequest {
+    pub class: EffectClass,
+    /// Model role or `server.tool`.
+    pub name: String,
+    /// Everything that decides the outcome; hashed into the effect's key.
+    pub request: Value,
+}
+
+/// How performing an effect failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EffectFailure {
+    /// It certainly had no effect; may be tried again.
+    #[error("{0}")]
+    NoEffect(String),
+    /// It may have had its effect.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// Performs an effect; called with the effect's key, which is stable over all attempts.
+pub type Perform<'a> =
+    Box<dyn FnMut(String) -> BoxFuture<'a, Result<Value, EffectFailure>> + Send + 'a>;
+
+/// How an effect ended for the node that asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Value(Value),
+    /// It failed, certainly without effect, or a person decided to skip it.
+    Failed(String),
+}
+
+/// What a running node reaches through its [`Context`](super::Context): recorded effects, questions, live events.
+#[async_trait]
+pub trait Port: Send + Sync {
+    /// Performs an effect once, or reads its recorded outcome back.
+    async fn effect(
+        &self,
+        request: EffectRequest,
+        perform: Perform<'_>,
+    ) -> Result<Outcome, NodeError>;
+
+    /// Asks a person, or returns the recorded answer; `what` tells one question of the task from another.
+    async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError>;
+
+    /// Returns the time, recorded, in microseconds since the Unix epoch.
+    async fn now_micros(&self) -> Result<i64, NodeError>;
+
+    /// Returns the time of the same clock without recording it, for bounding a wait; none where there is no such clock.
+    fn unrecorded_now_micros(&self) -> Option<i64> {
+        None
+    }
+
+    /// Draws 64 random bits, recorded.
+    async fn random(&self) -> Result<u64, NodeError>;
+
+    /// Notes what the node sees of its surroundings and returns it; a replay returns what was noted.
+    async fn observed(&self, _name: &str, seen: Value) -> Result<Value, NodeError> {
+        Ok(seen)
+    }
+
+    /// Notes the same where it is not as usual, which a replay goes by where nothing was noted.
+    async fn observed_unless(
+        &self,
+        _name: &str,
+        _usual: Value,
+        seen: Value,
+    ) -> Result<Value, NodeError> {
+        Ok(seen)
+    }
+
+    /// Publishes a live event; never waits.
+    fn emit(&self, mode: StreamMode, payload: Value);
+
+    /// Returns which events somebody listens to; `None` when nobody does.
+    fn wants(&self) -> Option<Wants> {
+        None
+    }
+
+    /// Passes an event of a subgraph on; waits while the listener is behind.
+    async fn nested(&self, _namespace: String, _modes: Vec<StreamMode>, _event: Value) {}
+
+    /// Returns whether a recorded run is being replayed, so that nothing may be written.
+    fn is_replay(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the run is being stopped.
+    fn cancelled(&self) -> bool;
+
+    /// Resolves when the run is being stopped.
+    async fn until_cancelled(&self);
+}

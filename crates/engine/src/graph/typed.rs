@@ -1,0 +1,163 @@
+//! Effects and questions with types: what goes out and what comes back are the caller's own.
+
+use std::error::Error as StdError;
+use std::future::Future;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::node::TaskContext;
+use super::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, Perform};
+
+/// Kind of the failures of nodes whose effect failed.
+const FAILED: &str = "effect";
+
+/// Why an effect failed; made of any error by `?`, and then one whose effect may have happened.
+#[derive(Debug)]
+pub struct EffectError(EffectFailure);
+
+impl EffectError {
+    /// Makes a failure that certainly had no effect, so that it may be tried again.
+    pub fn no_effect(message: impl Into<String>) -> Self {
+        Self(EffectFailure::NoEffect(message.into()))
+    }
+}
+
+impl<E: StdError + 'static> From<E> for EffectError {
+    fn from(error: E) -> Self {
+        let known = (&error as &dyn StdError).downcast_ref::<EffectFailure>().cloned();
+        Self(known.unwrap_or_else(|| EffectFailure::Unknown(with_sources(&error))))
+    }
+}
+
+impl TaskContext {
+    /// Performs an effect that must not happen twice, or reads its recorded outcome back.
+    ///
+    /// Its intent is committed before `perform` is called with a key that is stable over all attempts. Where a crash
+    /// or an error leaves open whether it happened, a person is asked; [`EffectError::no_effect`] says that it did not.
+    ///
+    /// # Errors
+    /// [`NodeError`] when it failed, a person must decide, the run is cancelled, or its outcome does not fit `T`.
+    pub async fn once<'a, T, Fut>(
+        &self,
+        name: &str,
+        request: &(impl Serialize + Sync + ?Sized),
+        perform: impl FnMut(String) -> Fut + Send + 'a,
+    ) -> Result<T, NodeError>
+    where
+        T: Serialize + DeserializeOwned + Send + 'a,
+        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
+    {
+        self.typed(EffectClass::Action { repeatable: false }, name, request, perform).await
+    }
+
+    /// Performs an effect that may be sent again under the same key, or reads its recorded outcome back.
+    ///
+    /// Where a crash leaves open whether it happened it is sent again, with the key by which the other side knows it.
+    ///
+    /// # Errors
+    /// As [`TaskContext::once`].
+    pub async fn idempotent<'a, T, Fut>(
+        &self,
+        name: &str,
+        request: &(impl Serialize + Sync + ?Sized),
+        perform: impl FnMut(String) -> Fut + Send + 'a,
+    ) -> Result<T, NodeError>
+    where
+        T: Serialize + DeserializeOwned + Send + 'a,
+        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
+    {
+        self.typed(EffectClass::Action { repeatable: true }, name, request, perform).await
+    }
+
+    /// Asks something that changes nothing, or reads its recorded answer back.
+    ///
+    /// # Errors
+    /// As [`TaskContext::once`]; nobody is ever asked about it.
+    pub async fn read_only<'a, T, Fut>(
+        &self,
+        name: &str,
+        request: &(impl Serialize + Sync + ?Sized),
+        perform: impl FnMut(String) -> Fut + Send + 'a,
+    ) -> Result<T, NodeError>
+    where
+        T: Serialize + DeserializeOwned + Send + 'a,
+        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
+    {
+        self.typed(EffectClass::Inquiry, name, request, perform).await
+    }
+
+    /// Asks a person and returns the answer once there is one that fits `A`.
+    ///
+    /// An answer that does not fit is followed by the same question with the `problem` beside it.
+    ///
+    /// # Errors
+    /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
+    pub async fn ask<A: DeserializeOwned>(
+        &self,
+        kind: &str,
+        question: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<A, NodeError> {
+        let question = as_json(kind, question)?;
+        let mut payload = question.clone();
+        loop {
+            let answer = self.port().interrupt(kind, question.clone(), payload).await?;
+            match serde_json::from_value(answer) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => {
+                    let problem = format!("the last answer does not fit: {error}");
+                    payload = json!({ "question": question, "problem": problem });
+                }
+            }
+        }
+    }
+
+    async fn typed<'a, T, Fut>(
+        &self,
+        class: EffectClass,
+        name: &str,
+        request: &(impl Serialize + Sync + ?Sized),
+        mut perform: impl FnMut(String) -> Fut + Send + 'a,
+    ) -> Result<T, NodeError>
+    where
+        T: Serialize + DeserializeOwned + Send + 'a,
+        Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
+    {
+        let request = as_json(name, request)?;
+        let request = EffectRequest { class, name: name.to_owned(), request };
+        let perform: Perform<'a> = Box::new(move |key| {
+            let performed = perform(key);
+            Box::pin(async move {
+                let value = performed.await.map_err(|error| error.0)?;
+                serde_json::to_value(value).map_err(|error| {
+                    EffectFailure::Unknown(format!("its outcome is not JSON: {error}"))
+                })
+            })
+        });
+        match self.port().effect(request, perform).await? {
+            Outcome::Value(value) => serde_json::from_value(value).map_err(|error| {
+                NodeError::failed(FAILED, format!("the outcome of {name} does not fit: {error}"))
+            }),
+            Outcome::Failed(message) => {
+                Err(NodeError::retryable(FAILED, format!("{name} failed: {message}")))
+            }
+        }
+    }
+}
+
+fn as_json(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Value, NodeError> {
+    serde_json::to_value(value).map_err(|error| {
+        NodeError::failed(FAILED, format!("what is sent as {name} is not JSON: {error}"))
+    })
+}
+
+/// Joins an error with what caused it.
+pub(super) fn with_sources(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}

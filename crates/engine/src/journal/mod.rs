@@ -1,0 +1,22 @@
+//! Makes effects happen once: records what nodes do to the outside, and reads it back after a crash.
+//!
+//! Enter at [`TaskJournal`], the [`Port`](crate::graph::Port) of one running task. Invariants: an action's
+//! intent is durable before it is sent; a recorded outcome is never fetched again, nor a recorded failure
+//! except by a retry of its node; an action whose outcome is unknown is repeated only if the operator
+//! declared it repeatable, and is otherwise put to a person. Deliberately absent: any knowledge of models
+//! and tools; it records names and JSON.
+
+mod key;
+mod live;
+mod perform;
+mod recorded;
+mod task;
+mod unknown;
+mod verify;
+
+pub use key::EffectKey;
+pub use live::Live;
+pub use recorded::{Missed, Recorded, by_step};
+pub use task::{Claimed, Mode, TaskJournal};
+pub use unknown::{OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};
+pub use verify::{verify_dump, verify_keys};

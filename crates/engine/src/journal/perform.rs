@@ -1,0 +1,238 @@
+//! Performing effects: inquiries, which change nothing, and actions, which may.
+
+use serde_json::{Value, json};
+
+use super::key::EffectKey;
+use super::task::{Mode, TaskJournal, recorder};
+use super::unknown::{OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, verdict};
+use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
+use crate::failpoint::{Point, Side, around, reach};
+use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform};
+use crate::ids::InterruptId;
+
+/// How often a repeatable action is sent in one attempt at its node while its outcome stays unknown.
+const REPEATS: u32 = 3;
+
+/// Why a call is found without an outcome.
+const BROKEN_OFF: &str =
+    "the run was broken off between sending the call and recording its outcome";
+
+impl TaskJournal {
+    /// Reads a recorded outcome back; `None` means that the effect is to be performed (again).
+    ///
+    /// A recorded failure is part of the history of its node, which went on from it: a re-run after a
+    /// crash or an answer must see it again. Only a retry of the node itself tries once more, except
+    /// where a person said to leave it.
+    pub(super) fn read_back(
+        &self,
+        found: Option<&EffectRow>,
+    ) -> Result<Option<Outcome>, NodeError> {
+        let Some(EffectRow { status, outcome: Some(outcome), .. }) = found else {
+            return Ok(None);
+        };
+        let value: Value = outcome.decode().map_err(recorder)?;
+        match status {
+            EffectStatus::Done => Ok(Some(Outcome::Value(value))),
+            EffectStatus::Failed if self.mode == Mode::Again && value["final"] != true => Ok(None),
+            EffectStatus::Failed => {
+                let message = value["error"].as_str().unwrap_or_default().to_owned();
+                Ok(Some(Outcome::Failed(message)))
+            }
+            EffectStatus::Started => Ok(None),
+        }
+    }
+
+    /// Performs something that changes nothing and records how it ended.
+    pub(super) async fn inquire(
+        &self,
+        request: &EffectRequest,
+        key: EffectKey,
+        found: Option<&EffectRow>,
+        mut perform: Perform<'_>,
+    ) -> Result<Outcome, NodeError> {
+        self.check_after_pause().await?;
+        let clock = self.claimed.clock;
+        let started_at = clock.now();
+        let result = tokio::select! {
+            // An answer that is there is kept, though the run is being stopped: it was paid for.
+            biased;
+            result = around(Point::ModelSend, perform(key.to_string())) => result,
+            () = self.cancel.cancelled() => return Err(NodeError::Cancelled),
+        };
+        self.seen_alive();
+        let (status, value, outcome) = match result {
+            Ok(value) => (EffectStatus::Done, value.clone(), Outcome::Value(value)),
+            Err(failure) => {
+                let message = failure.to_string();
+                (EffectStatus::Failed, json!({ "error": message }), Outcome::Failed(message))
+            }
+        };
+        match found {
+            Some(before) => {
+                let attempt = before.attempt + 1;
+                self.settle(Point::ModelCommit, &key, status, Some(&value), attempt).await?;
+            }
+            None => {
+                let mut row =
+                    self.row(key.as_bytes(), EffectKind::Model, &request.name, &request.request)?;
+                row.status = status;
+                row.outcome = Some(self.encode(&value)?);
+                (row.started_at, row.ended_at) = (started_at, Some(clock.now()));
+                self.record(Point::ModelCommit, &row).await?;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Sends an action once its intent is durable, and records how it ended.
+    ///
+    /// Once sent it is awaited, whether or not the run is being stopped.
+    pub(super) async fn act(
+        &self,
+        request: &EffectRequest,
+        repeatable: bool,
+        key: EffectKey,
+        found: Option<&EffectRow>,
+        mut perform: Perform<'_>,
+    ) -> Result<Outcome, NodeError> {
+        let mut attempt = match found {
+            None => {
+                let (name, request) = (&request.name, &request.request);
+                let row = self.row(key.as_bytes(), EffectKind::Tool, name, request)?;
+                self.record(Point::ToolIntent, &row).await?;
+                1
+            }
+            Some(row) => {
+                if row.status == EffectStatus::Started {
+                    reach(Point::CallUnknown, Side::Before);
+                }
+                if row.status == EffectStatus::Started
+                    && !repeatable
+                    && let Some(outcome) =
+                        self.decide(request, &key, row.attempt, BROKEN_OFF).await?
+                {
+                    return Ok(outcome);
+                }
+                let attempt = row.attempt + 1;
+                self.settle(Point::ToolAttempt, &key, EffectStatus::Started, None, attempt).await?;
+                attempt
+            }
+        };
+        let last = attempt.saturating_add(REPEATS - 1);
+        loop {
+            let sent = around(Point::ToolSend, perform(key.to_string())).await;
+            self.seen_alive();
+            match sent {
+                Ok(value) => {
+                    let done = EffectStatus::Done;
+                    self.settle(Point::ToolCommit, &key, done, Some(&value), attempt).await?;
+                    return Ok(Outcome::Value(value));
+                }
+                Err(EffectFailure::NoEffect(message)) => {
+                    return self.fail(&key, json!({ "error": message }), message, attempt).await;
+                }
+                Err(EffectFailure::Unknown(_)) if repeatable && self.cancel.is_cancelled() => {
+                    return Err(NodeError::Cancelled);
+                }
+                Err(EffectFailure::Unknown(message)) if repeatable && attempt >= last => {
+                    return self.fail(&key, json!({ "error": message }), message, attempt).await;
+                }
+                Err(EffectFailure::Unknown(_)) if repeatable => {
+                    reach(Point::CallUnknown, Side::After);
+                }
+                Err(EffectFailure::Unknown(message)) => {
+                    reach(Point::CallUnknown, Side::After);
+                    if let Some(outcome) = self.decide(request, &key, attempt, &message).await? {
+                        return Ok(outcome);
+                    }
+                }
+            }
+            attempt += 1;
+            self.settle(Point::ToolAttempt, &key, EffectStatus::Started, None, attempt).await?;
+        }
+    }
+
+    async fn fail(
+        &self,
+        key: &EffectKey,
+        record: Value,
+        message: String,
+        attempt: u32,
+    ) -> Result<Outcome, NodeError> {
+        self.settle(Point::ToolCommit, key, EffectStatus::Failed, Some(&record), attempt).await?;
+        Ok(Outcome::Failed(message))
+    }
+
+    /// Puts an unknown outcome to a person; `None` means: send it again.
+    ///
+    /// An answer that is no verdict is not held against the thread: the question is asked anew.
+    async fn decide(
+        &self,
+        request: &EffectRequest,
+        key: &EffectKey,
+        attempt: u32,
+        reason: &str,
+    ) -> Result<Option<Outcome>, NodeError> {
+        let mut question = OutcomeUnknown {
+            idempotency_key: Some(key.to_string()),
+            attempt: Some(attempt),
+            ..OutcomeUnknown::of(&request.name, request.request.clone(), reason)
+        };
+        let mut what = key.as_bytes().to_vec();
+        what.extend_from_slice(&attempt.to_le_bytes());
+        loop {
+            let answer = self.ask(OUTCOME_UNKNOWN, json!(question), &what).await?;
+            match verdict(&answer) {
+                Ok(Verdict::Retry) => return Ok(None),
+                Ok(Verdict::Done { result }) => {
+                    let done = EffectStatus::Done;
+                    self.settle(Point::ToolCommit, key, done, Some(&result), attempt).await?;
+                    return Ok(Some(Outcome::Value(result)));
+                }
+                Ok(Verdict::Skip) => {
+                    let message =
+                        "a person decided to skip this call; its outcome is unknown".to_owned();
+                    let record = json!({ "error": message, "final": true });
+                    return self.fail(key, record, message, attempt).await.map(Some);
+                }
+                Err(problem) => {
+                    question.problem = Some(problem);
+                    what.push(b'?');
+                }
+            }
+        }
+    }
+
+    /// Asks a person, or returns the recorded answer to the same question.
+    pub(super) async fn ask(
+        &self,
+        kind: &str,
+        payload: Value,
+        what: &[u8],
+    ) -> Result<Value, NodeError> {
+        let id = self.question_id(what);
+        let payload = match self.found(id.0.as_bytes()) {
+            Some(row @ EffectRow { outcome: Some(answer), .. }) => {
+                self.count_read_back(row);
+                return answer.decode().map_err(recorder);
+            }
+            // Asked before: the question stays as the person saw it.
+            Some(asked) => asked.request.decode().map_err(recorder)?,
+            None if self.mode == Mode::Replay => {
+                return Err(self.diverged(kind, &format!("an answer ({kind})"), &payload));
+            }
+            None => {
+                let row = self.row(id.0.as_bytes(), EffectKind::Interrupt, kind, &payload)?;
+                self.record(Point::QuestionCommit, &row).await?;
+                payload
+            }
+        };
+        let (kind, node) = (kind.to_owned(), self.place.node.to_string());
+        Err(NodeError::Interrupted(vec![Interrupt { id, kind, node, payload }]))
+    }
+
+    /// Returns the id of a question about `what` at this place.
+    pub(super) fn question_id(&self, what: &[u8]) -> InterruptId {
+        InterruptId::derive(self.place.thread, self.place.step, self.place.task, what)
+    }
+}

@@ -1,0 +1,382 @@
+//! The journal of one running task.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::key::EffectKey;
+use super::live::Live;
+use super::recorded::Recorded;
+use crate::checkpoint::{
+    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store,
+};
+use crate::clock::{self, Clock};
+use crate::failpoint::{Point, around};
+use crate::graph::{
+    EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
+};
+use crate::observer::report;
+
+/// A pause after which somebody else may have taken the thread over; no lease is much shorter.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Whether effects may be performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// What is not recorded is performed and recorded; recorded failures are read back like results.
+    Live,
+    /// The same, but recorded failures are tried again: a retry, or a resume after a failure.
+    Again,
+    /// Only what is recorded; anything else is a divergence.
+    Replay,
+}
+
+/// What the holder of a thread writes with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Claimed {
+    /// The thread's fencing token.
+    pub fence: u64,
+    /// The clock of the thread's store, which dates what its holders do on any machine.
+    pub clock: Clock,
+    /// When the thread was made, in microseconds since the Unix epoch.
+    pub made_at: i64,
+}
+
+/// Records and recovers the effects of one task of one step.
+pub struct TaskJournal {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) claimed: Claimed,
+    pub(super) place: Place,
+    pub(super) mode: Mode,
+    pub(super) recorded: Arc<Recorded>,
+    occurrences: Mutex<HashMap<EffectKey, u32>>,
+    next_number: AtomicU32,
+    /// When the task was last seen to be alive.
+    pub(super) alive_at: Mutex<Instant>,
+    pub(super) cancel: CancellationToken,
+    live: Option<Arc<dyn Live>>,
+}
+
+impl std::fmt::Debug for TaskJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskJournal").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl TaskJournal {
+    /// Makes the journal of a task; `recorded` holds what earlier attempts at the step left.
+    pub fn new(
+        store: Arc<dyn Store>,
+        claimed: Claimed,
+        place: Place,
+        mode: Mode,
+        recorded: Arc<Recorded>,
+        cancel: CancellationToken,
+        live: Option<Arc<dyn Live>>,
+    ) -> Self {
+        let next_number = AtomicU32::new(recorded.next_number(place.task));
+        let occurrences = Mutex::default();
+        let alive_at = Mutex::new(clock::monotonic());
+        Self {
+            store,
+            claimed,
+            place,
+            mode,
+            recorded,
+            occurrences,
+            next_number,
+            alive_at,
+            cancel,
+            live,
+        }
+    }
+
+    /// Names the next effect of this kind: equal requests of one task are told apart by counting.
+    fn key(&self, name: &str, request: &Value) -> EffectKey {
+        self.next_key(name, request, request, |key| self.is_recorded(key.as_bytes()))
+    }
+
+    /// Names the next effect of this kind, as `is_recorded` knows it where an earlier version recorded it by
+    /// `request_v1`.
+    fn next_key(
+        &self,
+        name: &str,
+        request: &Value,
+        request_v1: &Value,
+        is_recorded: impl Fn(&EffectKey) -> bool,
+    ) -> EffectKey {
+        let base = EffectKey::derive(&self.place, self.claimed.made_at, name, request, 0);
+        let mut seen = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner);
+        let occurrence = seen.entry(base).or_insert(0);
+        let number = *occurrence;
+        *occurrence += 1;
+        drop(seen);
+        if self.recorded.knows(self.place.task) {
+            let before = EffectKey::derive_v1(&self.place, name, request_v1, number);
+            if is_recorded(&before) {
+                return before;
+            }
+        }
+        match number {
+            0 => base,
+            _ => EffectKey::derive(&self.place, self.claimed.made_at, name, request, number),
+        }
+    }
+
+    fn is_recorded(&self, key: &[u8]) -> bool {
+        self.recorded.find(self.place.task, key).is_some()
+    }
+
+    pub(super) fn found(&self, key: &[u8]) -> Option<&EffectRow> {
+        match self.mode {
+            Mode::Replay => self.recorded.find_again(self.place.task, key),
+            Mode::Live | Mode::Again => self.recorded.find(self.place.task, key),
+        }
+    }
+
+    /// Counts an outcome that is used again; a replay uses nothing else, and is not counted.
+    pub(super) fn count_read_back(&self, row: &EffectRow) {
+        if self.mode != Mode::Replay {
+            report(|observer| observer.effect_read_back(row.kind.as_str()));
+        }
+    }
+
+    pub(super) fn row(
+        &self,
+        key: &[u8],
+        kind: EffectKind,
+        name: &str,
+        request: &Value,
+    ) -> Result<EffectRow, NodeError> {
+        Ok(EffectRow {
+            step: self.place.step,
+            task: self.place.task,
+            key: key.to_vec(),
+            number: self.next_number.fetch_add(1, Ordering::Relaxed),
+            kind,
+            status: EffectStatus::Started,
+            name: name.to_owned(),
+            request: self.encode(request)?,
+            outcome: None,
+            attempt: 1,
+            started_at: self.claimed.clock.now(),
+            ended_at: None,
+        })
+    }
+
+    pub(super) async fn record(&self, point: Point, row: &EffectRow) -> Result<(), NodeError> {
+        let recorded = self.store.record_effect(self.place.thread, self.claimed.fence, row);
+        around(point, recorded).await.map_err(recorder)?;
+        report(|observer| observer.effect_recorded(row.kind.as_str()));
+        if row.kind == EffectKind::Interrupt {
+            report(|observer| observer.interrupted(&row.name));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn settle(
+        &self,
+        point: Point,
+        key: &EffectKey,
+        status: EffectStatus,
+        outcome: Option<&Value>,
+        attempt: u32,
+    ) -> Result<(), NodeError> {
+        let outcome = outcome.map(|value| self.encode(value)).transpose()?;
+        let (step, task) = (self.place.step, self.place.task);
+        let end =
+            EffectSettlement { step, task, key: key.as_bytes().to_vec(), status, outcome, attempt };
+        let settled = self.store.settle_effect(self.place.thread, self.claimed.fence, &end);
+        around(point, settled).await.map_err(recorder)
+    }
+
+    /// Notes that the task goes on; returns how long nothing was seen of it.
+    pub(super) fn seen_alive(&self) -> Duration {
+        let mut alive_at = self.alive_at.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *alive_at, clock::monotonic()).elapsed()
+    }
+
+    /// Checks after a pause that the thread was not taken over meanwhile: a process that was stopped may be behind.
+    ///
+    /// # Errors
+    /// [`NodeError::Recorder`] with the store's refusal.
+    pub(super) async fn check_after_pause(&self) -> Result<(), NodeError> {
+        if self.seen_alive() < PAUSE {
+            return Ok(());
+        }
+        let (thread, held) = (self.place.thread, self.claimed.fence);
+        let current = self.store.info(thread).await.map_err(recorder)?.fence;
+        match current == held {
+            true => Ok(()),
+            false => Err(recorder(Error::Fenced { thread, held, current })),
+        }
+    }
+
+    pub(super) fn encode(&self, value: &Value) -> Result<Encoded, NodeError> {
+        Encoded::json(value, self.store.compress_above()).map_err(recorder)
+    }
+
+    /// Says that a replay asks for what the journal does not hold.
+    pub(super) fn diverged(&self, name: &str, what: &str, asked: &Value) -> NodeError {
+        let message = match self.recorded.miss(self.place.task, name, asked) {
+            true => format!("it asked for {what} with another request than the recorded run"),
+            false => format!("it asked for {what}, which the recorded run did not"),
+        };
+        NodeError::failed("divergence", message)
+    }
+
+    /// Takes a drawn value, or the one recorded for the same draw.
+    async fn draw(
+        &self,
+        kind: EffectKind,
+        draw: impl FnOnce() -> Value,
+    ) -> Result<Value, NodeError> {
+        let key = self.key(kind.as_str(), &Value::Null);
+        if let Some(row @ EffectRow { outcome: Some(value), .. }) = self.found(key.as_bytes()) {
+            self.count_read_back(row);
+            return value.decode().map_err(recorder);
+        }
+        if self.mode == Mode::Replay {
+            return Err(self.diverged(kind.as_str(), kind.as_str(), &Value::Null));
+        }
+        let value = draw();
+        let mut row = self.row(key.as_bytes(), kind, kind.as_str(), &Value::Null)?;
+        row.status = EffectStatus::Done;
+        row.outcome = Some(self.encode(&value)?);
+        row.ended_at = Some(row.started_at);
+        self.record(Point::DrawCommit, &row).await?;
+        Ok(value)
+    }
+}
+
+fn random_bits() -> u64 {
+    let hash = blake3::hash(uuid::Uuid::new_v4().as_bytes());
+    let (bits, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    u64::from_le_bytes(*bits)
+}
+
+pub(super) fn recorder(error: crate::checkpoint::Error) -> NodeError {
+    NodeError::Recorder(Box::new(error))
+}
+
+#[async_trait]
+impl Port for TaskJournal {
+    async fn effect(
+        &self,
+        request: EffectRequest,
+        perform: Perform<'_>,
+    ) -> Result<Outcome, NodeError> {
+        let key = self.key(&request.name, &request.request);
+        let found = self.found(key.as_bytes());
+        if let Some(outcome) = self.read_back(found)? {
+            found.inspect(|row| self.count_read_back(row));
+            return Ok(outcome);
+        }
+        if self.mode == Mode::Replay {
+            return Err(self.diverged(&request.name, &request.name, &request.request));
+        }
+        if self.cancel.is_cancelled() {
+            return Err(NodeError::Cancelled);
+        }
+        match request.class {
+            EffectClass::Inquiry => self.inquire(&request, key, found, perform).await,
+            EffectClass::Action { repeatable } => {
+                self.act(&request, repeatable, key, found, perform).await
+            }
+        }
+    }
+
+    async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError> {
+        let is_asked =
+            |key: &EffectKey| self.is_recorded(self.question_id(key.as_bytes()).0.as_bytes());
+        let key = self.next_key(kind, &what, &payload, is_asked);
+        self.ask(kind, payload, key.as_bytes()).await
+    }
+
+    async fn now_micros(&self) -> Result<i64, NodeError> {
+        let value = self
+            .draw(EffectKind::Clock, || json!(self.claimed.clock.now().timestamp_micros()))
+            .await?;
+        Ok(value.as_i64().unwrap_or_default())
+    }
+
+    fn unrecorded_now_micros(&self) -> Option<i64> {
+        Some(self.claimed.clock.now().timestamp_micros())
+    }
+
+    async fn random(&self) -> Result<u64, NodeError> {
+        let value = self.draw(EffectKind::Random, || json!(random_bits())).await?;
+        Ok(value.as_u64().unwrap_or_default())
+    }
+
+    async fn observed(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
+        if self.mode == Mode::Replay {
+            // A graph that has begun to look only now was not looking then: the present has to do.
+            let noted = self.recorded.observed(self.place.task, name);
+            return noted.map_or(Ok(seen), |row| row.request.decode().map_err(recorder));
+        }
+        let noted = self.recorded.observed(self.place.task, name);
+        let last = noted.map(|row| row.request.decode().map_err(recorder)).transpose()?;
+        if last.as_ref() != Some(&seen) {
+            // Seen before, then otherwise, and now again: the last note is what a replay goes by.
+            let times = self.recorded.times_observed(self.place.task, name);
+            let made_at = self.claimed.made_at;
+            let name_of_key = format!("observed {name}");
+            let key = EffectKey::derive(&self.place, made_at, &name_of_key, &seen, times);
+            let mut row = self.row(key.as_bytes(), EffectKind::Observed, name, &seen)?;
+            row.status = EffectStatus::Done;
+            row.ended_at = Some(row.started_at);
+            self.record(Point::ObservationCommit, &row).await?;
+        }
+        Ok(seen)
+    }
+
+    async fn observed_unless(
+        &self,
+        name: &str,
+        usual: Value,
+        seen: Value,
+    ) -> Result<Value, NodeError> {
+        if self.mode == Mode::Replay {
+            return self.observed(name, usual).await;
+        }
+        let was_noted = self.recorded.observed(self.place.task, name).is_some();
+        match was_noted || seen != usual {
+            true => self.observed(name, seen).await,
+            false => Ok(seen),
+        }
+    }
+
+    fn emit(&self, mode: StreamMode, payload: Value) {
+        if let Some(live) = &self.live {
+            live.publish(mode, payload);
+        }
+    }
+
+    fn wants(&self) -> Option<Wants> {
+        self.live.as_ref().map(|live| live.wants())
+    }
+
+    async fn nested(&self, namespace: String, modes: Vec<StreamMode>, event: Value) {
+        if let Some(live) = &self.live {
+            live.nested(namespace, modes, event).await;
+        }
+    }
+
+    fn is_replay(&self) -> bool {
+        self.mode == Mode::Replay
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    async fn until_cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+}

@@ -1,0 +1,90 @@
+//! What a person is asked, and can answer, when nobody knows whether an action happened.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::graph::{NodeError, TaskContext};
+
+/// Kind of the interrupt.
+pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+
+/// A person's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Verdict {
+    /// It happened; `result` is what it gave, as far as the person knows.
+    Done {
+        #[serde(default)]
+        result: Value,
+    },
+    /// It did not happen, or may happen twice: send it again.
+    Retry,
+    /// Leave it; the agent is told.
+    Skip,
+}
+
+/// Checks that an answer fits the kind of its question, before it is recorded for good.
+///
+/// # Errors
+/// A sentence that says what the answer must look like.
+pub fn check_answer(kind: &str, answer: &Value) -> Result<(), String> {
+    if kind == OUTCOME_UNKNOWN {
+        verdict(answer)?;
+    }
+    Ok(())
+}
+
+/// Reads a verdict.
+pub(super) fn verdict(answer: &Value) -> Result<Verdict, String> {
+    serde_json::from_value(answer.clone()).map_err(|error| {
+        format!(
+            "the answer must be {{\"outcome\": \"done\", \"result\": …}}, {{\"outcome\": \"retry\"}} or {{\"outcome\": \"skip\"}}: {error}"
+        )
+    })
+}
+
+/// The question what became of an action.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeUnknown {
+    /// `server.tool`, or the effect's name.
+    pub tool: String,
+    pub request: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Why nobody knows.
+    pub reason: String,
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// What was wrong with the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl OutcomeUnknown {
+    /// Makes the question about an action.
+    pub fn of(tool: &str, request: Value, reason: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            request,
+            reason: reason.to_owned(),
+            choices: ["done", "retry", "skip"].map(str::to_owned).into(),
+            ..Self::default()
+        }
+    }
+
+    /// Puts the question to a person; an answer that is no verdict is asked for again.
+    ///
+    /// # Errors
+    /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
+    pub async fn put(mut self, ctx: &TaskContext) -> Result<Verdict, NodeError> {
+        loop {
+            let answer = ctx.interrupt(OUTCOME_UNKNOWN, &self).await?;
+            match verdict(&answer) {
+                Ok(verdict) => return Ok(verdict),
+                Err(problem) => self.problem = Some(problem),
+            }
+        }
+    }
+}

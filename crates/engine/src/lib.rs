@@ -1,0 +1,42 @@
+//! Durable graphs: typed state, a checkpoint after every step, effects that happen once.
+//!
+//! Enter at [`graph::GraphBuilder`] to declare a graph, at [`checkpoint::open`] for a store and at
+//! [`runner::Runner`] to drive threads. Invariant: a thread is what its store has committed; whatever process dies,
+//! another one resumes it. Deliberately absent: models, MCP, HTTP and telemetry; the `perihelion` crate stands on this one.
+//!
+//! Imports run one way: `ids ← graph ← checkpoint ← journal, bus ← runner`.
+
+// The macros name this crate by its name.
+#[cfg(test)]
+extern crate self as perihelion_engine;
+
+pub mod bus;
+pub mod checkpoint;
+pub mod clock;
+pub mod failpoint;
+pub mod graph;
+pub mod ids;
+pub mod journal;
+pub mod observer;
+pub mod runner;
+
+/// What the macros of this crate expand to; not an interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+    pub use serde_json::Value;
+
+    /// Reads a field that is there, so that `null` is a value and not an absence.
+    pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+        T: serde::Deserialize<'de>,
+    {
+        T::deserialize(deserializer).map(Some)
+    }
+}
+
+/// Keeps the code in the guide true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Guide;

@@ -1,0 +1,103 @@
+//! Where a program hears what the engine does, to count and time it.
+//!
+//! Enter at [`install`] with an [`Observer`]. Invariant: reporting never waits, and costs one atomic load until
+//! somebody listens. Deliberately absent: instruments and their names, which are the program's.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::clock;
+
+/// What the engine reports; each method does nothing unless it is implemented.
+pub trait Observer: Send + Sync {
+    /// A run of this graph began.
+    fn run_started(&self, _graph: &Arc<str>) {}
+
+    /// A run ended, with this status.
+    fn run_ended(&self, _graph: &Arc<str>, _took: Duration, _status: &'static str) {}
+
+    /// A run is no longer active, however it was left.
+    fn run_left(&self, _graph: &Arc<str>) {}
+
+    /// The commit of a step was acknowledged, or failed.
+    fn step_committed(&self, _took: Duration, _committed: bool) {}
+
+    /// An effect was recorded for the first time.
+    fn effect_recorded(&self, _kind: &'static str) {}
+
+    /// The recorded outcome of an effect was used instead of performing it.
+    fn effect_read_back(&self, _kind: &'static str) {}
+
+    /// A question was put to a person.
+    fn interrupted(&self, _kind: &str) {}
+
+    /// A run ended because another process took its thread.
+    fn lease_lost(&self) {}
+
+    /// A thread was taken over from a process that died or stood still.
+    fn lease_taken_over(&self) {}
+}
+
+static OBSERVER: OnceLock<Box<dyn Observer>> = OnceLock::new();
+
+/// Reports to an observer from now on; a second call does nothing.
+pub fn install(observer: impl Observer + 'static) {
+    OBSERVER.get_or_init(|| Box::new(observer));
+}
+
+/// Calls the observer, where there is one.
+pub(crate) fn report(event: impl FnOnce(&dyn Observer)) {
+    if let Some(observer) = OBSERVER.get() {
+        event(observer.as_ref());
+    }
+}
+
+/// Measures how long something takes, where that is observed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timer(Option<Instant>);
+
+impl Timer {
+    /// Starts measuring.
+    pub(crate) fn start() -> Self {
+        Self(OBSERVER.get().map(|_| clock::monotonic()))
+    }
+
+    pub(crate) fn elapsed(self) -> Option<Duration> {
+        self.0.map(|began| clock::monotonic().saturating_duration_since(began))
+    }
+}
+
+/// A run that is active until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ActiveRun {
+    timer: Timer,
+    /// None where nobody listens.
+    graph: Option<Arc<str>>,
+}
+
+impl ActiveRun {
+    /// Reports that a run of a graph began.
+    pub(crate) fn start(graph: &str) -> Self {
+        let timer = Timer::start();
+        let graph = timer.elapsed().map(|_| Arc::<str>::from(graph));
+        if let Some(graph) = &graph {
+            report(|observer| observer.run_started(graph));
+        }
+        Self { timer, graph }
+    }
+
+    /// Reports how the run ended.
+    pub(crate) fn ended(self, status: &'static str) {
+        if let (Some(took), Some(graph)) = (self.timer.elapsed(), &self.graph) {
+            report(|observer| observer.run_ended(graph, took, status));
+        }
+    }
+}
+
+impl Drop for ActiveRun {
+    fn drop(&mut self) {
+        if let Some(graph) = &self.graph {
+            report(|observer| observer.run_left(graph));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Reads, edits and forks threads, and answers their questions.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::input::{INPUT, entry_frontier};
+use super::outcome::{Durability, Error, RunOptions};
+use super::run::{FAILED, Runner};
+use super::writer::Step;
+use crate::checkpoint::{
+    EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunEnd, RunStatus, Standing, StepKind,
+    ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, stand_up,
+};
+use crate::failpoint::{Point, around};
+use crate::graph::{END, Finished, Frontier, State, Target, Written, merge};
+use crate::ids::{InterruptId, ThreadId};
+use crate::journal::check_answer;
+
+/// A thread's state at one step.
+#[derive(Clone, Debug)]
+pub struct StateView<S: State> {
+    pub info: ThreadInfo,
+    /// The step that `state` belongs to.
+    pub seq: u64,
+    pub state: Arc<S>,
+    /// The nodes that run next.
+    pub next: Vec<String>,
+}
+
+impl<S: State> Runner<S> {
+    /// Reads a thread's state at a step, or at its head; step 0 is the empty state.
+    ///
+    /// # Errors
+    /// As [`stand_up`].
+    pub async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<StateView<S>, Error> {
+        let Standing { info, seq, state, frontier, .. } =
+            stand_up::<S>(self.store().as_ref(), thread, at).await?;
+        Ok(StateView { info, seq, state, next: names(&frontier) })
+    }
+
+    /// Edits a thread's state as if `as_node` had written it; the edit is a step, and that node's routes are next.
+    ///
+    /// `__input__` stands for a new input, which leads to the entry nodes, and [`END`] for an edit after
+    /// which nothing runs. The step that was under way is abandoned: what its finished tasks wrote is
+    /// dropped, and its open questions can no longer be answered, those of its subgraphs included.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`], [`Error::Update`] when the update cannot be stored or leads nowhere, and
+    /// whatever the store reports.
+    pub async fn update_state(
+        &self,
+        thread: ThreadId,
+        update: S::Update,
+        as_node: &str,
+    ) -> Result<StateView<S>, Error> {
+        self.update_state_and_go(thread, update, as_node, None).await
+    }
+
+    /// Edits a thread's state as [`Runner::update_state`] does; `goto` names what runs next in place of the node's routes.
+    ///
+    /// # Errors
+    /// As [`Runner::update_state`].
+    pub async fn update_state_and_go(
+        &self,
+        thread: ThreadId,
+        update: S::Update,
+        as_node: &str,
+        goto: Option<Vec<Target>>,
+    ) -> Result<StateView<S>, Error> {
+        let read = self.read(thread).await?;
+        let entry = match as_node {
+            INPUT | END => None,
+            node => match self.graph().resolve(node) {
+                Some(entry) => Some(entry),
+                None => {
+                    let (graph, node) = (self.graph().name().to_owned(), node.to_owned());
+                    return Err(Error::UnknownNode { graph, node });
+                }
+            },
+        };
+        let leads = goto.is_some();
+        let written = Written::<S> { node: as_node.to_owned(), update, goto };
+        let edit = Finished { written, entry };
+        // Tried on the state as read: an edit that cannot be merged takes nothing and changes nothing.
+        let mut tried = Arc::clone(&read.state);
+        merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
+        let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
+        let (seq, mut state) = (held.standing.seq + 1, Arc::clone(&held.standing.state));
+        let joins = held.standing.frontier.joins.clone();
+        let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
+        let (frontier, encoded) = match as_node {
+            INPUT if !leads => entry_frontier(self.graph())?,
+            _ => (merged.frontier, merged.encoded_frontier),
+        };
+        let step = Step {
+            seq,
+            kind: StepKind::Edit,
+            delta: merged.delta,
+            frontier: encoded,
+            clears_pending: true,
+        };
+        if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
+            return Err(self.give_back(&held, error.into(), FAILED).await);
+        }
+        let next = names(&frontier);
+        let (status, error) = match next.is_empty() {
+            true => (ThreadStatus::Idle, None),
+            false => (
+                ThreadStatus::Failed,
+                Some("the state was edited; resume the thread to go on from it"),
+            ),
+        };
+        self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
+        let info = self.store().info(thread).await?;
+        Ok(StateView { info, seq, state, next })
+    }
+
+    /// Makes a thread that shares this one's history up to a step; resume it to run on from there.
+    ///
+    /// The step after `at` runs anew in the fork, its calls included: they are another thread's.
+    ///
+    /// # Errors
+    /// [`Error::WrongGraph`], and whatever the store reports.
+    pub async fn fork(
+        &self,
+        source: ThreadId,
+        at: u64,
+        title: Option<String>,
+    ) -> Result<ThreadInfo, Error> {
+        let info = self.store().info(source).await?;
+        if info.graph != self.graph().name() {
+            let (found, wanted) = (info.graph, self.graph().name().to_owned());
+            return Err(Error::WrongGraph { thread: source, found, wanted });
+        }
+        let row = self.store().history(source, Some(at.saturating_add(1)), 1).await?.pop();
+        if at > 0 && row.is_none_or(|row| row.seq != at) {
+            // Beyond the head, or dropped: then nobody knows any more what ran next.
+            let head = info.head;
+            return Err(StoreError::UnknownStep { thread: source, seq: at, head }.into());
+        }
+        let mut new = self.new_thread(ThreadId::new(), title);
+        new.tenant = info.tenant;
+        Ok(self.store().fork(source, at, new).await?)
+    }
+
+    /// Returns the questions that wait for a person, of the thread and of its subgraphs, oldest first.
+    ///
+    /// Those of steps that an edit abandoned are not among them.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+        Ok(awaited_interrupts(self.store().as_ref(), thread).await?)
+    }
+
+    /// Answers one open question of a thread; a resume delivers the answer to the node that asked.
+    ///
+    /// # Errors
+    /// [`Error::Answer`] when the question cannot take such an answer, otherwise the store's
+    /// `InterruptClosed` for a second answer or an abandoned question, and `UnknownInterrupt`.
+    pub async fn answer(
+        &self,
+        thread: ThreadId,
+        interrupt: InterruptId,
+        answer: &Value,
+    ) -> Result<(), Error> {
+        let open = self.open_interrupts(thread).await?;
+        let Some(question) = open.into_iter().find(|question| question.id == interrupt) else {
+            return Err(match self.was_asked(thread, interrupt).await? {
+                true => StoreError::InterruptClosed(interrupt).into(),
+                false => StoreError::UnknownInterrupt(interrupt).into(),
+            });
+        };
+        check_answer(&question.kind, answer)
+            .map_err(|reason| Error::Answer { interrupt, reason })?;
+        let answer = Encoded::json(answer, self.store().compress_above())?;
+        Ok(around(Point::AnswerCommit, self.store().answer(interrupt, &answer)).await?)
+    }
+
+    /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.
+    async fn was_asked(&self, thread: ThreadId, interrupt: InterruptId) -> Result<bool, Error> {
+        let filter = ThreadFilter { with_children: true, ..ThreadFilter::default() };
+        let threads = self.store().list(&filter).await?;
+        for info in threads.iter().filter(|info| info.id == thread || info.root == Some(thread)) {
+            let effects = self.store().effects(info.id, None).await?;
+            let is_it = |key: &[u8]| key == interrupt.0.as_bytes();
+            if effects.iter().any(|row| row.kind == EffectKind::Interrupt && is_it(&row.key)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+pub(super) fn names(frontier: &Frontier) -> Vec<String> {
+    frontier.tasks.iter().map(|task| task.node.clone()).collect()
+}

@@ -1,0 +1,139 @@
+//! Takes a thread to run it, and gives it back.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Span;
+
+use super::lease::{self, Hold};
+use super::outcome::{Durability, Error};
+use super::run::Runner;
+use super::writer::{Claim, Writer};
+use crate::checkpoint::{
+    Error as StoreError, RunEnd, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
+};
+use crate::clock::Clock;
+use crate::failpoint::{Point, around};
+use crate::graph::State;
+use crate::ids::{RunId, ThreadId};
+use crate::observer::report;
+
+/// A claimed thread, ready to be driven; dropping it lets the next one take the thread at once.
+pub(super) struct Held<S: State> {
+    pub standing: Standing<S>,
+    /// The thread's status before it was taken.
+    pub was: ThreadStatus,
+    pub run: RunId,
+    /// The store's clock.
+    pub clock: Clock,
+    /// Stops this run alone: by its caller, its deadline, or the loss of the lease.
+    pub stop: CancellationToken,
+    /// The live span of the run, once it has one.
+    pub span: Arc<OnceLock<Span>>,
+    _keeper: AbortOnDropHandle<()>,
+    _hold: Hold,
+}
+
+impl<S: State> Runner<S> {
+    /// Reads a thread after checking that it is one of this graph's.
+    pub(super) async fn read(&self, thread: ThreadId) -> Result<Standing<S>, Error> {
+        let info = self.store().info(thread).await?;
+        if info.graph != self.graph().name() {
+            let (found, wanted) = (info.graph, self.graph().name().to_owned());
+            return Err(Error::WrongGraph { thread, found, wanted });
+        }
+        Ok(stand_up::<S>(self.store().as_ref(), thread, None).await?)
+    }
+
+    /// Takes the lease of a thread that was read, reads it again if it moved meanwhile, and starts a run.
+    ///
+    /// Reading comes first: a thread that cannot be read is left as it is.
+    pub(super) async fn hold(
+        &self,
+        read: Standing<S>,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let (store, thread) = (self.store(), read.info.id);
+        let hold = Hold::new(self.process());
+        let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
+        self.held(read, info, hold, cancel).await
+    }
+
+    /// Takes the lease of a thread that was read, unless somebody else took it meanwhile, and starts a run.
+    pub(super) async fn hold_as_read(
+        &self,
+        read: Standing<S>,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let hold = Hold::new(self.process());
+        let (store, owner) = (self.store().as_ref(), hold.owner());
+        let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
+        self.held(read, info, hold, cancel).await
+    }
+
+    async fn held(
+        &self,
+        read: Standing<S>,
+        info: ThreadInfo,
+        hold: Hold,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let store = self.store();
+        let before = &read.info;
+        let (thread, was) = (before.id, before.status);
+        if before.owner.is_some() {
+            report(|observer| observer.lease_taken_over());
+        }
+        let stop = cancel.child_token();
+        let span = Arc::new(OnceLock::new());
+        let (kept, seen) = (Arc::clone(store), Arc::clone(&span));
+        let keeper = lease::keep(kept, thread, info.fence, self.lease(), stop.clone(), seen);
+        let is_unmoved =
+            before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
+        let mut standing = match is_unmoved {
+            true => read,
+            false => stand_up::<S>(store.as_ref(), thread, None).await?,
+        };
+        standing.info = info;
+        // Dated like all that happens in it; time limits count from there.
+        let run = RunId::begun_at(standing.info.updated_at);
+        let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
+        let clock = store.clock(around(Point::RunBegin, begin).await?.started_at);
+        Ok(Held { standing, was, run, clock, stop, span, _keeper: keeper, _hold: hold })
+    }
+
+    pub(super) fn writer(&self, held: &Held<S>, durability: Durability) -> Writer {
+        let claim = Claim {
+            thread: held.standing.info.id,
+            fence: held.standing.info.fence,
+            run: held.run,
+            schema_version: S::SCHEMA_VERSION,
+        };
+        Writer::new(Arc::clone(self.store()), claim, durability, held.standing.hash)
+    }
+
+    pub(super) async fn release(&self, held: &Held<S>, end: RunEnd<'_>) -> Result<(), Error> {
+        let info = &held.standing.info;
+        let ended = self.store().end_run(info.id, info.fence, held.run, end);
+        Ok(around(Point::RunEnd, ended).await?)
+    }
+
+    /// Gives a thread back whose run broke on the store, as far as the store still answers.
+    pub(super) async fn give_back(
+        &self,
+        held: &Held<S>,
+        error: Error,
+        (run, thread): (RunStatus, ThreadStatus),
+    ) -> Error {
+        if matches!(error, Error::Store(StoreError::Fenced { .. })) {
+            return error;
+        }
+        let text = error.to_string();
+        let end = RunEnd { error: Some(&text), ..RunEnd::new(run, thread) };
+        if let Err(second) = self.release(held, end).await {
+            tracing::debug!(%second, "the thread could not be given back; its lease will run out");
+        }
+        error
+    }
+}

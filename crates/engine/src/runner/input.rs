@@ -1,0 +1,55 @@
+//! Takes an input: a step of its own that leads to the entry nodes.
+
+use std::collections::BTreeMap;
+
+use super::outcome::Error;
+use super::run::Runner;
+use super::snapshots::Snapshots;
+use super::writer::{Step, Writer};
+use crate::checkpoint::StepKind;
+use crate::graph::{EngineError, Finished, Frontier, Graph, Position, State, Written, merge};
+
+/// The node name under which inputs are stored.
+pub const INPUT: &str = "__input__";
+
+impl<S: State> Runner<S> {
+    /// Commits the input as a step that leads to the entry nodes.
+    pub(super) async fn take_input(
+        &self,
+        position: &mut Position<S>,
+        input: S::Update,
+        writer: &mut Writer,
+        snapshots: &mut Snapshots,
+    ) -> Result<(), Error> {
+        let written = Written::<S> { node: INPUT.to_owned(), update: input, goto: None };
+        let finished = vec![Finished { written, entry: None }];
+        let merged = merge(self.graph(), &mut position.state, finished, BTreeMap::new())?;
+        let (frontier, encoded) = entry_frontier(self.graph())?;
+        let (seq, size) = (position.head + 1, merged.delta.len());
+        let step = Step {
+            seq,
+            kind: StepKind::Input,
+            delta: merged.delta,
+            frontier: encoded,
+            clears_pending: false,
+        };
+        writer.write_now(step).await?;
+        if snapshots.is_due(size).await {
+            snapshots.write(self.store(), seq, &position.state);
+        }
+        position.head = seq;
+        position.frontier = frontier;
+        position.done.clear();
+        Ok(())
+    }
+}
+
+/// Makes the frontier that an input starts.
+pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>), Error> {
+    let frontier = Frontier::of(graph.entry().iter().map(String::as_str));
+    let encoded = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
+        node: INPUT.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok((frontier, encoded))
+}

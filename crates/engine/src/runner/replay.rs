@@ -1,0 +1,234 @@
+//! Runs a recorded thread again, offline, from its journal, and compares every step byte by byte.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio_util::sync::CancellationToken;
+
+use super::divergence::{Again, LeftOut, ReplayReport, divergence, same_json, why};
+use super::ears::Ears;
+use super::outcome::Error;
+use super::run::Runner;
+use super::task::{Ended, Surroundings};
+use crate::checkpoint::{
+    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, stand_up,
+};
+use crate::graph::{Command, Engine, Event, Frontier, Limits, NodeError, Position, State, Wants};
+use crate::ids::{RunId, ThreadId};
+use crate::journal::{Claimed, Mode, Recorded, verify_keys};
+
+/// Steps read from the store at a time.
+const PAGE: u64 = 64;
+
+impl<S: State> Runner<S> {
+    /// Runs a recorded thread again from its journal, without performing or writing anything; one run of it where named.
+    ///
+    /// Inputs and edits are taken as stored; subgraphs are read as they ended, replay theirs on their
+    /// own thread. Every other step must commit the bytes it committed then.
+    ///
+    /// # Errors
+    /// Whatever the store reports; a divergence is not an error but part of the report.
+    pub async fn replay(
+        &self,
+        thread: ThreadId,
+        run: Option<RunId>,
+    ) -> Result<ReplayReport, Error> {
+        let info = self.read(thread).await?.info;
+        let store = self.store().as_ref();
+        // Of the step under way, which is not run again.
+        verify_keys(&info, &store.effects_from(thread, info.head + 1).await?)?;
+        let lineage = Lineage::read(store, thread).await?;
+        let (from, upto, left_out) = self.extent(&info, &lineage, run).await?;
+        let mut report = ReplayReport {
+            thread,
+            from,
+            left_out,
+            replayed: 0,
+            taken: 0,
+            effects: 0,
+            divergence: None,
+        };
+        let before = stand_up::<S>(store, thread, Some(from - 1)).await?;
+        let (mut state, mut frontier) = (before.state, before.frontier);
+        let mut seq = from;
+        while seq <= upto {
+            for row in self.page(thread, seq, upto).await? {
+                match (row.kind, lineage.owner(&row)) {
+                    (StepKind::Loop, Some(owner)) => {
+                        let effects = store.effects(owner.id, Some(seq)).await?;
+                        verify_keys(owner, &effects)?;
+                        report.effects += effects.len() as u64;
+                        let was = (state, frontier.clone());
+                        match self.step_again(owner, &row, effects, was).await? {
+                            (Again::Same, merged) => state = merged,
+                            (other, _) => {
+                                report.divergence = Some(divergence(&row, &frontier, other)?);
+                                return Ok(report);
+                            }
+                        }
+                        report.replayed += 1;
+                    }
+                    _ => {
+                        state = stand_up::<S>(store, thread, Some(seq)).await?.state;
+                        report.taken += 1;
+                    }
+                }
+                frontier = frontier_of(thread, &row)?;
+                seq += 1;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Reads the next steps from `seq` on, oldest first and at least one.
+    async fn page(&self, thread: ThreadId, seq: u64, upto: u64) -> Result<Vec<StepRow>, Error> {
+        let before = seq.saturating_add(PAGE).min(upto.saturating_add(1));
+        let mut page = self.store().history(thread, Some(before), PAGE as u32).await?;
+        page.retain(|row| row.seq >= seq);
+        page.reverse();
+        let is_whole = !page.is_empty() && page.iter().zip(seq..).all(|(row, seq)| row.seq == seq);
+        match is_whole {
+            true => Ok(page),
+            false => {
+                let missing = page.iter().zip(seq..).find(|(row, seq)| row.seq != *seq);
+                let seq = missing.map_or(seq, |(_, seq)| seq);
+                let reason = "it is missing in the database".to_owned();
+                Err(StoreError::Corrupt { thread, seq, reason }.into())
+            }
+        }
+    }
+
+    /// Finds the first and the last step that can and are to be run again, and why earlier ones cannot.
+    async fn extent(
+        &self,
+        info: &ThreadInfo,
+        lineage: &Lineage,
+        run: Option<RunId>,
+    ) -> Result<(u64, u64, Option<LeftOut>), Error> {
+        let (thread, head) = (info.id, info.head);
+        let (mut from, mut left_out) = match self.first_known(thread, head).await? {
+            1 => (1, None),
+            later => (later, Some(LeftOut::Pruned)),
+        };
+        let (mut first, mut last) = (None, None);
+        let mut seq = from;
+        while seq <= head {
+            for row in self.page(thread, seq, head).await? {
+                if row.kind == StepKind::Loop && lineage.owner(&row).is_none() {
+                    (from, left_out) = (row.seq + 1, Some(LeftOut::Foreign));
+                }
+                if run.is_some_and(|run| run == row.run) {
+                    first = first.or(Some(row.seq));
+                    last = Some(row.seq);
+                }
+                seq = row.seq + 1;
+            }
+        }
+        if run.is_none() {
+            return Ok((from, head, left_out));
+        }
+        // A run that committed nothing has nothing to be run again.
+        let (first, last) = (first.unwrap_or(from), last.unwrap_or(from - 1));
+        if first > from {
+            (from, left_out) = (first, Some(LeftOut::OtherRun));
+        }
+        Ok((from, last, left_out))
+    }
+
+    /// Finds the oldest step whose predecessor can still be stood up.
+    async fn first_known(&self, thread: ThreadId, head: u64) -> Result<u64, Error> {
+        if head == 0 || !self.store().history(thread, Some(2), 1).await?.is_empty() {
+            return Ok(1);
+        }
+        // Older steps were dropped: those that are left are few enough to be listed.
+        let rows = self.store().history(thread, None, u32::MAX).await?;
+        // The oldest follows a snapshot that carries no frontier, so it cannot run again.
+        Ok(rows.last().map_or(head, |oldest| oldest.seq) + 1)
+    }
+
+    /// Runs one step again over the state before it.
+    async fn step_again(
+        &self,
+        owner: &ThreadInfo,
+        row: &StepRow,
+        effects: Vec<EffectRow>,
+        (state, frontier): (Arc<S>, Frontier),
+    ) -> Result<(Again, Arc<S>), Error> {
+        let recorded: Arc<Recorded> = Arc::new(effects.into_iter().collect());
+        let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
+        let limits = Limits { max_steps: 1, ..Limits::default() };
+        let mut engine = Engine::new(Arc::clone(self.graph()), position, limits, Wants::default());
+        let around = Surroundings::<S> {
+            store: Arc::clone(self.store()),
+            thread: owner.id,
+            run: row.run,
+            // Never a valid token: whatever tried to write would be refused.
+            claimed: Claimed { made_at: owner.created_at.timestamp_micros(), ..Claimed::default() },
+            namespace: owner.namespace.clone().into(),
+            stop: CancellationToken::new(),
+            ears: Ears::new(None, Wants::default(), None),
+            spans: None,
+        };
+        let mut tasks: FuturesUnordered<BoxFuture<'static, Ended<S>>> = FuturesUnordered::new();
+        let mut out = Vec::new();
+        engine.start(&mut out);
+        loop {
+            for command in out.drain(..) {
+                match command {
+                    Command::Run(mut run) => {
+                        run.after = None;
+                        tasks.push(around.launch(run, Mode::Replay, Arc::clone(&recorded)));
+                    }
+                    Command::Commit { delta, frontier, .. } => {
+                        let again = match same_json(&delta, &row.delta.to_json_bytes()?)
+                            && same_json(&frontier, &row.frontier)
+                        {
+                            true => Again::Same,
+                            false => Again::Other { delta, frontier },
+                        };
+                        return Ok((again, Arc::clone(engine.state())));
+                    }
+                    Command::SavePending { .. } | Command::Emit(_) => {}
+                    other => {
+                        let (node, message) = why(other);
+                        let again = Again::Failed { node, message, missed: recorded.missed() };
+                        return Ok((again, Arc::clone(engine.state())));
+                    }
+                }
+            }
+            let Some((task, result)) = tasks.next().await else {
+                let message = "nothing was to run".to_owned();
+                let again = Again::Failed { node: String::new(), message, missed: None };
+                return Ok((again, Arc::clone(engine.state())));
+            };
+            if let Err(NodeError::Recorder(error)) = result {
+                return Err(unreadable(owner.id, row.seq, error));
+            }
+            engine.handle(Event::Ended { task, result }, &mut out);
+        }
+    }
+}
+
+/// Says in which step something recorded cannot be read.
+fn unreadable(
+    thread: ThreadId,
+    seq: u64,
+    error: Box<dyn std::error::Error + Send + Sync>,
+) -> Error {
+    match error.downcast::<StoreError>() {
+        Ok(error) if !matches!(*error, StoreError::Damaged(_)) => (*error).into(),
+        Ok(error) => {
+            let reason = format!("a recorded effect of it cannot be read: {error}");
+            StoreError::Corrupt { thread, seq, reason }.into()
+        }
+        Err(other) => StoreError::Damaged(other.to_string()).into(),
+    }
+}
+
+fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier, Error> {
+    serde_json::from_slice(&row.frontier).map_err(|error| {
+        let reason = format!("its frontier cannot be read: {error}");
+        StoreError::Corrupt { thread, seq: row.seq, reason }.into()
+    })
+}

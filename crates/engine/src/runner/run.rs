@@ -1,0 +1,392 @@
+//! Starts and resumes the threads of one graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
+
+use super::drive::Drive;
+use super::ears::Ears;
+use super::hold::Held;
+use super::lease;
+use super::outcome::{Error, Judge, RunOptions, RunOutcome, RunResult};
+use super::snapshots::Snapshots;
+use super::spans::Spans;
+use super::task::Surroundings;
+use crate::bus::{Publisher, Telling};
+use crate::checkpoint::{
+    Error as StoreError, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus, stand_up,
+};
+use crate::failpoint::{Point, around};
+use crate::graph::{Engine, EngineError, Graph, Position, State};
+use crate::ids::ThreadId;
+use crate::journal::{Claimed, by_step, verify_keys};
+use crate::observer::{ActiveRun, report};
+
+/// Runs the threads of one graph on one store.
+#[derive(Clone)]
+pub struct Runner<S: State> {
+    graph: Arc<Graph<S>>,
+    store: Arc<dyn Store>,
+    process: Arc<str>,
+    tenant: Arc<str>,
+    lease: Duration,
+    owes_traces: bool,
+    spans: Option<Arc<dyn Spans>>,
+    judge: Option<Judge<S>>,
+}
+
+impl<S: State> std::fmt::Debug for Runner<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runner").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+impl<S: State> Runner<S> {
+    /// Makes a runner.
+    pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
+        let (process, tenant) = (lease::owner_name().into(), "default".into());
+        let lease = lease::LEASE;
+        let (spans, judge) = (None, None);
+        Self { graph, store, process, tenant, lease, owes_traces: false, spans, judge }
+    }
+
+    /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
+    ///
+    /// A process that died on another machine is waited for this long; one that is stopped for longer
+    /// loses its threads. By default 15 seconds.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Has runs and tasks worked on within live spans, so that logs can say where they were written.
+    #[must_use]
+    pub fn with_spans(mut self, spans: Arc<dyn Spans>) -> Self {
+        self.spans = Some(spans);
+        self
+    }
+
+    /// Has `judge` say of each run at the top why it ended, and whether one that reached the end of the graph failed.
+    #[must_use]
+    pub fn judged_by(mut self, judge: Judge<S>) -> Self {
+        self.judge = Some(judge);
+        self
+    }
+
+    /// Makes the threads that this runner creates belong to a tenant.
+    #[must_use]
+    pub fn for_tenant(mut self, tenant: &str) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    /// Makes each run that begins one whose trace is due, so that it is delivered even if this process dies.
+    #[must_use]
+    pub fn owing_traces(mut self, owes: bool) -> Self {
+        self.owes_traces = owes;
+        self
+    }
+
+    /// Returns the graph.
+    pub fn graph(&self) -> &Arc<Graph<S>> {
+        &self.graph
+    }
+
+    /// Returns the tenant of the threads that this runner makes.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    pub(super) fn owes_traces(&self) -> bool {
+        self.owes_traces
+    }
+
+    pub(super) fn process(&self) -> &str {
+        &self.process
+    }
+
+    /// Makes a thread that has not run yet.
+    ///
+    /// # Errors
+    /// As [`Store::create`].
+    pub async fn create(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<ThreadInfo, Error> {
+        let new = self.new_thread(thread, title);
+        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
+    }
+
+    pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
+        NewThread {
+            id,
+            graph: self.graph.name().to_owned(),
+            title,
+            root: None,
+            namespace: String::new(),
+            tenant: self.tenant.to_string(),
+        }
+    }
+
+    /// Runs an input on a fresh thread with the default options.
+    ///
+    /// # Errors
+    /// As [`Runner::start`].
+    pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>, Error> {
+        let thread = ThreadId::new();
+        self.create(thread, None).await?;
+        self.start(thread, input, RunOptions::default()).await
+    }
+
+    /// Gives a thread a new input and runs it to its end or its next interrupt; makes the thread where there is none.
+    ///
+    /// The input is merged like a node's update, is itself a step, and starts the graph's entry nodes. It
+    /// is durable before the first of them starts, in every mode.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`] when the thread's last run has not ended, and whatever the store reports.
+    pub async fn start(
+        &self,
+        thread: ThreadId,
+        input: S::Update,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let held = self.hold_finished(thread, &options.cancel).await?;
+        self.drive(held, Some(input), options).await
+    }
+
+    /// Takes a thread that can be given an input.
+    pub(super) async fn hold_finished(
+        &self,
+        thread: ThreadId,
+        cancel: &CancellationToken,
+    ) -> Result<Held<S>, Error> {
+        let read = match self.read(thread).await {
+            Err(Error::Store(StoreError::UnknownThread(_))) => {
+                self.create(thread, None).await?;
+                self.read(thread).await?
+            }
+            read => read?,
+        };
+        let unfinished =
+            |status: ThreadStatus| Err(Error::Unfinished { thread, status: status.as_str() });
+        // While somebody holds the thread, taking it is what tells busy from broken off.
+        if !read.frontier.tasks.is_empty() && read.info.owner.is_none() {
+            return unfinished(read.info.status);
+        }
+        let held = self.hold(read, cancel).await?;
+        if !held.standing.frontier.tasks.is_empty() {
+            let status = self.status_between_runs(&held).await?;
+            let error = "its run was broken off; resume it to go on";
+            let end = RunEnd { error: Some(error), ..RunEnd::new(RunStatus::Cancelled, status) };
+            self.release(&held, end).await?;
+            return unfinished(status);
+        }
+        Ok(held)
+    }
+
+    /// Goes on with a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
+    ///
+    /// What its unfinished step already has is not run again. Without answers the open questions are
+    /// asked again, under the same ids.
+    ///
+    /// # Errors
+    /// [`Error::Finished`] when there is nothing to go on with, and whatever the store reports.
+    pub async fn resume(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let read = self.read(thread).await?;
+        let is_broken_off = read.info.status == ThreadStatus::Busy && read.info.head > 0;
+        if read.frontier.tasks.is_empty() && !is_broken_off {
+            return Err(Error::Finished { thread });
+        }
+        let held = self.hold(read, &options.cancel).await?;
+        self.drive(held, None, options).await
+    }
+
+    /// Says how an unfinished thread stands that nobody runs.
+    async fn status_between_runs(&self, held: &Held<S>) -> Result<ThreadStatus, Error> {
+        let asks = !self.open_interrupts(held.standing.info.id).await?.is_empty();
+        Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
+    }
+
+    /// Drives a thread that was taken, and counts how that ends; a subgraph's run is a part of its parent's.
+    pub(super) async fn drive(
+        &self,
+        held: Held<S>,
+        input: Option<S::Update>,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let is_top = held.standing.info.namespace.is_empty();
+        let counted = is_top.then(|| ActiveRun::start(self.graph.name()));
+        let span = match &self.spans {
+            Some(spans) if is_top => spans.run(held.standing.info.id, held.run).await,
+            _ => Span::none(),
+        };
+        // The keeper of the lease began before the run had a number.
+        let _ = held.span.set(span.clone());
+        let driven = self.drive_to_end(held, input, options).instrument(span).await;
+        let Some(counted) = counted else { return driven };
+        if let Err(Error::Store(StoreError::Fenced { .. })) = &driven {
+            report(|observer| observer.lease_lost());
+        }
+        counted.ended(match &driven {
+            Ok(outcome) => outcome.result.statuses().0.as_str(),
+            Err(_) => RunStatus::Failed.as_str(),
+        });
+        driven
+    }
+
+    async fn drive_to_end(
+        &self,
+        held: Held<S>,
+        input: Option<S::Update>,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let hands_over = options.hands_over;
+        let mut publisher = None;
+        let driven = self.drive_held(&held, input, options, &mut publisher).await;
+        let (result, outcome) = match driven {
+            Ok(mut outcome) => {
+                if hands_over && outcome.result == RunResult::Cancelled {
+                    outcome.result = RunResult::Queued;
+                }
+                (outcome.result.clone(), outcome)
+            }
+            Err(error) => {
+                let (run, thread) = broken(&error, hands_over);
+                if let Some(publisher) = publisher {
+                    publisher.end(None, run.as_str(), Some(error.to_string())).await;
+                }
+                return Err(self.give_back(&held, error, (run, thread)).await);
+            }
+        };
+        let (mut run_status, thread_status, error) = result.statuses();
+        let verdict = self.judge.map(|judge| judge(&result, &outcome.state)).unwrap_or_default();
+        if run_status == RunStatus::Done && verdict.failure.is_some() {
+            run_status = RunStatus::Failed;
+        }
+        if let Some(publisher) = publisher {
+            let error = error.clone().or(verdict.failure);
+            publisher.end(Some(outcome.head), run_status.as_str(), error).await;
+        }
+        let (error, finish_reason) = (error.as_deref(), verdict.finish_reason);
+        let end = RunEnd { run: run_status, thread: thread_status, error, finish_reason };
+        self.release(&held, end).await?;
+        Ok(outcome)
+    }
+
+    async fn drive_held(
+        &self,
+        held: &Held<S>,
+        input: Option<S::Update>,
+        options: RunOptions<S>,
+        publisher: &mut Option<Publisher>,
+    ) -> Result<RunOutcome<S>, Error> {
+        let standing = &held.standing;
+        let thread = standing.info.id;
+        let mut writer = self.writer(held, options.durability);
+        let (size, since) = (standing.snapshot_size, standing.since_snapshot);
+        let mut snapshots = Snapshots::new(self.store.as_ref(), thread, size, since);
+        let mut position = Position {
+            state: Arc::clone(&standing.state),
+            head: standing.seq,
+            frontier: standing.frontier.clone(),
+            done: standing.pending.clone(),
+        };
+        let has_pending = !position.done.is_empty();
+        let goes_on = input.is_none();
+        let mut recorded = BTreeMap::new();
+        match input {
+            Some(input) => {
+                self.take_input(&mut position, input, &mut writer, &mut snapshots).await?;
+            }
+            None => {
+                let effects = self.store.effects_from(thread, position.head + 1).await?;
+                verify_keys(&standing.info, &effects)?;
+                recorded = by_step(effects);
+            }
+        }
+        let first_step = position.head + 1;
+        *publisher = options.publish.map(|bus| {
+            let (fence, run, head) = (standing.info.fence, held.run, position.head);
+            Publisher::begin::<S>(bus, Telling { thread, fence, run, head, goes_on })
+        });
+        if let Some(most) = options.max_crashes {
+            self.refuse_crash_loop(held, most).await?;
+        }
+        let ear = publisher.as_ref().map(Publisher::ear);
+        let ears = Ears::new(options.events, options.wants, ear);
+        let mut engine =
+            Engine::new(Arc::clone(&self.graph), position, options.limits, ears.wants());
+        let around = Surroundings {
+            store: Arc::clone(&self.store),
+            thread,
+            run: held.run,
+            claimed: Claimed {
+                fence: standing.info.fence,
+                clock: held.clock,
+                made_at: standing.info.created_at.timestamp_micros(),
+            },
+            namespace: standing.info.namespace.clone().into(),
+            stop: held.stop.clone(),
+            ears,
+            spans: self.spans.clone(),
+        };
+        let mut drive = Drive {
+            around,
+            deadline: options.deadline,
+            lease: self.lease,
+            writer,
+            snapshots,
+            recorded,
+            again: held.was == ThreadStatus::Failed,
+            first_step,
+            has_pending,
+        };
+        let result = drive.drive(&mut engine).await;
+        let Drive { mut writer, snapshots, .. } = drive;
+        let flushed = writer.flush().await;
+        let (steps, mut state) = (engine.steps_done(), Arc::clone(engine.state()));
+        let head = first_step - 1 + steps;
+        // A route's unknown target is found when its step is merged already, and not committed.
+        let is_ahead = matches!(&result, Ok(RunResult::Failed(EngineError::UnknownTarget { .. })));
+        let is_whole = result.is_ok() && flushed.is_ok() && !is_ahead;
+        snapshots.finish(is_whole.then_some((&self.store, head, &state))).await;
+        let result = result?;
+        flushed?;
+        if is_ahead {
+            state = stand_up::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
+        }
+        Ok(RunOutcome { thread, run: held.run, result, state, head, steps })
+    }
+}
+
+/// How a run and its thread stand after a failure.
+pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadStatus::Failed);
+
+/// Says how a run that broke on the store leaves its thread: failed, but one that `hands_over` leaves it to the
+/// workers when only the database was in the way.
+fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
+    let is_passing = matches!(error, Error::Store(error) if error.is_passing());
+    match hands_over && is_passing {
+        true => (RunStatus::Queued, ThreadStatus::Queued),
+        false => FAILED,
+    }
+}

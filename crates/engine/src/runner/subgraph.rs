@@ -1,0 +1,226 @@
+//! A graph as a node of another: its steps are checkpointed in a thread of its own under the parent's.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
+use super::run::Runner;
+use crate::checkpoint::{Error as StoreError, NewThread, ThreadInfo, ThreadStatus};
+use crate::clock;
+use crate::graph::{Context, Limits, Node, NodeError, NodeOutput, RunEvent, State};
+
+type Enter<P, C> =
+    Arc<dyn Fn(&Context<P>) -> Result<<C as State>::Update, NodeError> + Send + Sync>;
+type Leave<P, C> = Arc<dyn Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync>;
+
+/// Events of a subgraph under way to the parent's listener.
+const EVENTS: usize = 64;
+
+/// How often a child that another hold seems to run is tried again, within two leases.
+const PATIENCE: u32 = 32;
+
+/// Runs a graph with its own state inside a node; its interrupts are the parent's, its crash recovery its own.
+///
+/// The child's thread is named by its place in the parent (`team:3:0` is task 0 of step 3, at node
+/// `team`; deeper ones are joined by `|`). Its events reach the parent's listener as
+/// [`RunEvent::Nested`], and a stop of the parent stops it.
+pub struct Subgraph<P: State, C: State> {
+    runner: Runner<C>,
+    enter: Enter<P, C>,
+    leave: Leave<P, C>,
+    limits: Limits,
+}
+
+impl<P: State, C: State> std::fmt::Debug for Subgraph<P, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Subgraph").field(&self.runner).finish()
+    }
+}
+
+impl<P: State, C: State> Subgraph<P, C> {
+    /// Makes a node of a graph: `enter` turns the parent's state into its input, `leave` its end into the parent's update.
+    ///
+    /// The runner's store must be the parent's: the child's thread refers to the parent's.
+    pub fn new(
+        runner: Runner<C>,
+        enter: impl Fn(&Context<P>) -> Result<C::Update, NodeError> + Send + Sync + 'static,
+        leave: impl Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync + 'static,
+    ) -> Self {
+        let (enter, leave) = (Arc::new(enter), Arc::new(leave));
+        Self { runner, enter, leave, limits: Limits::default() }
+    }
+
+    /// Bounds each run of the subgraph.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs the subgraph to its end, from wherever it stands, and returns its state.
+    ///
+    /// A replay runs the recorded steps of the subgraph again and compares them.
+    ///
+    /// # Errors
+    /// [`NodeError`], also while questions of the subgraph are open.
+    pub async fn run_to_end(&self, ctx: &Context<P>) -> Result<Arc<C>, NodeError> {
+        let state = self.run_child(ctx).await?;
+        if ctx.port().is_replay() {
+            self.replay_child(ctx).await?;
+        }
+        Ok(state)
+    }
+
+    /// Runs the recorded steps of the subgraph again.
+    async fn replay_child(&self, ctx: &Context<P>) -> Result<(), Stop> {
+        let child = ctx.place().thread.child(&ctx.place().subgraph());
+        let report = self.runner.replay(child, None).await?;
+        match report.divergence {
+            None => Ok(()),
+            Some(divergence) => {
+                let message = format!(
+                    "step {} of the subgraph {} differs from the recorded one",
+                    divergence.step,
+                    self.runner.graph().name()
+                );
+                Err(NodeError::failed("divergence", message).into())
+            }
+        }
+    }
+
+    /// Finds the child's thread, or makes it.
+    async fn child(&self, ctx: &Context<P>, namespace: &str) -> Result<ThreadInfo, Error> {
+        let place = ctx.place();
+        let id = place.thread.child(namespace);
+        let store = self.runner.store();
+        match store.info(id).await {
+            Err(StoreError::UnknownThread(_)) if !ctx.port().is_replay() => {
+                let parent = store.info(place.thread).await?;
+                let new = NewThread {
+                    id,
+                    graph: self.runner.graph().name().to_owned(),
+                    title: None,
+                    root: Some(parent.root.unwrap_or(parent.id)),
+                    namespace: namespace.to_owned(),
+                    tenant: parent.tenant,
+                };
+                Ok(store.create(new).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Runs the child to its end, from wherever it stands.
+    async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
+        let namespace = ctx.place().subgraph();
+        let child = self.child(ctx, &namespace).await?;
+        let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
+        if is_done || ctx.port().is_replay() {
+            if !is_done {
+                let message = "the recorded subgraph did not come to its end".to_owned();
+                return Err(NodeError::failed("divergence", message).into());
+            }
+            return Ok(self.runner.state(child.id, None).await?.state);
+        }
+        let mut tries = 0;
+        let outcome = loop {
+            match self.once(ctx, &child, &namespace).await {
+                // The parent was taken over, but the child's lease has not run out yet.
+                Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {
+                    tries += 1;
+                    tokio::select! {
+                        () = clock::sleep(self.runner.lease() * 2 / PATIENCE) => {}
+                        () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled.into()),
+                    }
+                }
+                other => break other?,
+            }
+        };
+        match outcome.result {
+            RunResult::Done => Ok(outcome.state),
+            RunResult::Interrupted(interrupts) => Err(NodeError::Interrupted(interrupts).into()),
+            RunResult::Cancelled | RunResult::Queued => Err(NodeError::Cancelled.into()),
+            RunResult::Failed(error) => {
+                Err(NodeError::failed("subgraph", error.to_string()).into())
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        ctx: &Context<P>,
+        child: &ThreadInfo,
+        namespace: &str,
+    ) -> Result<RunOutcome<C>, Stop> {
+        let mut options = RunOptions { limits: self.limits, ..RunOptions::default() };
+        let mut heard = None;
+        if let Some(wants) = ctx.port().wants() {
+            let (sender, receiver) = mpsc::channel(EVENTS);
+            (options.wants, options.events, heard) = (wants, Some(sender), Some(receiver));
+        }
+        let stop = options.cancel.clone();
+        let running = async {
+            Ok::<_, Stop>(match child.head {
+                0 => self.runner.start(child.id, (self.enter)(ctx)?, options).await?,
+                _ => self.runner.resume(child.id, options).await?,
+            })
+        };
+        let telling = async {
+            let Some(events) = &mut heard else { return };
+            while let Some(event) = events.recv().await {
+                let nested: RunEvent<P> = event.into_nested(namespace);
+                if let RunEvent::Nested { namespace, modes, event } = nested {
+                    ctx.port().nested(namespace, modes, event).await;
+                }
+            }
+        };
+        let stopping = async {
+            ctx.port().until_cancelled().await;
+            stop.cancel();
+            std::future::pending::<()>().await;
+        };
+        // The run ends with its sender, so that the last event is told before the node goes on.
+        tokio::select! {
+            (outcome, ()) = futures::future::join(running, telling) => outcome,
+            () = stopping => Err(NodeError::Cancelled.into()),
+        }
+    }
+}
+
+/// Why a child did not come to its end.
+enum Stop {
+    Node(NodeError),
+    Run(Error),
+}
+
+impl From<NodeError> for Stop {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+impl<E: Into<Error>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+impl From<Stop> for NodeError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Node(error) => error,
+            Stop::Run(Error::Store(error)) => Self::Recorder(Box::new(error)),
+            Stop::Run(error) => Self::failed("subgraph", error.to_string()),
+        }
+    }
+}
+
+#[async_trait]
+impl<P: State, C: State> Node<P> for Subgraph<P, C> {
+    async fn run(&self, ctx: Context<P>) -> Result<NodeOutput<P>, NodeError> {
+        let state = self.run_child(&ctx).await?;
+        (self.leave)(&ctx, &state)
+    }
+}

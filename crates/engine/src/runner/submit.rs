@@ -1,0 +1,75 @@
+//! Hands runs to the workers, and goes on with what was handed over.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::{Durability, Error, RunOptions, RunOutcome};
+use super::run::{FAILED, Runner};
+use super::snapshots::Snapshots;
+use crate::checkpoint::{Error as StoreError, RunEnd, RunStatus, ThreadInfo, ThreadStatus};
+use crate::graph::{Position, State};
+use crate::ids::{RunId, ThreadId};
+
+impl<S: State> Runner<S> {
+    /// Gives a thread a new input and leaves the run to the workers: [`Runner::wake`] goes on with it.
+    ///
+    /// The input is a durable step when this returns, and so is the call to the workers. A crash in
+    /// between leaves the thread busy with a dead holder, which a worker's next look sets right.
+    ///
+    /// # Errors
+    /// As [`Runner::start`].
+    pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId, Error> {
+        let held = self.hold_finished(thread, &CancellationToken::new()).await?;
+        let standing = &held.standing;
+        let mut writer = self.writer(&held, Durability::Sync);
+        let (size, since) = (standing.snapshot_size, standing.since_snapshot);
+        let mut snapshots = Snapshots::new(self.store().as_ref(), thread, size, since);
+        let mut position = Position {
+            state: Arc::clone(&standing.state),
+            head: standing.seq,
+            frontier: standing.frontier.clone(),
+            done: Default::default(),
+        };
+        let taken = self.take_input(&mut position, input, &mut writer, &mut snapshots).await;
+        snapshots.finish::<S>(None).await;
+        if let Err(error) = taken {
+            return Err(self.give_back(&held, error, FAILED).await);
+        }
+        let end = RunEnd::new(RunStatus::Queued, ThreadStatus::Queued);
+        self.release(&held, end).await?;
+        Ok(held.run)
+    }
+
+    /// Goes on with a thread that was handed to the workers, or whose run lost its process.
+    ///
+    /// `None` when there is nothing to do for this caller: the thread is at rest, waits for a person, has a
+    /// holder that may live, or was taken by somebody else at this moment. A wake-up call is a hint; what
+    /// the store says decides.
+    ///
+    /// # Errors
+    /// As [`Runner::resume`].
+    pub async fn wake(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<S>,
+    ) -> Result<Option<RunOutcome<S>>, Error> {
+        if !may_go_on(&self.store().info(thread).await?) {
+            return Ok(None);
+        }
+        let read = self.read(thread).await?;
+        if !may_go_on(&read.info) {
+            return Ok(None);
+        }
+        match self.hold_as_read(read, &options.cancel).await {
+            Ok(held) => self.drive(held, None, options).await.map(Some),
+            Err(Error::Store(StoreError::Busy { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns whether a thread waits for somebody to go on with it; of a lease, only the database can tell.
+fn may_go_on(info: &ThreadInfo) -> bool {
+    matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy)
+}

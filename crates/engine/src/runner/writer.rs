@@ -1,0 +1,134 @@
+//! Commits steps in order, as early or late as the durability mode allows.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+
+use super::outcome::Durability;
+use crate::checkpoint::{
+    Commit, Encoded, Error, StepKind, StepRow, Store, ThreadStatus, chain_hash,
+};
+use crate::clock;
+use crate::failpoint::{Point, around};
+use crate::ids::{RunId, ThreadId};
+use crate::observer::{Timer, report};
+
+/// Everything the writer must know of a claimed thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub thread: ThreadId,
+    pub fence: u64,
+    pub run: RunId,
+    pub schema_version: u32,
+}
+
+/// A step as the engine hands it over.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub seq: u64,
+    pub kind: StepKind,
+    pub delta: Vec<u8>,
+    pub frontier: Vec<u8>,
+    pub clears_pending: bool,
+}
+
+/// Writes the steps of one run.
+pub(super) struct Writer {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    durability: Durability,
+    hash: [u8; 32],
+    under_way: Option<JoinHandle<Result<(), Error>>>,
+    held_back: Vec<Commit>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        claim: Claim,
+        durability: Durability,
+        hash: [u8; 32],
+    ) -> Self {
+        Self { store, claim, durability, hash, under_way: None, held_back: Vec::new() }
+    }
+
+    /// Writes an input: at once in every mode, so that a crash never loses what somebody asked.
+    pub(super) async fn write_now(&mut self, step: Step) -> Result<(), Error> {
+        let commit = self.link(step)?;
+        self.flush().await?;
+        commit_at(Point::InputCommit, self.store.as_ref(), &commit).await
+    }
+
+    /// Writes a step: now, beside what follows, or at the end of the run.
+    pub(super) async fn write(&mut self, step: Step) -> Result<(), Error> {
+        let commit = self.link(step)?;
+        match self.durability {
+            Durability::Sync => commit_at(Point::StepCommit, self.store.as_ref(), &commit).await,
+            Durability::Exit => {
+                self.held_back.push(commit);
+                Ok(())
+            }
+            Durability::Async => {
+                self.flush().await?;
+                let store = Arc::clone(&self.store);
+                let committing =
+                    async move { commit_at(Point::StepCommit, store.as_ref(), &commit).await };
+                self.under_way = Some(tokio::spawn(committing.in_current_span()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes everything durable that can be without giving the mode up; says whether all of it is.
+    pub(super) async fn settle(&mut self) -> Result<bool, Error> {
+        if self.durability == Durability::Async {
+            self.flush().await?;
+        }
+        Ok(self.held_back.is_empty())
+    }
+
+    /// Links a step to the chain.
+    fn link(&mut self, step: Step) -> Result<Commit, Error> {
+        let Step { seq, kind, delta, frontier, clears_pending } = step;
+        let hash = chain_hash(&self.hash, seq, &delta, &frontier);
+        self.hash = hash;
+        Ok(Commit {
+            thread: self.claim.thread,
+            fence: self.claim.fence,
+            step: StepRow {
+                seq,
+                kind,
+                run: self.claim.run,
+                schema_version: self.claim.schema_version,
+                delta: Encoded::json_text(delta, self.store.compress_above())?,
+                frontier,
+                hash,
+                at: clock::now(),
+            },
+            status: ThreadStatus::Busy,
+            clears_pending,
+        })
+    }
+
+    /// Waits until everything handed over is durable.
+    pub(super) async fn flush(&mut self) -> Result<(), Error> {
+        for commit in self.held_back.drain(..) {
+            commit_at(Point::StepCommit, self.store.as_ref(), &commit).await?;
+        }
+        match self.under_way.take() {
+            None => Ok(()),
+            Some(task) => task.await.unwrap_or_else(|error| Err(Error::Damaged(error.to_string()))),
+        }
+    }
+}
+
+/// Commits a step, at a point where a test may cut the process short, and measures how long that took.
+async fn commit_at(point: Point, store: &dyn Store, commit: &Commit) -> Result<(), Error> {
+    let timer = Timer::start();
+    let committed = around(point, store.commit(commit)).await;
+    if let Some(took) = timer.elapsed() {
+        report(|observer| observer.step_committed(took, committed.is_ok()));
+    }
+    committed
+}
