@@ -1,28 +1,21 @@
 //! Serves a database to models: its tables, their columns, and single SELECT statements.
 //!
-//! Enter at [`Server::open`]; the tools are in `tools`. Invariant: four layers stand between a model and
-//! the data, and none relies on another: the [`guard`], a connection that cannot write, the database's own
-//! permissions (SQLite's authorizer, the Postgres role), and limits on rows, cells and time.
+//! Enter at [`Server::open`]; the tools are in `tools`, what they do in the crate `perihelion-sql`. Invariant: what
+//! may be read, by whom and how much is said on the command line, and never by a model.
 //! Deliberately absent: any write, any statement that did not pass the guard.
-//!
-//! For Postgres, connect as a role of its own that owns nothing and may only `SELECT` from the tables meant
-//! for models; a superuser's read-only transaction can still read files of the server.
 
-mod authorizer;
-mod database;
-pub mod guard;
-mod hint;
-mod postgres;
-mod sqlite;
-mod table;
 mod tools;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-pub use database::{Answer, Database, Description, Limits, Table};
+pub use perihelion_sql::{Database, Error, Filter};
 pub use tools::Server;
 
-/// What `perihelion mcp sql` is told.
+/// The argument by which this program reads SQLite files for itself.
+pub(super) const WORKER: &str = "sql-worker";
+
+/// What `perihelion mcp sql` is called with.
 #[derive(Clone, clap::Args)]
 pub struct Options {
     /// SQLite file (a path or sqlite:PATH) or Postgres URL (postgres://USER:PASSWORD@HOST/DATABASE).
@@ -31,6 +24,12 @@ pub struct Options {
     /// Only these tables and views may be read; by default all of the database's own.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub tables: Vec<String>,
+    /// Only rows of a table that meet a condition are there; {tenant} stands for the value of --tenant.
+    #[arg(long, value_name = "TABLE:CONDITION")]
+    pub filter: Vec<Filter>,
+    /// What {tenant} in a filter stands for.
+    #[arg(long, env = "PERIHELION_SQL_TENANT")]
+    pub tenant: Option<String>,
     /// Most rows in an answer.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_rows: u32,
@@ -43,55 +42,68 @@ pub struct Options {
     /// A query that runs longer is stopped, in seconds.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub timeout_sec: u32,
+    /// Postgres runs nothing that it estimates to cost more.
+    #[arg(long, value_name = "COST")]
+    pub max_cost: Option<f64>,
+    /// Describes tables without ranges and frequent values.
+    #[arg(long)]
+    pub no_profile: bool,
+    /// Offers a tool that writes results as CSV, XLSX or JSON files into this directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub export_dir: Option<PathBuf>,
+}
+
+/// Reads the arguments of `perihelion mcp sql` out of a servers file.
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Opens a Postgres database as a server with these arguments would, and returns what should be changed about its role.
+///
+/// # Errors
+/// As [`Database::open`]; arguments that cannot be read have nothing to warn of.
+pub async fn warnings(arguments: &[String]) -> Result<Vec<String>, Error> {
+    let words = std::iter::once("sql").chain(arguments.iter().map(String::as_str));
+    let Ok(Line { options }) = <Line as clap::Parser>::try_parse_from(words) else {
+        return Ok(Vec::new());
+    };
+    if !options.database.starts_with("postgres") {
+        return Ok(Vec::new());
+    }
+    let database = Database::open(options.settings()?).await?;
+    Ok(database.warnings().to_vec())
 }
 
 impl std::fmt::Debug for Options {
     /// Leaves the database out: its URL may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("limits", &self.limits()).finish_non_exhaustive()
+        f.debug_struct("Options").field("max_rows", &self.max_rows).finish_non_exhaustive()
     }
 }
 
 impl Options {
-    /// Returns the bounds that every query runs under.
-    pub fn limits(&self) -> Limits {
-        Limits {
-            max_rows: self.max_rows as usize,
-            max_columns: self.max_columns as usize,
-            max_cell_bytes: self.max_cell_bytes as usize,
-            timeout: Duration::from_secs(self.timeout_sec.into()),
-        }
+    /// Returns what the database is opened with.
+    ///
+    /// # Errors
+    /// [`Error::Worker`] when this program cannot find itself.
+    pub fn settings(&self) -> Result<perihelion_sql::Options, Error> {
+        let program = std::env::current_exe().map_err(|error| Error::Worker(error.to_string()))?;
+        Ok(perihelion_sql::Options {
+            database: self.database.clone(),
+            tables: self.tables.clone(),
+            filters: self.filter.clone(),
+            tenant: self.tenant.clone(),
+            limits: perihelion_sql::Limits {
+                max_rows: self.max_rows as usize,
+                max_columns: self.max_columns as usize,
+                max_cell_bytes: self.max_cell_bytes as usize,
+                timeout: Duration::from_secs(self.timeout_sec.into()),
+            },
+            max_cost: self.max_cost,
+            profile: !self.no_profile,
+            worker: (program, vec!["mcp".into(), WORKER.into()]),
+        })
     }
-}
-
-/// Why a statement did not run, or the database could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The guard refused the statement; it never reached the database.
-    #[error("refused: {0}")]
-    Refused(#[from] guard::Refusal),
-    /// The database answered with an error of its own, in its own words.
-    #[error("the database says: {message}{hint}")]
-    Database { message: String, hint: String },
-    /// The time limit stopped the query.
-    #[error(
-        "the query was stopped after {} s; narrow it, or aggregate in fewer rows",
-        limit.as_secs()
-    )]
-    Timeout { limit: Duration },
-    /// A table that does not exist or is not permitted.
-    #[error("no such table: {name}{hint}")]
-    UnknownTable { name: String, hint: String },
-    /// `--database` is neither a file nor a Postgres URL.
-    #[error("--database must be a SQLite file or a postgres:// URL; this is neither: {0}")]
-    BadDatabase(String),
-    /// There is no such file.
-    #[error("no such SQLite database file: {0}")]
-    NoFile(String),
-    /// `--tables` names a table that is not there.
-    #[error("--tables names a table that the database does not have: {name}{hint}")]
-    NoSuchTableOption { name: String, hint: String },
-    /// The database could not be opened or reached; the URL is not repeated.
-    #[error("cannot open the database: {0}")]
-    Connect(#[source] sqlx::Error),
 }

@@ -1,7 +1,12 @@
-//! The three tools: what tables there are, what one holds, and a query.
+//! The tools: what tables there are, what one holds, where a value stands, how tables join, a query.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use perihelion_analysis::Dialect;
+use perihelion_sql::{
+    Answer, Database, Description, Error, Format, FoundValues, Table, Validation, export, text,
+};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -10,9 +15,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::database::{Answer, Database, Description, Table};
-use super::guard::Dialect;
-use super::{Error, Options, table};
+use super::Options;
 use crate::servers::answer::{answer, config, failure};
 use crate::servers::toolbox::Toolbox;
 
@@ -20,6 +23,7 @@ use crate::servers::toolbox::Toolbox;
 #[derive(Clone)]
 pub struct Server {
     database: Arc<Database>,
+    export_dir: Option<PathBuf>,
     tool_router: ToolRouter<Self>,
 }
 
@@ -29,15 +33,23 @@ impl Server {
     /// # Errors
     /// As [`Database::open`].
     pub async fn open(options: &Options) -> Result<Self, Error> {
-        let database = Arc::new(Database::open(options).await?);
-        Ok(Self { database, tool_router: Self::tool_router() })
+        let database = Arc::new(Database::open(options.settings()?).await?);
+        let mut tool_router = Self::tool_router();
+        if options.export_dir.is_none() {
+            tool_router.remove_route("export");
+        }
+        Ok(Self { database, export_dir: options.export_dir.clone(), tool_router })
     }
 }
 
 /// The tables that may be read.
 #[derive(Serialize, JsonSchema)]
 struct Tables {
+    /// The language of statements: `sqlite` or `postgres`.
+    dialect: &'static str,
     tables: Vec<Table>,
+    /// Changes when tables, columns or keys do.
+    fingerprint: String,
 }
 
 /// Which table to describe.
@@ -47,26 +59,80 @@ struct DescribeTable {
     table: String,
 }
 
+/// What to look for in the data.
+#[derive(Deserialize, JsonSchema)]
+struct FindValues {
+    /// A word or name of the question, such as a product, a city or a status.
+    text: String,
+    /// Only in this table.
+    table: Option<String>,
+    /// Only in columns of this name.
+    column: Option<String>,
+}
+
+/// Which tables to join.
+#[derive(Deserialize, JsonSchema)]
+struct JoinPathsOf {
+    /// Two or more names as list_tables gives them.
+    tables: Vec<String>,
+}
+
+/// What to check.
+#[derive(Deserialize, JsonSchema)]
+struct Validate {
+    /// One SELECT statement in the database's dialect.
+    sql: String,
+}
+
 /// What to run.
 #[derive(Deserialize, JsonSchema)]
 struct Query {
     /// One SELECT statement in the database's dialect; WITH and UNION are fine. No parameters, no comments needed.
     sql: String,
+    /// Most rows to return; the server's own limit holds in any case.
+    limit: Option<usize>,
+}
+
+/// What to write, and how.
+#[derive(Deserialize, JsonSchema)]
+struct Export {
+    /// One SELECT statement in the database's dialect.
+    sql: String,
+    /// `csv`, `xlsx` or `json`.
+    format: String,
+    /// The file's name without its ending: letters, digits, `-` and `_`.
+    name: String,
+}
+
+/// The file that was written.
+#[derive(Serialize, JsonSchema)]
+struct Exported {
+    path: String,
+    row_count: usize,
+    truncated: bool,
 }
 
 #[tool_router]
 impl Server {
-    /// Lists the tables and views with the names of their columns.
+    /// Lists the tables and views with their columns and keys.
     #[tool(
-        description = "Lists the tables and views that can be queried, each with the names of its columns. Call this first.",
+        description = "Lists the tables and views that can be queried, each with the names of its columns and its keys. Call this first.",
         output_schema = schema_for_output::<Tables>(),
         annotations(title = "List tables", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn list_tables(&self) -> CallToolResult {
+        let catalogue = match self.database.catalogue().await {
+            Ok(catalogue) => catalogue,
+            Err(error) => return failure(&error),
+        };
         match self.database.tables().await {
             Ok(tables) => {
-                let text = table::of_tables(&tables);
-                answer(&Tables { tables }, text)
+                let text = text::of_tables(&tables);
+                let dialect = match self.database.dialect() {
+                    Dialect::Postgres => "postgres",
+                    _ => "sqlite",
+                };
+                answer(&Tables { dialect, tables, fingerprint: catalogue.fingerprint() }, text)
             }
             Err(error) => failure(&error),
         }
@@ -74,13 +140,53 @@ impl Server {
 
     /// Describes one table.
     #[tool(
-        description = "Describes one table: columns with their types, the number of rows, and a few rows to see the format of the values. Call this before writing a query on a table.",
+        description = "Describes one table: columns with their types, ranges and frequent values, keys, the number of rows, and a few rows to see the format of the values. Call this before writing a query on a table.",
         output_schema = schema_for_output::<Description>(),
         annotations(title = "Describe a table", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn describe_table(&self, Parameters(input): Parameters<DescribeTable>) -> CallToolResult {
         match self.database.describe(&input.table).await {
-            Ok(description) => answer(&description, table::of_description(&description)),
+            Ok(description) => answer(&description, text::of_description(&description)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Finds where a word stands in the data.
+    #[tool(
+        description = "Finds the tables and columns in which a word or name of the question stands as a value, and how it is spelt there. Call this before filtering by a name.",
+        output_schema = schema_for_output::<FoundValues>(),
+        annotations(title = "Find values", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn find_values(&self, Parameters(input): Parameters<FindValues>) -> CallToolResult {
+        let (table, column) = (input.table.as_deref(), input.column.as_deref());
+        match self.database.find_values(&input.text, table, column).await {
+            Ok(found) => answer(&found, text::of_values(&found)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Shows ways to join tables.
+    #[tool(
+        description = "Shows ways to join two or more tables by their keys, shortest first, with the tables that lie between them. Where there are several, they mean different things.",
+        output_schema = schema_for_output::<perihelion_analysis::joins::JoinPaths>(),
+        annotations(title = "Join paths", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn join_paths(&self, Parameters(input): Parameters<JoinPathsOf>) -> CallToolResult {
+        match self.database.join_paths(&input.tables).await {
+            Ok(paths) => answer(&paths, text::of_paths(&paths)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// Checks a statement without running it.
+    #[tool(
+        description = "Checks one SELECT without fetching a row: whether it may run, the tables it reads, the database's estimate, and joins that would count rows more than once.",
+        output_schema = schema_for_output::<Validation>(),
+        annotations(title = "Check a query", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
+    )]
+    async fn validate(&self, Parameters(input): Parameters<Validate>) -> CallToolResult {
+        match self.database.validate(&input.sql).await {
+            Ok(validation) => answer(&validation, text::of_validation(&validation)),
             Err(error) => failure(&error),
         }
     }
@@ -92,10 +198,68 @@ impl Server {
         annotations(title = "Run a query", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn query(&self, Parameters(input): Parameters<Query>) -> CallToolResult {
-        match self.database.query(&input.sql).await {
-            Ok(rows) => answer(&rows, table::of_answer(&rows)),
+        match self.database.query(&input.sql, input.limit).await {
+            Ok(rows) => answer(&rows, text::of_answer(&rows)),
             Err(error) => failure(&error),
         }
+    }
+
+    /// Writes a result as a file.
+    #[tool(
+        description = "Runs one read-only SELECT and writes its rows as a CSV, XLSX or JSON file into the directory set by the operator; an existing file of that name is kept.",
+        output_schema = schema_for_output::<Exported>(),
+        annotations(title = "Export a result", read_only_hint = false, destructive_hint = false, idempotent_hint = false, open_world_hint = false)
+    )]
+    async fn export(&self, Parameters(input): Parameters<Export>) -> CallToolResult {
+        match self.write(&input).await {
+            Ok(written) => {
+                let text = format!("{} rows in {}", written.row_count, written.path);
+                answer(&written, text)
+            }
+            Err(error) => failure(&error),
+        }
+    }
+}
+
+impl Server {
+    async fn write(&self, input: &Export) -> Result<Exported, Error> {
+        let refused = |text: String| Error::Export(text);
+        let format = match input.format.as_str() {
+            "csv" => Format::Csv,
+            "xlsx" => Format::Xlsx,
+            "json" => Format::Json,
+            other => {
+                return Err(refused(format!(
+                    "the format is csv, xlsx or json; this is not: {other}"
+                )));
+            }
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let named =
+            !input.name.is_empty() && input.name.len() <= 100 && input.name.chars().all(plain);
+        let Some(directory) = self.export_dir.as_ref().filter(|_| named) else {
+            return Err(refused(format!(
+                "the name may hold letters, digits, - and _: {}",
+                input.name
+            )));
+        };
+        let rows = self.database.query(&input.sql, None).await?;
+        let bytes = export(&rows, format)?;
+        let path = directory.join(format!("{}.{}", input.name, format.ending()));
+        let mut options = tokio::fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).open(&path).await;
+        let mut file = file.map_err(|error| refused(error.to_string()))?;
+        tokio::io::AsyncWriteExt::write_all(&mut file, &bytes)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        tokio::io::AsyncWriteExt::flush(&mut file)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(Exported {
+            path: path.display().to_string(),
+            row_count: rows.row_count,
+            truncated: rows.truncated,
+        })
     }
 }
 
@@ -105,10 +269,7 @@ impl Toolbox for Server {
     }
 
     fn about(&self) -> ServerConfig {
-        let dialect = match self.database.dialect() {
-            Dialect::Sqlite => "SQLite",
-            Dialect::Postgres => "PostgreSQL",
-        };
+        let dialect = self.database.dialect().title();
         let text = format!(
             "Answers questions from a {dialect} database with read-only SQL. Start with list_tables, look at a \
              table with describe_table, then run a single {dialect} SELECT with query. When a query fails, read \

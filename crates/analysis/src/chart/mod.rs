@@ -1,0 +1,123 @@
+//! Charts of a result: a small closed type, from which a Vega-Lite specification and a picture are written.
+//!
+//! Enter at [`draw`]. Invariant: both show the same values, all taken from the rows given; a specification holds
+//! no expression and no address. Deliberately absent: anything a model could write into a specification.
+
+mod data;
+mod svg;
+mod vega;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use data::Values;
+
+/// The kinds of charts that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Bar,
+    Line,
+    Area,
+    Scatter,
+    Pie,
+}
+
+/// What to draw, by names of columns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Chart {
+    pub kind: Kind,
+    /// The column along the bottom; the slices of a pie.
+    pub x: String,
+    /// The column of numbers.
+    pub y: String,
+    /// A column that tells several lines or bars apart.
+    pub series: Option<String>,
+    pub title: String,
+}
+
+/// A chart, ready to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drawn {
+    pub vega_lite: Value,
+    pub svg: String,
+}
+
+/// Why a chart cannot be drawn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the chart names a column that the result does not have: {0}")]
+    NoColumn(String),
+    #[error("the chart's y is no column of numbers: {0}")]
+    NotNumbers(String),
+    #[error("there is nothing to draw in the result")]
+    Empty,
+    #[error("a pie shows parts of a whole, and this value is negative: {0}")]
+    Negative(String),
+    #[error("too many values for a chart, at most {most}; aggregate more coarsely: {found}")]
+    TooMany { found: usize, most: usize },
+}
+
+/// Draws a chart of a result's rows.
+///
+/// # Errors
+/// [`Error`] that names the column or bound at fault.
+pub fn draw(chart: &Chart, columns: &[String], rows: &[Vec<Value>]) -> Result<Drawn, Error> {
+    let values = Values::read(chart, columns, rows)?;
+    Ok(Drawn { vega_lite: vega::specification(chart, &values), svg: svg::picture(chart, &values) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn chart(kind: Kind) -> Chart {
+        Chart {
+            kind,
+            x: "month".into(),
+            y: "sales".into(),
+            series: None,
+            title: "Sales <by> month".into(),
+        }
+    }
+
+    fn rows() -> (Vec<String>, Vec<Vec<Value>>) {
+        let columns = vec!["month".to_owned(), "sales".to_owned(), "shop".to_owned()];
+        let rows = vec![
+            vec![json!("2024-01"), json!(10), json!("a")],
+            vec![json!("2024-02"), json!(12.5), json!("a")],
+            vec![json!("2024-03"), json!("7"), json!("b")],
+        ];
+        (columns, rows)
+    }
+
+    #[test]
+    fn every_kind_shows_the_rows_values_in_both_forms_and_escapes_its_words() {
+        let (columns, rows) = rows();
+        for kind in [Kind::Bar, Kind::Line, Kind::Area, Kind::Pie] {
+            let drawn = draw(&chart(kind), &columns, &rows).unwrap();
+            assert_eq!(drawn.vega_lite["data"]["values"].as_array().unwrap().len(), 3, "{kind:?}");
+            assert!(drawn.svg.starts_with("<svg ") && drawn.svg.ends_with("</svg>\n"), "{kind:?}");
+            assert!(drawn.svg.contains("Sales &lt;by&gt; month"), "{kind:?}");
+            assert!(drawn.svg.contains("2024-02"), "{kind:?}");
+            assert!(!drawn.svg.contains("href") && !drawn.svg.contains("script"), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn series_are_told_apart_and_a_wrong_column_is_named() {
+        let (columns, rows) = rows();
+        let by_shop = Chart { series: Some("shop".into()), ..chart(Kind::Line) };
+        let drawn = draw(&by_shop, &columns, &rows).unwrap();
+        assert_eq!(drawn.vega_lite["encoding"]["color"]["field"], "shop");
+        assert!(drawn.svg.contains(">a</text>") && drawn.svg.contains(">b</text>"));
+        let wrong = Chart { y: "shop".into(), ..chart(Kind::Bar) };
+        assert_eq!(draw(&wrong, &columns, &rows), Err(Error::NotNumbers("shop".into())));
+        let absent = Chart { x: "week".into(), ..chart(Kind::Bar) };
+        assert_eq!(draw(&absent, &columns, &rows), Err(Error::NoColumn("week".into())));
+        assert_eq!(draw(&chart(Kind::Bar), &columns, &[]), Err(Error::Empty));
+    }
+}

@@ -1,0 +1,285 @@
+//! Draws the picture: plain SVG of shapes and words.
+
+use std::fmt::Write as _;
+
+use super::data::Point;
+use super::{Chart, Kind, Values};
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 420.0;
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 48.0;
+const BOTTOM: f64 = 84.0;
+/// Colours that people with colour blindness tell apart (Okabe and Ito).
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#555555"];
+
+/// Returns the picture.
+pub fn picture(chart: &Chart, values: &Values) -> String {
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+         font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>{title}</title>\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n",
+        title = escape(&chart.title)
+    );
+    text(&mut out, WIDTH / 2.0, 24.0, "middle", &chart.title, " font-size=\"16\"");
+    if chart.kind == Kind::Pie {
+        pie(&mut out, values);
+    } else {
+        let plane = Plane::of(chart, values);
+        plane.axes(&mut out, chart);
+        plane.marks(&mut out, chart.kind);
+    }
+    if chart.kind != Kind::Pie && values.series.len() > 1 {
+        legend(&mut out, &values.series);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn escape(text: &str) -> String {
+    let visible = text.chars().filter(|c| !c.is_control());
+    let mut out = String::new();
+    for c in visible {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str, more: &str) {
+    let words = escape(words);
+    let _ = writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{more}>{words}</text>"
+    );
+}
+
+fn colour(at: usize) -> &'static str {
+    COLOURS[at % COLOURS.len()]
+}
+
+/// Where values lie on the picture.
+struct Plane<'a> {
+    values: &'a Values,
+    low: f64,
+    high: f64,
+    step: f64,
+    /// Smallest and largest x, where x is a number on a scale.
+    x_range: Option<(f64, f64)>,
+}
+
+impl<'a> Plane<'a> {
+    fn of(chart: &Chart, values: &'a Values) -> Self {
+        let (low, high) = values.range();
+        let step = nice_step((high - low) / 5.0);
+        let low = (low / step).floor() * step;
+        let high = (high / step).ceil() * step;
+        let scaled = values.numeric_x && chart.kind != Kind::Bar;
+        let xs = || values.points.iter().filter_map(|point| point.x_number);
+        let x_range = scaled.then(|| {
+            let (min, max) = (xs().fold(f64::MAX, f64::min), xs().fold(f64::MIN, f64::max));
+            if min == max { (min - 0.5, max + 0.5) } else { (min, max) }
+        });
+        Self { values, low, high, step, x_range }
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let height = HEIGHT - TOP - BOTTOM;
+        TOP + height * (self.high - value) / (self.high - self.low)
+    }
+
+    fn slot(&self) -> f64 {
+        (WIDTH - LEFT - RIGHT) / self.values.labels.len().max(1) as f64
+    }
+
+    fn x(&self, point: &Point) -> f64 {
+        if let (Some((min, max)), Some(x)) = (self.x_range, point.x_number) {
+            return LEFT + 8.0 + (WIDTH - LEFT - RIGHT - 16.0) * (x - min) / (max - min);
+        }
+        let at = self.values.labels.iter().position(|label| *label == point.x).unwrap_or(0);
+        LEFT + self.slot() * (at as f64 + 0.5)
+    }
+
+    fn axes(&self, out: &mut String, chart: &Chart) {
+        let mut value = self.low;
+        while value <= self.high + self.step / 2.0 {
+            let y = self.y(value);
+            let _ = writeln!(
+                out,
+                "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>",
+                WIDTH - RIGHT
+            );
+            text(out, LEFT - 8.0, y + 4.0, "end", &short(value), "");
+            value += self.step;
+        }
+        let zero = self.y(0.0_f64.clamp(self.low, self.high));
+        let _ = writeln!(
+            out,
+            "<line x1=\"{LEFT}\" y1=\"{zero:.1}\" x2=\"{:.1}\" y2=\"{zero:.1}\" stroke=\"#333333\"/>",
+            WIDTH - RIGHT
+        );
+        // As many labels as there is room for, the first and the last among them.
+        let every = (self.values.labels.len() as f64 / 24.0).ceil().max(1.0) as usize;
+        let slanted = self.values.labels.iter().map(|label| label.chars().count()).max();
+        let slanted = slanted.unwrap_or(0) as f64 * 7.0 > self.slot() * every as f64;
+        let mut shown: Vec<&String> = Vec::new();
+        for point in &self.values.points {
+            let at = self.values.labels.iter().position(|label| *label == point.x).unwrap_or(0);
+            if at % every != 0 || shown.contains(&&point.x) {
+                continue;
+            }
+            shown.push(&point.x);
+            let (x, y) = (self.x(point), HEIGHT - BOTTOM + 18.0);
+            let label: String = point.x.chars().take(18).collect();
+            if slanted {
+                let more = format!(" transform=\"rotate(-35 {x:.1} {y:.1})\"");
+                text(out, x, y, "end", &label, &more);
+            } else {
+                text(out, x, y, "middle", &label, "");
+            }
+        }
+        text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 8.0, "middle", &chart.x, "");
+        let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
+        let turned = format!(" transform=\"rotate(-90 16 {middle:.1})\"");
+        text(out, 16.0, middle, "middle", &chart.y, &turned);
+    }
+
+    fn marks(&self, out: &mut String, kind: Kind) {
+        for (at, name) in self.values.series.iter().enumerate() {
+            let points: Vec<&Point> =
+                self.values.points.iter().filter(|point| point.series == *name).collect();
+            match kind {
+                Kind::Bar => self.bars(out, &points, at),
+                Kind::Line | Kind::Area => self.line(out, &points, at, kind == Kind::Area),
+                Kind::Scatter | Kind::Pie => {
+                    for point in points {
+                        let (x, y) = (self.x(point), self.y(point.y));
+                        let _ = writeln!(
+                            out,
+                            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{}\" fill-opacity=\"0.7\"/>",
+                            colour(at)
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn bars(&self, out: &mut String, points: &[&Point], at: usize) {
+        let all = self.values.series.len().max(1) as f64;
+        let width = self.slot() * 0.8 / all;
+        let zero = self.y(0.0);
+        for point in points {
+            let x = self.x(point) - self.slot() * 0.4 + width * at as f64;
+            let y = self.y(point.y);
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
+                y.min(zero),
+                (y - zero).abs(),
+                colour(at)
+            );
+        }
+    }
+
+    fn line(&self, out: &mut String, points: &[&Point], at: usize, filled: bool) {
+        let place: Vec<String> = points
+            .iter()
+            .map(|point| format!("{:.1},{:.1}", self.x(point), self.y(point.y)))
+            .collect();
+        if let (true, Some(first), Some(last)) = (filled, points.first(), points.last()) {
+            let zero = self.y(0.0);
+            let _ = writeln!(
+                out,
+                "<polygon points=\"{:.1},{zero:.1} {} {:.1},{zero:.1}\" fill=\"{}\" fill-opacity=\"0.3\"/>",
+                self.x(first),
+                place.join(" "),
+                self.x(last),
+                colour(at)
+            );
+        }
+        let _ = writeln!(
+            out,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>",
+            place.join(" "),
+            colour(at)
+        );
+    }
+}
+
+fn pie(out: &mut String, values: &Values) {
+    let total: f64 = values.points.iter().map(|point| point.y).sum();
+    let (cx, cy, radius) = (230.0, 230.0, 150.0);
+    let mut angle = -std::f64::consts::FRAC_PI_2;
+    for (at, point) in values.points.iter().enumerate() {
+        let share = if total > 0.0 { point.y / total } else { 0.0 };
+        let end = angle + share * std::f64::consts::TAU;
+        if share > 0.999_999 {
+            let _ = writeln!(
+                out,
+                "<circle cx=\"{cx}\" cy=\"{cy}\" r=\"{radius}\" fill=\"{}\"/>",
+                colour(at)
+            );
+        } else if share > 0.0 {
+            let large = i32::from(share > 0.5);
+            let _ = writeln!(
+                out,
+                "<path d=\"M {cx} {cy} L {:.1} {:.1} A {radius} {radius} 0 {large} 1 {:.1} {:.1} Z\" fill=\"{}\" stroke=\"white\"/>",
+                cx + radius * angle.cos(),
+                cy + radius * angle.sin(),
+                cx + radius * end.cos(),
+                cy + radius * end.sin(),
+                colour(at)
+            );
+        }
+        angle = end;
+        let y = 64.0 + at as f64 * 15.0;
+        let _ = writeln!(
+            out,
+            "<rect x=\"430\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>",
+            y - 9.0,
+            colour(at)
+        );
+        let words = format!("{} — {} ({:.1} %)", point.x, short(point.y), share * 100.0);
+        text(out, 446.0, y, "start", &words, "");
+    }
+}
+
+fn legend(out: &mut String, series: &[String]) {
+    let mut x = LEFT;
+    for (at, name) in series.iter().enumerate().take(COLOURS.len()) {
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"32\" width=\"10\" height=\"10\" fill=\"{}\"/>",
+            colour(at)
+        );
+        let name: String = name.chars().take(16).collect();
+        text(out, x + 14.0, 41.0, "start", &name, "");
+        x += 28.0 + name.chars().count() as f64 * 7.0;
+    }
+}
+
+fn nice_step(raw: f64) -> f64 {
+    let power = 10.0_f64.powf(raw.max(f64::MIN_POSITIVE).log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|factor| factor * power >= raw);
+    factor.unwrap_or(10.0) * power
+}
+
+/// Writes a number as people read it on an axis.
+fn short(value: f64) -> String {
+    let (scaled, unit) = match value.abs() {
+        size if size >= 1e9 => (value / 1e9, "B"),
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let digits = format!("{scaled:.2}");
+    format!("{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+}

@@ -1,0 +1,138 @@
+//! The SQL that a database speaks, and how it reads and writes names.
+
+use sqlparser::ast::Ident;
+use sqlparser::dialect::{DuckDbDialect, MsSqlDialect};
+use sqlparser::parser::ParserError;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
+
+use crate::syntax::{Postgres, Sqlite};
+
+/// Longest name that Postgres keeps; longer ones are cut, and could then mean something else.
+pub(crate) const POSTGRES_NAME_BYTES: usize = 63;
+
+/// The SQL that a database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+    DuckDb,
+    /// SQL Server's; statements are checked here and run elsewhere.
+    TSql,
+}
+
+impl Dialect {
+    /// Returns the name that people know it by.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+            Self::DuckDb => "DuckDB",
+            Self::TSql => "SQL Server (T-SQL)",
+        }
+    }
+
+    pub(crate) fn syntax(self) -> &'static dyn sqlparser::dialect::Dialect {
+        match self {
+            Self::Sqlite => &Sqlite,
+            Self::Postgres => &Postgres,
+            Self::DuckDb => &DuckDbDialect {},
+            Self::TSql => &MsSqlDialect {},
+        }
+    }
+
+    /// Splits a statement into tokens, as the database would.
+    pub(crate) fn tokens(self, sql: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
+        let tokens = Tokenizer::new(self.syntax(), sql).tokenize_with_location()?;
+        Ok(match self {
+            Self::Sqlite => without_hints(tokens),
+            Self::Postgres => whole_tables(tokens),
+            Self::DuckDb | Self::TSql => tokens,
+        })
+    }
+
+    /// Returns the name under which the database would look the identifier up.
+    pub(crate) fn fold(self, ident: &Ident) -> String {
+        match (self, ident.quote_style) {
+            (Self::Postgres, Some(_)) => ident.value.clone(),
+            // Postgres folds by its own rules beyond ASCII; such names must be quoted to be found.
+            _ => ident.value.to_ascii_lowercase(),
+        }
+    }
+
+    /// Tells whether a known name is the one that was looked up.
+    pub(crate) fn same(self, known: &str, folded: &str) -> bool {
+        match self {
+            Self::Postgres => known == folded,
+            _ => known.eq_ignore_ascii_case(folded),
+        }
+    }
+
+    pub(crate) fn quote_mark(self) -> char {
+        if self == Self::TSql { '[' } else { '"' }
+    }
+
+    /// Writes a name so that the database reads it as a name, whatever it looks like.
+    pub fn quote(self, name: &str) -> String {
+        match self {
+            Self::TSql => format!("[{}]", name.replace(']', "]]")),
+            _ => format!("\"{}\"", name.replace('"', "\"\"")),
+        }
+    }
+}
+
+fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}
+
+/// Writes Postgres' `TABLE x` as `SELECT * FROM x`; the parser would swallow what follows it.
+fn whole_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    const BEFORE: [&str; 5] = ["union", "except", "intersect", "all", "distinct"];
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut last: Option<Token> = None;
+    for token in tokens {
+        let begins = match &last {
+            None | Some(Token::LParen) => true,
+            Some(before) => BEFORE.iter().any(|word| is_word(before, word)),
+        };
+        if begins && is_word(&token.token, "table") {
+            let space = || Token::Whitespace(Whitespace::Space);
+            let written = [
+                Token::make_keyword("SELECT"),
+                space(),
+                Token::Mul,
+                space(),
+                Token::make_keyword("FROM"),
+            ];
+            last = written.last().cloned();
+            kept.extend(written.map(|part| TokenWithSpan::new(part, token.span)));
+            continue;
+        }
+        if !matches!(token.token, Token::Whitespace(_)) {
+            last = Some(token.token.clone());
+        }
+        kept.push(token);
+    }
+    kept
+}
+
+/// Leaves out SQLite's `[NOT] MATERIALIZED`, a hint that changes no answer and that the parser does not know.
+fn without_hints(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let word_before = |kept: &[TokenWithSpan]| {
+        kept.iter().rposition(|token| !matches!(token.token, Token::Whitespace(_)))
+    };
+    for token in tokens {
+        if is_word(&token.token, "materialized") {
+            let mut before = word_before(&kept);
+            if let Some(at) = before.filter(|at| is_word(&kept[*at].token, "not")) {
+                before = word_before(&kept[..at]);
+            }
+            if let Some(at) = before.filter(|at| is_word(&kept[*at].token, "as")) {
+                kept.truncate(at + 1);
+                continue;
+            }
+        }
+        kept.push(token);
+    }
+    kept
+}

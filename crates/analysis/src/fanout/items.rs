@@ -1,0 +1,196 @@
+//! What `FROM` joins: tables with their keys, and queries with what they group by.
+
+use sqlparser::ast::{Expr, Ident, JoinConstraint, JoinOperator, TableFactor, TableWithJoins};
+
+use super::Look;
+use super::equalities::Equalities;
+use crate::Table;
+
+/// One item of `FROM`.
+#[derive(Clone)]
+pub struct Item<'a> {
+    pub name: String,
+    /// The table, where it is one.
+    pub table: Option<&'a Table>,
+    /// Sets of columns that name at most one row.
+    pub keys: Vec<Vec<String>>,
+    pub columns: Option<Vec<String>>,
+}
+
+/// What a query yields, as far as it matters for a join with it.
+#[derive(Clone, Default)]
+pub struct Yield {
+    pub columns: Option<Vec<String>>,
+    pub keys: Vec<Vec<String>>,
+}
+
+impl<'a> Look<'a> {
+    /// Returns the items of FROM and the conditions of its joins; nothing for what is not understood.
+    pub(super) fn from<'s>(
+        &self,
+        from: &'s [TableWithJoins],
+    ) -> Option<(Vec<Item<'a>>, Vec<&'s Expr>)> {
+        let mut items = Vec::new();
+        let mut conditions = Vec::new();
+        for one in from {
+            self.joined(one, &mut items, &mut conditions)?;
+        }
+        Some((items, conditions))
+    }
+
+    pub(super) fn joined<'s>(
+        &self,
+        from: &'s TableWithJoins,
+        items: &mut Vec<Item<'a>>,
+        conditions: &mut Vec<&'s Expr>,
+    ) -> Option<()> {
+        self.item(&from.relation, items, conditions)?;
+        for join in &from.joins {
+            self.item(&join.relation, items, conditions)?;
+            if let Some(JoinConstraint::On(condition)) = constraint(&join.join_operator) {
+                conditions.push(condition);
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn item<'s>(
+        &self,
+        factor: &'s TableFactor,
+        items: &mut Vec<Item<'a>>,
+        conditions: &mut Vec<&'s Expr>,
+    ) -> Option<()> {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let last = name.0.last()?.as_ident()?;
+                let called = alias.as_ref().map_or(last, |alias| &alias.name);
+                let name_of = self.fold(called);
+                let is_cte = name.0.len() == 1;
+                if let Some(yielded) = self.ctes.get(&self.fold(last)).filter(|_| is_cte).cloned() {
+                    let Yield { columns, keys } = yielded;
+                    items.push(Item { name: name_of, table: None, keys, columns });
+                    return Some(());
+                }
+                let written = name.to_string();
+                let table = self.catalogue.named(&written)?;
+                let renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+                let mut keys = table.unique.clone();
+                if !table.primary_key.is_empty() {
+                    keys.insert(0, table.primary_key.clone());
+                }
+                let columns = table.columns.iter().map(|c| c.name.to_lowercase()).collect();
+                items.push(Item {
+                    name: name_of,
+                    table: (!renamed).then_some(table),
+                    keys: if renamed { Vec::new() } else { keys },
+                    columns: (!renamed).then_some(columns),
+                });
+            }
+            TableFactor::Derived { subquery, alias, .. } => {
+                let Yield { columns, keys } = self.yields(subquery);
+                let name = alias.as_ref().map(|alias| self.fold(&alias.name)).unwrap_or_default();
+                items.push(Item { name, table: None, keys, columns });
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.joined(table_with_joins, items, conditions)?;
+            }
+            other => {
+                let alias = match other {
+                    TableFactor::Table { alias, .. }
+                    | TableFactor::Function { alias, .. }
+                    | TableFactor::UNNEST { alias, .. } => alias.as_ref(),
+                    _ => return None,
+                };
+                let name = alias.map(|alias| self.fold(&alias.name)).unwrap_or_default();
+                items.push(Item { name, table: None, keys: Vec::new(), columns: None });
+            }
+        }
+        Some(())
+    }
+
+    /// Reads USING and NATURAL as the equalities that they are.
+    pub(super) fn natural(
+        &self,
+        from: &[TableWithJoins],
+        items: &[Item<'_>],
+        equal: &mut Equalities,
+    ) {
+        let mut at = 0;
+        for one in from {
+            at += width(&one.relation);
+            for join in &one.joins {
+                let here = at..at + width(&join.relation);
+                let names: Vec<String> = match constraint(&join.join_operator) {
+                    Some(JoinConstraint::Using(names)) => names
+                        .iter()
+                        .filter_map(|name| name.0.last()?.as_ident().map(|i| self.fold(i)))
+                        .collect(),
+                    Some(JoinConstraint::Natural) => {
+                        items.get(here.start).and_then(|i| i.columns.clone()).unwrap_or_default()
+                    }
+                    _ => Vec::new(),
+                };
+                for name in names {
+                    let has = |item: &&usize| {
+                        items
+                            .get(**item)
+                            .and_then(|i| i.columns.as_ref())
+                            .is_some_and(|columns| columns.contains(&name.to_lowercase()))
+                    };
+                    let left: Vec<usize> = (0..here.start).collect();
+                    let right: Vec<usize> = here.clone().collect();
+                    if let (Some(left), Some(right)) =
+                        (left.iter().find(has), right.iter().find(has))
+                    {
+                        equal.pairs.push(((*left, name.clone()), (*right, name.clone())));
+                    }
+                }
+                at = here.end;
+            }
+        }
+    }
+
+    /// Returns which item a name belongs to, and the column.
+    pub(super) fn owner(&self, name: &[Ident], items: &[Item<'_>]) -> Option<(usize, String)> {
+        match name {
+            [column] => {
+                let column = self.fold(column).to_lowercase();
+                let mut found = items.iter().enumerate().filter(|(_, item)| {
+                    item.columns.as_ref().is_none_or(|columns| columns.contains(&column))
+                });
+                let (at, item) = found.next()?;
+                (found.next().is_none() && item.columns.is_some()).then_some((at, column))
+            }
+            [.., item, column] => {
+                let item = self.fold(item);
+                let at = items.iter().position(|known| known.name == item)?;
+                Some((at, self.fold(column).to_lowercase()))
+            }
+            [] => None,
+        }
+    }
+}
+
+fn width(factor: &TableFactor) -> usize {
+    match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            let joins = table_with_joins.joins.iter().map(|join| width(&join.relation));
+            width(&table_with_joins.relation) + joins.sum::<usize>()
+        }
+        _ => 1,
+    }
+}
+
+fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint)
+        | JoinOperator::CrossJoin(constraint) => Some(constraint),
+        _ => None,
+    }
+}

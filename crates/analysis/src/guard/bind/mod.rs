@@ -1,0 +1,325 @@
+//! Decides what every name of a statement means, and writes it so that the database reads the same.
+//!
+//! Postgres takes `f.x` for the call `x(f)` where `f` has no column `x`, and `FROM only t` for the table
+//! `t`. So every name is quoted, every table is named with its schema, and every qualified name must be a
+//! known column of what `FROM` calls by that name. Enter at [`bind`]. Invariant: a compound name that this
+//! walk did not decide makes the statement refused. Deliberately absent: types.
+
+mod expressions;
+mod names;
+mod relations;
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Ident, LimitClause, OrderByKind, Query, SelectItem, SetExpr, Statement, Visit, Visitor,
+};
+
+use super::Refusal;
+use super::policy::{Policy, TableName};
+use crate::Dialect;
+use names::{Columns, Level, Relation, figure};
+
+type Bound<T> = Result<T, Refusal>;
+
+/// Binds every name of the statement in place and returns the tables that it reads.
+///
+/// # Errors
+/// [`Refusal::Table`] or [`Refusal::Column`] with the nearest name; [`Refusal::Construct`] for a place this
+/// walk does not know.
+pub fn bind(
+    statement: &mut Statement,
+    dialect: Dialect,
+    policy: &Policy,
+) -> Result<Vec<TableName>, Refusal> {
+    let mut binder = Binder {
+        dialect,
+        policy,
+        levels: Vec::new(),
+        ctes: Vec::new(),
+        ahead: Vec::new(),
+        decided: 0,
+        filtering: false,
+        depth: 0,
+        tables: Vec::new(),
+    };
+    let Statement::Query(query) = statement else {
+        return Err(Refusal::NotASelect(super::shapes::first_word(statement)));
+    };
+    binder.query(query, None)?;
+    let mut count = CompoundNames(0);
+    let ControlFlow::Continue(()) = statement.visit(&mut count);
+    if count.0 != binder.decided {
+        return Err(Refusal::Construct("a name in an unusual place".into()));
+    }
+    Ok(binder.tables)
+}
+
+/// Counts `a.b`, so that none is left undecided.
+struct CompoundNames(usize);
+
+impl Visitor for CompoundNames {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
+        self.0 += usize::from(matches!(expr, Expr::CompoundIdentifier(_)));
+        ControlFlow::Continue(())
+    }
+}
+
+/// A `WITH` name that is in force.
+struct Cte {
+    name: String,
+    columns: Columns,
+}
+
+/// What a `WITH RECURSIVE` name is called, to be put in force once its first arm is known.
+struct Pending<'a> {
+    name: String,
+    aliases: &'a [Ident],
+    /// Where it belongs among the names in force: outside those of its own WITH.
+    at: usize,
+}
+
+pub(super) struct Binder<'a> {
+    dialect: Dialect,
+    policy: &'a Policy,
+    /// What `FROM` offers around the present place, outermost first.
+    levels: Vec<Level>,
+    /// `WITH` names in force, innermost last.
+    ctes: Vec<Cte>,
+    /// Names that a WITH RECURSIVE around the present place defines later.
+    ahead: Vec<String>,
+    /// Compound names decided so far.
+    decided: usize,
+    /// An operator's row filter is being bound, whose table is not filtered again.
+    filtering: bool,
+    /// Queries around the present place.
+    depth: usize,
+    tables: Vec<TableName>,
+}
+
+impl Binder<'_> {
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Quotes a name as the database would have looked it up.
+    fn quote(&self, ident: &mut Ident) -> Bound<()> {
+        if ident.quote_style.is_none() && self.dialect == Dialect::Postgres {
+            ident.value = self.dialect.fold(ident);
+        }
+        let too_long = self.dialect == Dialect::Postgres
+            && ident.value.len() > crate::dialect::POSTGRES_NAME_BYTES;
+        let unwritable = ident.value.contains('\0')
+            || (self.dialect == Dialect::TSql && ident.value.contains(']'));
+        if too_long || unwritable || ident.value.is_empty() {
+            return Err(Refusal::Construct(format!("the name {}", ident.value)));
+        }
+        ident.quote_style = Some(self.dialect.quote_mark());
+        Ok(())
+    }
+
+    /// Binds a query; `pending` is put in force after the first arm of its body.
+    fn query(&mut self, query: &mut Query, pending: Option<Pending<'_>>) -> Bound<Columns> {
+        let ctes = self.ctes.len();
+        self.depth += 1;
+        if let Some(with) = &mut query.with {
+            let recursive = with.recursive;
+            let ahead = self.ahead.len();
+            if recursive {
+                let names = with.cte_tables.iter().rev();
+                self.ahead.extend(names.map(|cte| self.dialect.fold(&cte.alias.name)));
+            }
+            for cte in &mut with.cte_tables {
+                if recursive {
+                    self.ahead.pop();
+                }
+                self.quote(&mut cte.alias.name)?;
+                let mut aliases = Vec::new();
+                for column in &mut cte.alias.columns {
+                    self.quote(&mut column.name)?;
+                    aliases.push(column.name.clone());
+                }
+                let name = self.dialect.fold(&cte.alias.name);
+                let outer = self.ctes.len();
+                let pending =
+                    recursive.then(|| Pending { name: name.clone(), aliases: &aliases, at: outer });
+                let columns = self.query(&mut cte.query, pending)?;
+                self.ctes.truncate(outer);
+                let columns = self.renamed(&columns, &aliases);
+                self.ctes.push(Cte { name, columns });
+            }
+            self.ahead.truncate(ahead);
+        }
+        let mut pending = pending;
+        let levels = self.levels.len();
+        let columns = self.body(&mut query.body, &mut pending)?;
+        // What follows a plain SELECT still sees its FROM.
+        if let Some(order) = &mut query.order_by
+            && let OrderByKind::Expressions(list) = &mut order.kind
+        {
+            self.order(list)?;
+        }
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                limit.iter_mut().try_for_each(|expr| self.expression(expr))?;
+                offset.iter_mut().try_for_each(|offset| self.expression(&mut offset.value))?;
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                self.expression(offset)?;
+                self.expression(limit)?;
+            }
+            None => {}
+        }
+        if let Some(quantity) = query.fetch.as_mut().and_then(|fetch| fetch.quantity.as_mut()) {
+            self.expression(quantity)?;
+        }
+        self.levels.truncate(levels);
+        self.ctes.truncate(ctes);
+        self.depth -= 1;
+        Ok(columns)
+    }
+
+    /// Binds what stands between WITH and ORDER BY; a plain SELECT leaves its level open for the caller.
+    fn body(&mut self, body: &mut SetExpr, pending: &mut Option<Pending<'_>>) -> Bound<Columns> {
+        match body {
+            SetExpr::Select(select) => {
+                let columns = self.select(select)?;
+                self.put_in_force(pending, &columns);
+                Ok(columns)
+            }
+            SetExpr::Query(query) => {
+                let columns = self.query(query, None)?;
+                self.put_in_force(pending, &columns);
+                Ok(columns)
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                let levels = self.levels.len();
+                let columns = self.body(left, pending)?;
+                self.levels.truncate(levels);
+                self.body(right, &mut None)?;
+                self.levels.truncate(levels);
+                Ok(columns)
+            }
+            SetExpr::Values(values) => {
+                let width = values.rows.first().map_or(0, |row| row.len());
+                for row in &mut values.rows {
+                    row.iter_mut().try_for_each(|expr| self.expression(expr))?;
+                }
+                let columns: Columns =
+                    Some((1..=width).map(|number| format!("column{number}")).collect());
+                self.put_in_force(pending, &columns);
+                Ok(columns)
+            }
+            other => Err(Refusal::Construct(format!("in a query: {other}"))),
+        }
+    }
+
+    fn put_in_force(&mut self, pending: &mut Option<Pending<'_>>, columns: &Columns) {
+        if let Some(Pending { name, aliases, at }) = pending.take() {
+            let columns = self.renamed(columns, aliases);
+            self.ctes.insert(at, Cte { name, columns });
+        }
+    }
+
+    /// Puts a list of column aliases over the first of the columns.
+    fn renamed(&self, columns: &Columns, aliases: &[Ident]) -> Columns {
+        let aliases: Vec<String> = aliases.iter().map(|alias| self.dialect.fold(alias)).collect();
+        let Some(columns) = columns else {
+            return (!aliases.is_empty()).then(|| aliases.into());
+        };
+        let rest = columns.iter().skip(aliases.len()).cloned();
+        Some(aliases.iter().cloned().chain(rest).collect())
+    }
+
+    fn select(&mut self, select: &mut sqlparser::ast::Select) -> Bound<Columns> {
+        let mut level = Level::default();
+        for from in &mut select.from {
+            let relations = self.joined(from, &level)?;
+            level.relations.extend(relations);
+        }
+        self.levels.push(level);
+        if let Some(sqlparser::ast::Distinct::On(list)) = &mut select.distinct {
+            self.expressions(list)?;
+        }
+        if let Some(sqlparser::ast::Top {
+            quantity: Some(sqlparser::ast::TopQuantity::Expr(quantity)),
+            ..
+        }) = &mut select.top
+        {
+            self.expression(quantity)?;
+        }
+        let columns = self.projection(&mut select.projection)?;
+        select.selection.iter_mut().try_for_each(|expr| self.expression(expr))?;
+        if let sqlparser::ast::GroupByExpr::Expressions(list, _) = &mut select.group_by {
+            self.expressions(list)?;
+        }
+        select.having.iter_mut().try_for_each(|expr| self.expression(expr))?;
+        for definition in &mut select.named_window {
+            self.quote(&mut definition.0)?;
+            match &mut definition.1 {
+                sqlparser::ast::NamedWindowExpr::NamedWindow(name) => self.quote(name)?,
+                sqlparser::ast::NamedWindowExpr::WindowSpec(spec) => self.window(spec, true)?,
+            }
+        }
+        Ok(columns)
+    }
+
+    fn projection(&mut self, items: &mut [SelectItem]) -> Bound<Columns> {
+        let mut columns = Some(Vec::new());
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let name = figure(expr).map(|name| self.dialect.fold(&name));
+                    let is_column =
+                        matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+                    self.expression(expr)?;
+                    add(&mut columns, [name.clone().unwrap_or_else(|| "?column?".into())]);
+                    // Inside, the name that Postgres would choose is written, so that it is no guess.
+                    let inside = self.depth > 1 && self.dialect == Dialect::Postgres;
+                    let renamed = figure(expr).map(|now| self.dialect.fold(&now)) != name;
+                    if let Some(name) = name.filter(|_| renamed || (inside && !is_column)) {
+                        let expr = std::mem::replace(
+                            expr,
+                            Expr::Value(sqlparser::ast::Value::Null.into()),
+                        );
+                        let alias = Ident::with_quote('"', name);
+                        *item = SelectItem::ExprWithAlias { expr, alias };
+                    }
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    self.expression(expr)?;
+                    self.quote(alias)?;
+                    add(&mut columns, [self.dialect.fold(alias)]);
+                }
+                SelectItem::Wildcard(_) => {
+                    let level = self.levels.last();
+                    let all = level.and_then(Level::columns);
+                    columns = columns.zip(all).map(|(mut columns, all)| {
+                        columns.extend(all);
+                        columns
+                    });
+                }
+                SelectItem::QualifiedWildcard(
+                    sqlparser::ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let of = self.qualified_wildcard(name)?;
+                    columns = columns.zip(of).map(|(mut columns, of)| {
+                        columns.extend(of.iter().cloned());
+                        columns
+                    });
+                }
+                other => return Err(Refusal::Construct(other.to_string())),
+            }
+        }
+        Ok(columns.map(Into::into))
+    }
+}
+
+fn add(columns: &mut Option<Vec<String>>, names: impl IntoIterator<Item = String>) {
+    if let Some(columns) = columns {
+        columns.extend(names);
+    }
+}

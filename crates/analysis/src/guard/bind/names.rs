@@ -1,0 +1,80 @@
+//! What `FROM` offers: relations by name, their columns, and the search for a name from the inside out.
+
+use std::rc::Rc;
+
+use sqlparser::ast::{CastKind, DataType, Expr, Ident};
+
+/// Names of columns in order; none where they cannot be known.
+pub type Columns = Option<Rc<[String]>>;
+
+/// One item of `FROM`, as the statement may name it.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// Its alias, or its own name.
+    pub name: Option<String>,
+    /// Present where it is named by a table's own name and not by an alias.
+    pub schema: Option<String>,
+    pub columns: Columns,
+    /// Its values are stored as they are, not computed by the statement.
+    pub stored: bool,
+}
+
+/// What one `FROM` clause offers.
+#[derive(Clone, Debug, Default)]
+pub struct Level {
+    pub relations: Vec<Relation>,
+}
+
+impl Level {
+    /// Returns the names of all columns, where each relation's are known.
+    pub fn columns(&self) -> Option<Vec<String>> {
+        let mut all = Vec::new();
+        for relation in &self.relations {
+            all.extend(relation.columns.as_ref()?.iter().cloned());
+        }
+        Some(all)
+    }
+}
+
+/// Returns the name that Postgres gives to an unnamed expression of a select list, where it has one.
+pub fn figure(expr: &Expr) -> Option<Ident> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident.clone()),
+        Expr::CompoundIdentifier(parts) => parts.last().cloned(),
+        Expr::Function(function) => function.name.0.last()?.as_ident().cloned(),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+            figure(expr).or_else(|| type_name(data_type).map(Ident::new))
+        }
+        Expr::Case { else_result, .. } => {
+            else_result.as_deref().and_then(figure).or_else(|| Some(Ident::new("case")))
+        }
+        Expr::Extract { .. } => Some(Ident::new("extract")),
+        Expr::Exists { .. } => Some(Ident::new("exists")),
+        Expr::Array(_) => Some(Ident::new("array")),
+        Expr::Ceil { .. } => Some(Ident::new("ceil")),
+        Expr::Floor { .. } => Some(Ident::new("floor")),
+        Expr::Substring { .. } => Some(Ident::new("substring")),
+        Expr::Position { .. } => Some(Ident::new("position")),
+        Expr::Overlay { .. } => Some(Ident::new("overlay")),
+        Expr::Trim { .. } => Some(Ident::new("btrim")),
+        _ => None,
+    }
+}
+
+/// Returns the catalogue's name of a type that is written in another way.
+fn type_name(data_type: &DataType) -> Option<&'static str> {
+    Some(match data_type {
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4",
+        DataType::BigInt(_) | DataType::Int8(_) => "int8",
+        DataType::SmallInt(_) | DataType::Int2(_) => "int2",
+        DataType::Text => "text",
+        DataType::Date => "date",
+        DataType::Numeric(_) | DataType::Decimal(_) => "numeric",
+        DataType::Real | DataType::Float4 => "float4",
+        DataType::DoublePrecision | DataType::Float8 => "float8",
+        DataType::Boolean | DataType::Bool => "bool",
+        DataType::Varchar(_) => "varchar",
+        _ => return None,
+    })
+}

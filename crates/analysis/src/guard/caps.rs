@@ -1,0 +1,254 @@
+//! Bounds what a few functions can build or search: Postgres looks at no time limit inside them.
+//!
+//! `strpos`, `replace` and `LIKE` over texts of hundreds of megabytes cannot be cancelled. So texts that a
+//! statement computes are cut where they are searched and where they are joined together; stored columns
+//! are what they are.
+
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Value,
+};
+
+use super::Refusal;
+use super::bind::Binder;
+use crate::Dialect;
+
+/// Longest computed text, in characters.
+const MAX_TEXT: u32 = 100_000;
+/// Most repetitions of a text.
+const MAX_REPEATS: u32 = 10_000;
+/// Most values of a series whose bounds stand in the statement.
+const MAX_SERIES: f64 = 1_000_000_000.0;
+
+/// Functions whose result can be much longer than their arguments.
+const BUILDS: &[&str] = &[
+    "array_to_string",
+    "concat",
+    "concat_ws",
+    "format",
+    "lpad",
+    "regexp_replace",
+    "repeat",
+    "replace",
+    "rpad",
+    "string_agg",
+];
+
+/// Functions that search, and how many of their first arguments are texts.
+const SEARCHES: &[(&str, usize)] = &[
+    ("regexp_count", 2),
+    ("regexp_instr", 2),
+    ("regexp_like", 2),
+    ("regexp_match", 2),
+    ("regexp_matches", 2),
+    ("regexp_replace", 3),
+    ("regexp_split_to_array", 2),
+    ("regexp_substr", 2),
+    ("replace", 3),
+    ("split_part", 2),
+    ("string_to_array", 2),
+    ("strpos", 2),
+    ("translate", 3),
+];
+
+/// Parts of a date that T-SQL writes as bare words.
+const DATEPARTS: &[&str] = &[
+    "year",
+    "yy",
+    "yyyy",
+    "quarter",
+    "qq",
+    "q",
+    "month",
+    "mm",
+    "m",
+    "dayofyear",
+    "dy",
+    "y",
+    "day",
+    "dd",
+    "d",
+    "week",
+    "wk",
+    "ww",
+    "iso_week",
+    "isowk",
+    "isoww",
+    "weekday",
+    "dw",
+    "hour",
+    "hh",
+    "minute",
+    "mi",
+    "n",
+    "second",
+    "ss",
+    "s",
+    "millisecond",
+    "ms",
+    "microsecond",
+    "mcs",
+];
+
+/// Keeps the bare word of T-SQL's date functions from being quoted like a column.
+pub fn dateparts(function: &mut Function, dialect: Dialect) {
+    let dated = ["dateadd", "datediff", "datediff_big", "datename", "datepart", "datetrunc"];
+    if dialect != Dialect::TSql || !dated.iter().any(|name| is(function, name)) {
+        return;
+    }
+    if let FunctionArguments::List(list) = &mut function.args
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut()
+        && let Expr::Identifier(word) = first
+        && word.quote_style.is_none()
+        && DATEPARTS.contains(&word.value.to_ascii_lowercase().as_str())
+    {
+        // A number is written as it stands; read back it is the bare word again.
+        *first = Expr::Value(Value::Number(word.value.clone(), false).into());
+    }
+}
+
+/// Cuts what an expression builds or searches.
+pub fn cap(expr: &mut Expr, binder: &Binder<'_>) -> Result<(), Refusal> {
+    if binder.dialect() != Dialect::Postgres {
+        return Ok(());
+    }
+    let cut = |expr: &mut Expr| {
+        if !is_literal(expr) && !binder.is_stored(expr) && !is_call(expr, "left") {
+            shorten(expr);
+        }
+    };
+    match expr {
+        Expr::Position { expr, r#in } => {
+            cut(expr);
+            cut(r#in);
+        }
+        Expr::Like { any: false, expr, pattern, .. }
+        | Expr::ILike { any: false, expr, pattern, .. }
+        | Expr::SimilarTo { expr, pattern, .. } => {
+            cut(expr);
+            cut(pattern);
+        }
+        Expr::Function(function) => {
+            let searched = SEARCHES.iter().find(|(name, _)| is(function, name));
+            for argument in arguments(function).take(searched.map_or(0, |(_, texts)| *texts)) {
+                cut(argument);
+            }
+            if is(function, "format") {
+                plain_format(function)?;
+            }
+            if is(function, "generate_series") {
+                series(arguments(function))?;
+            }
+            let most = match function.name.to_string().to_ascii_lowercase().as_str() {
+                "repeat" => Some(MAX_REPEATS),
+                "lpad" | "rpad" => Some(MAX_TEXT),
+                _ => None,
+            };
+            if let (Some(most), Some(count)) = (most, arguments(function).nth(1)) {
+                let given = take(count);
+                *count = call("least", vec![given, number(most)]);
+            }
+            if BUILDS.iter().any(|name| is(function, name)) {
+                shorten(expr);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses a series that is longer than anybody reads.
+pub fn series<'a>(bounds: impl Iterator<Item = &'a mut Expr>) -> Result<(), Refusal> {
+    let bounds: Vec<Option<f64>> = bounds.map(|bound| value(bound)).collect();
+    let (Some(Some(start)), Some(Some(stop))) = (bounds.first(), bounds.get(1)) else {
+        return Ok(());
+    };
+    let step = bounds.get(2).copied().flatten().unwrap_or(1.0);
+    if ((stop - start) / step).abs() <= MAX_SERIES {
+        return Ok(());
+    }
+    Err(Refusal::Construct(format!("a series of more than {MAX_SERIES} values")))
+}
+
+fn value(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.replace('_', "").parse().ok(),
+            _ => None,
+        },
+        Expr::Nested(inner) => value(inner),
+        Expr::Cast { expr, .. } => value(expr),
+        Expr::UnaryOp { op: sqlparser::ast::UnaryOperator::Minus, expr } => {
+            value(expr).map(|number| -number)
+        }
+        _ => None,
+    }
+}
+
+/// Tells whether an expression is a literal, whose size the statement's length bounds.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) | Expr::TypedString(_) => true,
+        Expr::Nested(inner) => is_literal(inner),
+        _ => false,
+    }
+}
+
+fn is(function: &Function, name: &str) -> bool {
+    matches!(function.name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(name)))
+}
+
+fn is_call(expr: &Expr, name: &str) -> bool {
+    matches!(expr, Expr::Function(function) if is(function, name))
+}
+
+fn arguments(function: &mut Function) -> impl Iterator<Item = &mut Expr> {
+    let list = match &mut function.args {
+        FunctionArguments::List(list) => list.args.as_mut_slice(),
+        _ => &mut [],
+    };
+    list.iter_mut().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    })
+}
+
+/// Accepts a format that is written out and pads nothing far.
+fn plain_format(function: &mut Function) -> Result<(), Refusal> {
+    let refused = || Err(Refusal::Construct("format with a computed or padding pattern".into()));
+    let Some(Expr::Value(pattern)) = arguments(function).next() else { return refused() };
+    let Value::SingleQuotedString(pattern) = &pattern.value else { return refused() };
+    let digits = pattern.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
+    if pattern.contains('*') || digits > 4 { refused() } else { Ok(()) }
+}
+
+fn shorten(expr: &mut Expr) {
+    let whole = take(expr);
+    *expr = call("left", vec![whole, number(MAX_TEXT)]);
+}
+
+fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
+}
+
+fn number(value: u32) -> Expr {
+    Expr::Value(Value::Number(value.to_string(), false).into())
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}

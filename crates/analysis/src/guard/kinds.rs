@@ -1,0 +1,88 @@
+//! The operators and types that a statement may use. Lists of the permitted, like that of functions.
+
+use sqlparser::ast::{BinaryOperator, DataType};
+
+use super::Refusal;
+
+pub fn is_allowed_operator(op: &BinaryOperator) -> bool {
+    use BinaryOperator as B;
+    matches!(
+        op,
+        B::Plus
+            | B::Minus
+            | B::Multiply
+            | B::Divide
+            | B::Modulo
+            | B::StringConcat
+            | B::Gt
+            | B::Lt
+            | B::GtEq
+            | B::LtEq
+            | B::Eq
+            | B::NotEq
+            | B::And
+            | B::Or
+            | B::BitwiseOr
+            | B::BitwiseAnd
+            | B::Glob
+            | B::PGBitwiseXor
+            | B::PGBitwiseShiftLeft
+            | B::PGBitwiseShiftRight
+            | B::PGExp
+            | B::PGOverlap
+            | B::PGRegexMatch
+            | B::PGRegexIMatch
+            | B::PGRegexNotMatch
+            | B::PGRegexNotIMatch
+            | B::PGStartsWith
+            | B::Arrow
+            | B::LongArrow
+            | B::HashArrow
+            | B::HashLongArrow
+            | B::AtArrow
+            | B::ArrowAt
+            | B::Question
+            | B::QuestionAnd
+            | B::QuestionPipe
+            | B::AtQuestion
+            | B::AtAt
+            | B::HashMinus
+            | B::Overlaps
+            | B::Regexp
+            | B::Match
+            | B::PGLikeMatch
+            | B::PGILikeMatch
+            | B::PGNotLikeMatch
+            | B::PGNotILikeMatch
+            | B::DuckIntegerDivide
+    )
+}
+
+/// Accepts the everyday types by name; `regclass` and user-defined types call functions of their own.
+pub fn plain_type(data_type: &DataType) -> Result<(), Refusal> {
+    const TYPES: &str = "\
+        bigint, bit, bit varying, blob, bool, boolean, bytea, char, character, character varying, \
+        date, daterange, datetime, datetime2, datetimeoffset, decimal, double, double precision, \
+        float, float4, float8, int, int2, int4, int4range, int8, int8range, integer, interval, \
+        json, jsonb, jsonpath, money, numeric, numrange, nvarchar, real, signed, smalldatetime, \
+        smallint, text, time, time with time zone, time without time zone, timetz, timestamp, \
+        timestamp with time zone, timestamp without time zone, timestamptz, tinyint, tsquery, \
+        tsrange, tstzrange, tsvector, uniqueidentifier, unsigned, uuid, varbit, varchar";
+    let shown = data_type.to_string();
+    let mut bare = String::new();
+    let mut depth = 0_u32;
+    for c in shown.to_ascii_lowercase().chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            c if depth == 0 => bare.push(c),
+            _ => {}
+        }
+    }
+    let bare = bare.trim_end_matches("[]").trim();
+    if TYPES.split(", ").any(|known| known == bare) {
+        Ok(())
+    } else {
+        Err(Refusal::Construct(format!("the type {shown}")))
+    }
+}

@@ -1,0 +1,156 @@
+//! Decides whether a model's SQL may run: one reading query over the permitted tables, or a refusal.
+//!
+//! Enter at [`guard`]. Invariant: what runs is the statement written again from its syntax tree, never
+//! the model's text, with every name quoted and every table named with its schema; everything not known to
+//! be harmless is refused. Deliberately absent: any database; the layers below it (read-only connection,
+//! authorizer, limits) trust nothing said here.
+
+mod bind;
+mod caps;
+mod functions;
+mod kinds;
+mod normal;
+mod policy;
+mod scope;
+mod shapes;
+mod visit;
+
+#[cfg(test)]
+mod accepted;
+#[cfg(test)]
+mod cases;
+
+pub use functions::{is_allowed_function, is_allowed_table_function};
+pub(crate) use policy::shown;
+pub use policy::{Permitted, Policy, TableName};
+
+use sqlparser::ast::{Statement, Visit};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use crate::Dialect;
+
+/// Longest accepted statement, in bytes.
+const MAX_BYTES: usize = 32 * 1024;
+/// Most tokens of a statement; bounds the depth of chains like `1+1+1…`, which the parser builds in a loop.
+const MAX_TOKENS: usize = 4_000;
+/// Deepest nesting that the parser follows.
+const MAX_DEPTH: usize = 50;
+/// How much longer a statement may become when it is written again with full names.
+const GROWTH: usize = 8;
+
+/// A statement that passed the guard; nothing else is sent to a database on a model's behalf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    sql: String,
+    tables: Vec<TableName>,
+}
+
+impl Guarded {
+    /// Returns the statement as it will run.
+    pub fn as_str(&self) -> &str {
+        &self.sql
+    }
+
+    /// Returns the tables that it reads, by name, each once.
+    pub fn tables(&self) -> &[TableName] {
+        &self.tables
+    }
+
+    /// Vouches for a statement written in the program, with identifiers quoted by the caller.
+    pub fn ours(sql: String) -> Self {
+        Self { sql, tables: Vec::new() }
+    }
+}
+
+/// Why a statement was refused; the text is meant for the model, which repairs and tries again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error(
+        "the statement is too long; at most {MAX_BYTES} bytes and {MAX_TOKENS} tokens are read"
+    )]
+    TooLong,
+    #[error("the statement nests too deeply; at most {MAX_DEPTH} levels are read")]
+    TooDeep,
+    #[error("cannot parse the statement: {0}")]
+    Syntax(String),
+    #[error("send exactly one statement; found: {0}")]
+    NotOneStatement(usize),
+    #[error("only a single SELECT may run here (WITH and UNION are fine); refused: {0}")]
+    NotASelect(String),
+    #[error("no such table among the permitted ones: {name}{hint}")]
+    Table { name: String, hint: String },
+    #[error("no such column: {name}{hint}")]
+    Column { name: String, hint: String },
+    #[error("this function is not permitted: {0}")]
+    Function(String),
+    #[error("this construct is not permitted: {0}")]
+    Construct(String),
+    #[error("the row filter of {table}, set by the operator, cannot be used: {reason}")]
+    Filter { table: String, reason: String },
+}
+
+/// Checks one statement and returns it written again from its syntax tree.
+///
+/// # Errors
+/// A [`Refusal`] that says what to change.
+pub fn guard(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refusal> {
+    let mut statement = parse(sql, dialect)?;
+    normal::form(&mut statement, dialect);
+    check(&statement, dialect, policy)?;
+    let tables = bind::bind(&mut statement, dialect, policy)?;
+    let written = statement.to_string();
+    // What will run is parsed and checked itself: a flaw in the writer must not open a way round.
+    let again = read(&written, dialect, GROWTH)?;
+    check(&again, dialect, policy)?;
+    if again.to_string() != written {
+        return Err(Refusal::Construct("a statement that does not read back as written".into()));
+    }
+    Ok(Guarded { sql: written, tables })
+}
+
+/// Parses one statement within the bounds of the guard.
+pub(crate) fn parse(sql: &str, dialect: Dialect) -> Result<Statement, Refusal> {
+    read(sql, dialect, 1)
+}
+
+/// As [`parse`], for what the guard wrote, which may be longer.
+pub(crate) fn parse_generated(sql: &str, dialect: Dialect) -> Result<Statement, Refusal> {
+    read(sql, dialect, GROWTH)
+}
+
+fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal> {
+    if sql.len() > MAX_BYTES * growth {
+        return Err(Refusal::TooLong);
+    }
+    let tokens = dialect.tokens(sql).map_err(|error| Refusal::Syntax(error.to_string()))?;
+    let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).count();
+    if words > MAX_TOKENS * growth {
+        return Err(Refusal::TooLong);
+    }
+    let mut statements = Parser::new(dialect.syntax())
+        .with_recursion_limit(MAX_DEPTH)
+        .with_tokens_with_locations(tokens)
+        .parse_statements()
+        .map_err(|error| match error {
+            ParserError::RecursionLimitExceeded => Refusal::TooDeep,
+            ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
+                Refusal::Syntax(text)
+            }
+        })?;
+    match (statements.pop(), statements.len()) {
+        (Some(statement), 0) => Ok(statement),
+        (Some(_), others) => Err(Refusal::NotOneStatement(others + 1)),
+        (None, _) => Err(Refusal::NotOneStatement(0)),
+    }
+}
+
+fn check(statement: &Statement, dialect: Dialect, policy: &Policy) -> Result<(), Refusal> {
+    if !matches!(statement, Statement::Query(_)) {
+        return Err(Refusal::NotASelect(shapes::first_word(statement)));
+    }
+    match statement.visit(&mut visit::Inspector::new(dialect, policy)) {
+        std::ops::ControlFlow::Continue(()) => Ok(()),
+        std::ops::ControlFlow::Break(refusal) => Err(*refusal),
+    }
+}

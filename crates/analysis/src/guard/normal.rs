@@ -1,0 +1,144 @@
+//! Brings a statement into a form that is read back as it was written, and that means the same.
+//!
+//! Operands stand in parentheses where the writer would run two signs together (`- -1` as a comment),
+//! literals become plain ones, and every alias is written with `AS`.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{
+    Expr, GroupByExpr, ObjectName, Select, SelectFlavor, SelectItem, Statement, TableFactor,
+    TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
+};
+
+use crate::Dialect;
+
+/// Rewrites the statement in place.
+pub fn form(statement: &mut Statement, dialect: Dialect) {
+    let ControlFlow::Continue(()) = statement.visit(&mut Former { dialect });
+}
+
+struct Former {
+    dialect: Dialect,
+}
+
+/// Puts an operand that is more than one word into parentheses.
+fn apart(expr: &mut Expr) {
+    let plain = match expr {
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Function(_)
+        | Expr::Nested(_)
+        | Expr::Subquery(_)
+        | Expr::Tuple(_)
+        | Expr::Array(_)
+        | Expr::Case { .. }
+        | Expr::Extract { .. }
+        | Expr::Substring { .. }
+        | Expr::Trim { .. }
+        | Expr::Position { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. }
+        | Expr::Overlay { .. } => true,
+        Expr::Cast { kind, .. } => *kind == sqlparser::ast::CastKind::Cast,
+        Expr::Value(value) => {
+            !matches!(&value.value, Value::Number(text, _) if text.starts_with('-'))
+        }
+        _ => false,
+    };
+    if !plain {
+        let inner = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+        *expr = Expr::Nested(Box::new(inner));
+    }
+}
+
+impl Former {
+    fn table(&self, factor: &mut TableFactor) {
+        if let TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. }
+        | TableFactor::NestedJoin { alias: Some(alias), .. } = factor
+        {
+            alias.explicit = true;
+        }
+    }
+}
+
+impl VisitorMut for Former {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        self.table(factor);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Self::Break> {
+        if self.dialect == Dialect::Postgres {
+            let plain = match &value.value {
+                Value::EscapedStringLiteral(text) => Some(text.clone()),
+                Value::DollarQuotedString(quoted) => Some(quoted.value.clone()),
+                _ => None,
+            };
+            if let Some(text) = plain.filter(|text| !text.contains('\0')) {
+                value.value = Value::SingleQuotedString(text);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::UnaryOp { expr: operand, .. }
+            | Expr::Collate { expr: operand, .. }
+            | Expr::AtTimeZone { timestamp: operand, .. }
+            | Expr::Cast { kind: sqlparser::ast::CastKind::DoubleColon, expr: operand, .. } => {
+                apart(operand)
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Writes `SELECT * FROM name`.
+pub fn everything_of(name: ObjectName) -> Select {
+    let relation = TableFactor::Table {
+        name,
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    Select {
+        select_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
+        exclude: None,
+        into: None,
+        from: vec![TableWithJoins { relation, joins: Vec::new() }],
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection: None,
+        connect_by: Vec::new(),
+        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    }
+}

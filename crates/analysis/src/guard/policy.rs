@@ -1,0 +1,83 @@
+//! What a statement may read: the tables it may name, their columns, and which of their rows.
+
+use serde::{Deserialize, Serialize};
+use sqlparser::ast::Ident;
+
+use crate::{Dialect, nearest};
+
+/// A table or view that exists and may be read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TableName {
+    /// `main` in SQLite and DuckDB.
+    pub schema: String,
+    pub name: String,
+    /// It is found without naming its schema.
+    pub unqualified: bool,
+}
+
+/// A table that statements may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permitted {
+    pub name: TableName,
+    /// Its columns, in order.
+    pub columns: Vec<String>,
+    /// Only rows for which this condition holds are there, whatever the statement says.
+    pub filter: Option<String>,
+}
+
+/// The tables that statements may read; everything else is refused.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    pub tables: Vec<Permitted>,
+}
+
+impl Policy {
+    pub(super) fn find(
+        &self,
+        dialect: Dialect,
+        schema: Option<&Ident>,
+        name: &Ident,
+    ) -> Option<&Permitted> {
+        let name = dialect.fold(name);
+        let schema = schema.map(|schema| dialect.fold(schema));
+        self.tables.iter().find(|table| {
+            let table = &table.name;
+            dialect.same(&table.name, &name)
+                && match &schema {
+                    Some(schema) => dialect.same(&table.schema, schema),
+                    None => table.unqualified,
+                }
+        })
+    }
+
+    /// Returns what to say after an unknown table's name: the nearest one and the whole (short) list.
+    pub(super) fn hint(&self, wrong: &str) -> String {
+        let names: Vec<String> = self.tables.iter().map(|table| table.name.shown()).collect();
+        let nearest = nearest(wrong, names.iter().map(String::as_str))
+            .map_or_else(String::new, |best| format!("; did you mean {best}?"));
+        match names.len() {
+            0 => "; there is no table to read".to_owned(),
+            1..=40 => format!("{nearest} Tables: {}", names.join(", ")),
+            _ => format!("{nearest} Call list_tables for the list"),
+        }
+    }
+}
+
+impl TableName {
+    /// Returns the name as a statement would write it: with its schema only where that is needed.
+    pub fn shown(&self) -> String {
+        let name = shown(&self.name);
+        if self.unqualified { name } else { format!("{}.{name}", shown(&self.schema)) }
+    }
+}
+
+/// Quotes a name that would not be read as itself without quotes.
+pub(crate) fn shown(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let starts_plainly = !name.starts_with(|c: char| c.is_ascii_digit());
+    if starts_plainly && !name.is_empty() && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}

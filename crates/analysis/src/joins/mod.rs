@@ -1,0 +1,327 @@
+//! How tables join: by declared foreign keys, and by keys that names and types suggest.
+//!
+//! Enter at [`JoinGraph::new`]. Invariant: two keys from one table to another are two ways, never one; what is
+//! inferred says so.
+
+mod inference;
+
+use std::collections::{HashMap, VecDeque};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::guard::TableName;
+use crate::{Catalogue, Table};
+pub(crate) use inference::type_class;
+
+/// Most ways that are offered.
+const MAX_PATHS: usize = 5;
+/// Most joins of one way between two tables.
+const MAX_JOINS: usize = 4;
+
+/// One step from a table to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Join {
+    /// The table that holds the reference.
+    pub table: String,
+    pub columns: Vec<String>,
+    /// The table that is referred to.
+    pub to_table: String,
+    pub to_columns: Vec<String>,
+    /// As a statement writes it.
+    pub condition: String,
+    /// Suggested by names and types; the database declares no such key.
+    pub inferred: bool,
+}
+
+/// One way to join tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JoinPath {
+    /// The tables on the way, in order; more than were asked for where others lie between.
+    pub tables: Vec<String>,
+    pub joins: Vec<Join>,
+}
+
+/// Ways to join some tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JoinPaths {
+    /// Shortest first; several where tables refer to each other in several ways.
+    pub paths: Vec<JoinPath>,
+    /// Tables that no key leads to.
+    pub unreachable: Vec<String>,
+}
+
+/// The tables of a catalogue and the keys between them.
+pub struct JoinGraph<'a> {
+    catalogue: &'a Catalogue,
+    edges: Vec<Edge>,
+    /// Edges by the table at either end.
+    at: HashMap<usize, Vec<usize>>,
+}
+
+#[derive(Clone, Debug)]
+struct Edge {
+    from: usize,
+    columns: Vec<String>,
+    to: usize,
+    to_columns: Vec<String>,
+    inferred: bool,
+}
+
+impl<'a> JoinGraph<'a> {
+    /// Reads the declared keys and infers further ones.
+    pub fn new(catalogue: &'a Catalogue) -> Self {
+        let index: HashMap<(&str, &str), usize> = catalogue
+            .tables
+            .iter()
+            .enumerate()
+            .map(|(at, table)| ((table.name.schema.as_str(), table.name.name.as_str()), at))
+            .collect();
+        let mut edges = Vec::new();
+        for (from, table) in catalogue.tables.iter().enumerate() {
+            for key in &table.foreign_keys {
+                let target = index
+                    .get(&(key.table.schema.as_str(), key.table.name.as_str()))
+                    .copied()
+                    .or_else(|| position(catalogue, &key.table));
+                if let Some(to) = target {
+                    edges.push(Edge {
+                        from,
+                        columns: key.columns.clone(),
+                        to,
+                        to_columns: key.to.clone(),
+                        inferred: false,
+                    });
+                }
+            }
+        }
+        inference::infer(catalogue, &mut edges);
+        let mut at: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (number, edge) in edges.iter().enumerate() {
+            at.entry(edge.from).or_default().push(number);
+            if edge.to != edge.from {
+                at.entry(edge.to).or_default().push(number);
+            }
+        }
+        Self { catalogue, edges, at }
+    }
+
+    /// Returns every key, as a join.
+    pub fn joins(&self) -> Vec<Join> {
+        self.edges.iter().map(|edge| self.join(edge)).collect()
+    }
+
+    /// Returns ways to join the tables.
+    pub fn paths(&self, tables: &[TableName]) -> JoinPaths {
+        let wanted: Vec<usize> =
+            tables.iter().filter_map(|name| position(self.catalogue, name)).collect();
+        let Some((first, others)) = wanted.split_first() else { return JoinPaths::default() };
+        if let [second] = others {
+            let paths = self.between(*first, *second);
+            let unreachable = if paths.is_empty() { vec![self.shown(*second)] } else { Vec::new() };
+            return JoinPaths { paths, unreachable };
+        }
+        let mut joined = vec![*first];
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut unreachable = Vec::new();
+        for other in others {
+            match self.nearest(&joined, *other) {
+                Some(edges) => {
+                    for edge in edges {
+                        for end in [self.edges[edge].from, self.edges[edge].to] {
+                            if !joined.contains(&end) {
+                                joined.push(end);
+                            }
+                        }
+                        if !chosen.contains(&edge) {
+                            chosen.push(edge);
+                        }
+                    }
+                }
+                None => unreachable.push(self.shown(*other)),
+            }
+        }
+        let path = JoinPath {
+            tables: joined.iter().map(|at| self.shown(*at)).collect(),
+            joins: chosen.iter().map(|edge| self.join(&self.edges[*edge])).collect(),
+        };
+        JoinPaths { paths: vec![path], unreachable }
+    }
+
+    /// Adds to a set of tables those that lie between them, so that all can be joined.
+    pub fn closure(&self, tables: &[usize]) -> Vec<usize> {
+        let mut all: Vec<usize> = Vec::new();
+        for table in tables {
+            if all.contains(table) {
+                continue;
+            }
+            if !all.is_empty()
+                && let Some(edges) = self.nearest(&all, *table)
+                && edges.len() <= 3
+            {
+                for edge in edges {
+                    for end in [self.edges[edge].from, self.edges[edge].to] {
+                        if !all.contains(&end) {
+                            all.push(end);
+                        }
+                    }
+                }
+            }
+            if !all.contains(table) {
+                all.push(*table);
+            }
+        }
+        all
+    }
+
+    /// Returns the ways between two tables, shortest first.
+    fn between(&self, start: usize, end: usize) -> Vec<JoinPath> {
+        let mut found = Vec::new();
+        let mut queue: VecDeque<(Vec<usize>, Vec<usize>)> = VecDeque::from([(vec![start], vec![])]);
+        let mut looked = 0;
+        while let Some((tables, edges)) = queue.pop_front() {
+            looked += 1;
+            if found.len() == MAX_PATHS || looked > 20_000 {
+                break;
+            }
+            let last = tables.last().copied().unwrap_or(start);
+            if last == end && !edges.is_empty() {
+                found.push(JoinPath {
+                    tables: tables.iter().map(|at| self.shown(*at)).collect(),
+                    joins: edges.iter().map(|edge| self.join(&self.edges[*edge])).collect(),
+                });
+                continue;
+            }
+            // Longer ways than the shortest by one are detours.
+            let shortest = found.first().map_or(MAX_JOINS, |path| path.joins.len() + 1);
+            if edges.len() >= shortest.min(MAX_JOINS) {
+                continue;
+            }
+            for edge in self.at.get(&last).into_iter().flatten() {
+                let other = self.other_end(*edge, last);
+                if !tables.contains(&other) || (start == end && other == end) {
+                    let mut tables = tables.clone();
+                    tables.push(other);
+                    let mut edges = edges.clone();
+                    edges.push(*edge);
+                    queue.push_back((tables, edges));
+                }
+            }
+        }
+        found.sort_by_key(|path| (path.joins.len(), path.joins.iter().any(|join| join.inferred)));
+        found
+    }
+
+    /// Returns the edges of the shortest way from any of some tables to another; declared keys come first.
+    fn nearest(&self, from: &[usize], to: usize) -> Option<Vec<usize>> {
+        if from.contains(&to) {
+            return Some(Vec::new());
+        }
+        let mut queue: VecDeque<usize> = from.iter().copied().collect();
+        let mut came: HashMap<usize, (usize, usize)> = HashMap::new();
+        while let Some(table) = queue.pop_front() {
+            let mut edges = self.at.get(&table).cloned().unwrap_or_default();
+            edges.sort_by_key(|edge| self.edges[*edge].inferred);
+            for edge in edges {
+                let other = self.other_end(edge, table);
+                if from.contains(&other) || came.contains_key(&other) {
+                    continue;
+                }
+                came.insert(other, (edge, table));
+                if other == to {
+                    let mut path = Vec::new();
+                    let mut at = to;
+                    while let Some((edge, before)) = came.get(&at) {
+                        path.push(*edge);
+                        at = *before;
+                    }
+                    path.reverse();
+                    return Some(path);
+                }
+                queue.push_back(other);
+            }
+        }
+        None
+    }
+
+    fn other_end(&self, edge: usize, end: usize) -> usize {
+        let edge = &self.edges[edge];
+        if edge.from == end { edge.to } else { edge.from }
+    }
+
+    fn shown(&self, at: usize) -> String {
+        self.catalogue.tables[at].name.shown()
+    }
+
+    fn join(&self, edge: &Edge) -> Join {
+        let (table, to_table) = (self.shown(edge.from), self.shown(edge.to));
+        let pairs = edge.columns.iter().zip(&edge.to_columns);
+        let condition: Vec<String> = pairs
+            .map(|(from, to)| {
+                let shown = crate::guard::shown;
+                format!("{table}.{} = {to_table}.{}", shown(from), shown(to))
+            })
+            .collect();
+        Join {
+            table,
+            columns: edge.columns.clone(),
+            to_table,
+            to_columns: edge.to_columns.clone(),
+            condition: condition.join(" AND "),
+            inferred: edge.inferred,
+        }
+    }
+}
+
+fn position(catalogue: &Catalogue, name: &TableName) -> Option<usize> {
+    catalogue
+        .tables
+        .iter()
+        .position(|table| table.name.schema == name.schema && table.name.name == name.name)
+        .or_else(|| {
+            catalogue.tables.iter().position(|table| {
+                table.name.schema == name.schema && table.name.name.eq_ignore_ascii_case(&name.name)
+            })
+        })
+}
+
+/// Returns the first column by which two tables' rows are told apart, for a probe.
+pub(crate) fn key_of(table: &Table) -> Option<&[String]> {
+    if table.primary_key.is_empty() {
+        table.unique.first().map(Vec::as_slice)
+    } else {
+        Some(&table.primary_key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{catalogue, name};
+
+    #[test]
+    fn two_keys_from_one_table_to_another_are_two_ways() {
+        let catalogue = catalogue();
+        let graph = JoinGraph::new(&catalogue);
+        let paths = graph.paths(&[name("flights"), name("airports")]).paths;
+        let conditions: Vec<&str> =
+            paths.iter().map(|path| path.joins[0].condition.as_str()).collect();
+        assert_eq!(
+            conditions,
+            ["flights.origin = airports.code", "flights.destination = airports.code"]
+        );
+        assert!(paths.iter().all(|path| path.joins.len() == 1 && !path.joins[0].inferred));
+    }
+
+    #[test]
+    fn tables_between_those_asked_for_are_named_and_inferred_keys_are_marked() {
+        let catalogue = catalogue();
+        let graph = JoinGraph::new(&catalogue);
+        let way = &graph.paths(&[name("customers"), name("products")]).paths[0];
+        assert_eq!(way.tables, ["customers", "orders", "lines", "products"]);
+        let inferred: Vec<bool> = way.joins.iter().map(|join| join.inferred).collect();
+        assert_eq!(inferred, [false, false, true]);
+        let none = graph.paths(&[name("customers"), name("notes")]);
+        assert_eq!((none.paths.len(), none.unreachable), (0, vec!["notes".to_owned()]));
+    }
+}

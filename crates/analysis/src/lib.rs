@@ -1,0 +1,22 @@
+//! Questions about SQL that are answered without a database: what a statement may do, what it reads, how it joins.
+//!
+//! Enter at [`guard::guard`]. Invariant: no I/O, no clock; any text gets an answer, never a panic.
+//! Deliberately absent: connections, models, prompts.
+
+mod catalogue;
+pub mod chart;
+mod dialect;
+pub mod fanout;
+pub mod guard;
+pub mod joins;
+pub mod limit;
+pub mod linking;
+mod nearest;
+pub mod numbers;
+#[cfg(test)]
+mod sample;
+mod syntax;
+
+pub use catalogue::{Catalogue, Column, ForeignKey, Table};
+pub use dialect::Dialect;
+pub use nearest::nearest;

@@ -1,0 +1,215 @@
+//! Bounds how many rows a statement yields, by the limit of its own outermost query.
+//!
+//! Enter at [`bounded`]. Invariant: the rows are the first of those that the statement would have yielded. A
+//! limit within a UNION's arm, a subquery or a `WITH` query is not the statement's own; `LIMIT -1`, `LIMIT ALL`
+//! and `LIMIT NULL` are none.
+
+use sqlparser::ast::{
+    Expr, Fetch, LimitClause, Query, SetExpr, Statement, Top, TopQuantity, UnaryOperator, Value,
+};
+
+use crate::{Dialect, guard};
+
+/// Returns the statement with at most `most` rows; text that is no single query comes back as it is.
+pub fn bounded(sql: &str, dialect: Dialect, most: usize) -> String {
+    let Ok(Statement::Query(mut query)) = guard::parse_generated(sql, dialect) else {
+        return sql.to_owned();
+    };
+    if bound(&mut query, dialect, most) { query.to_string() } else { wrapped(sql, dialect, most) }
+}
+
+/// Sets the limit in place; returns false where the query's own cannot be compared.
+fn bound(query: &mut Query, dialect: Dialect, most: usize) -> bool {
+    if let Some(fetch) = &mut query.fetch {
+        return bound_fetch(fetch, most);
+    }
+    if dialect == Dialect::TSql {
+        return bound_tsql(query, most);
+    }
+    let limit = match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => limit,
+        Some(LimitClause::OffsetCommaLimit { limit, .. }) => {
+            return match own(limit, dialect) {
+                Own::Rows(rows) => {
+                    if rows > most {
+                        *limit = number(most);
+                    }
+                    true
+                }
+                Own::Unlimited => {
+                    *limit = number(most);
+                    true
+                }
+                Own::Unknown => false,
+            };
+        }
+        None => {
+            query.limit_clause = Some(LimitClause::LimitOffset {
+                limit: Some(number(most)),
+                offset: None,
+                limit_by: Vec::new(),
+            });
+            return true;
+        }
+    };
+    match limit.as_ref().map_or(Own::Unlimited, |limit| own(limit, dialect)) {
+        Own::Rows(rows) if rows <= most => true,
+        Own::Rows(_) | Own::Unlimited => {
+            *limit = Some(number(most));
+            true
+        }
+        Own::Unknown => false,
+    }
+}
+
+fn bound_fetch(fetch: &mut Fetch, most: usize) -> bool {
+    if fetch.percent || fetch.with_ties {
+        return false;
+    }
+    let rows =
+        fetch.quantity.as_ref().map_or(Own::Rows(1), |quantity| own(quantity, Dialect::TSql));
+    match rows {
+        Own::Rows(rows) => {
+            if rows > most {
+                fetch.quantity = Some(number(most));
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+fn bound_tsql(query: &mut Query, most: usize) -> bool {
+    if query.limit_clause.is_some() {
+        // An OFFSET without FETCH; SQL Server allows no TOP beside it.
+        query.fetch =
+            Some(Fetch { with_ties: false, percent: false, quantity: Some(number(most)) });
+        return true;
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else { return false };
+    match &mut select.top {
+        None => {
+            let quantity = Some(TopQuantity::Constant(u64::try_from(most).unwrap_or(u64::MAX)));
+            select.top = Some(Top { with_ties: false, percent: false, quantity });
+            true
+        }
+        Some(top) if top.percent || top.with_ties => false,
+        Some(top) => {
+            let rows = match &top.quantity {
+                Some(TopQuantity::Constant(rows)) => usize::try_from(*rows).ok(),
+                Some(TopQuantity::Expr(expr)) => match own(expr, Dialect::TSql) {
+                    Own::Rows(rows) => Some(rows),
+                    _ => None,
+                },
+                None => None,
+            };
+            let Some(rows) = rows else { return false };
+            if rows > most {
+                top.quantity = Some(TopQuantity::Constant(u64::try_from(most).unwrap_or(u64::MAX)));
+            }
+            true
+        }
+    }
+}
+
+/// What a limit says.
+enum Own {
+    Rows(usize),
+    Unlimited,
+    /// It is computed.
+    Unknown,
+}
+
+fn own(limit: &Expr, dialect: Dialect) -> Own {
+    match limit {
+        Expr::Nested(inner) => own(inner, dialect),
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.parse().map_or(Own::Unknown, Own::Rows),
+            Value::Null => Own::Unlimited,
+            _ => Own::Unknown,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if dialect == Dialect::Sqlite => {
+            match own(expr, dialect) {
+                Own::Rows(0) => Own::Rows(0),
+                Own::Rows(_) => Own::Unlimited,
+                other => other,
+            }
+        }
+        _ => Own::Unknown,
+    }
+}
+
+fn number(value: usize) -> Expr {
+    Expr::Value(Value::Number(value.to_string(), false).into())
+}
+
+fn wrapped(sql: &str, dialect: Dialect, most: usize) -> String {
+    let sql = sql.trim().trim_end_matches(';');
+    let name = dialect.quote("bounded");
+    match dialect {
+        Dialect::TSql => format!("SELECT TOP {most} * FROM ({sql}) AS {name}"),
+        _ => format!("SELECT * FROM ({sql}) AS {name} LIMIT {most}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outermost_limit_is_the_smaller_of_its_own_and_the_bound() {
+        for (sql, expected) in [
+            ("SELECT a FROM t", "SELECT a FROM t LIMIT 11"),
+            ("SELECT a FROM t LIMIT 5", "SELECT a FROM t LIMIT 5"),
+            ("SELECT a FROM t LIMIT 500", "SELECT a FROM t LIMIT 11"),
+            ("SELECT a FROM t LIMIT -1", "SELECT a FROM t LIMIT 11"),
+            ("SELECT a FROM t LIMIT 5, 100", "SELECT a FROM t LIMIT 5, 11"),
+            ("SELECT a FROM t LIMIT 100 OFFSET 7", "SELECT a FROM t LIMIT 11 OFFSET 7"),
+            (
+                "SELECT a FROM t UNION SELECT b FROM u ORDER BY 1 LIMIT 99",
+                "SELECT a FROM t UNION SELECT b FROM u ORDER BY 1 LIMIT 11",
+            ),
+            (
+                "SELECT * FROM (SELECT a FROM t LIMIT 3) AS x",
+                "SELECT * FROM (SELECT a FROM t LIMIT 3) AS x LIMIT 11",
+            ),
+            (
+                "SELECT a FROM t LIMIT (SELECT 9)",
+                "SELECT * FROM (SELECT a FROM t LIMIT (SELECT 9)) AS \"bounded\" LIMIT 11",
+            ),
+        ] {
+            assert_eq!(bounded(sql, Dialect::Sqlite, 11), expected, "{sql}");
+        }
+        assert_eq!(
+            bounded("SELECT a FROM t LIMIT ALL", Dialect::Postgres, 11),
+            "SELECT a FROM t LIMIT 11"
+        );
+        assert_eq!(
+            bounded("SELECT a FROM t FETCH FIRST 99 ROWS ONLY", Dialect::Postgres, 11),
+            "SELECT a FROM t FETCH FIRST 11 ROWS ONLY"
+        );
+    }
+
+    #[test]
+    fn sql_server_s_top_offset_and_unions_are_bounded_as_it_allows() {
+        for (sql, expected) in [
+            ("SELECT a FROM t ORDER BY a", "SELECT TOP 11 a FROM t ORDER BY a"),
+            ("SELECT TOP 5 a FROM t", "SELECT TOP 5 a FROM t"),
+            ("SELECT TOP 50 a FROM t", "SELECT TOP 11 a FROM t"),
+            (
+                "SELECT TOP 10 PERCENT a FROM t",
+                "SELECT TOP 11 * FROM (SELECT TOP 10 PERCENT a FROM t) AS [bounded]",
+            ),
+            (
+                "SELECT a FROM t UNION SELECT b FROM u",
+                "SELECT TOP 11 * FROM (SELECT a FROM t UNION SELECT b FROM u) AS [bounded]",
+            ),
+            (
+                "SELECT a FROM t ORDER BY a OFFSET 5 ROWS",
+                "SELECT a FROM t ORDER BY a OFFSET 5 ROWS FETCH FIRST 11 ROWS ONLY",
+            ),
+        ] {
+            assert_eq!(bounded(sql, Dialect::TSql, 11), expected, "{sql}");
+        }
+    }
+}

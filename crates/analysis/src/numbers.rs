@@ -1,0 +1,227 @@
+//! Whether the numbers of an answer stand in the result that it is about.
+//!
+//! Enter at [`check`]. Invariant: a number is supported only by what was shown: a cell, a count of rows, the
+//! question, or arithmetic over shown cells that is done here. Deliberately absent: any trust in the words around it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where a number of an answer comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "from", content = "how")]
+pub enum Origin {
+    /// It stands in a cell, as it is or rounded.
+    Result,
+    /// It stands in the question.
+    Question,
+    /// It follows from cells, by the arithmetic named.
+    Computed(String),
+    /// Nothing that was shown supports it.
+    Unsupported,
+}
+
+/// A number of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Number {
+    /// As it is written.
+    pub text: String,
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// A number as a text writes it.
+#[derive(Clone, Debug, PartialEq)]
+struct Written {
+    text: String,
+    value: f64,
+    decimals: u32,
+    percent: bool,
+    /// Thousand, million or billion stood behind it.
+    scale: f64,
+}
+
+/// Most cells that pairs are made of.
+const MAX_PAIRED: usize = 60;
+
+/// Looks for every number of `answer` in the rows, the question and what follows from them.
+pub fn check(answer: &str, question: &str, columns: &[String], rows: &[Vec<Value>]) -> Vec<Number> {
+    let cells: Vec<f64> = rows.iter().flatten().flat_map(values_of).collect();
+    let asked = written(question);
+    let mut found: Vec<Number> = Vec::new();
+    for number in written(answer) {
+        if found.iter().any(|known| known.text == number.text) {
+            continue;
+        }
+        let origin = origin(&number, &cells, &asked, columns, rows);
+        found.push(Number { text: number.text, origin });
+    }
+    found
+}
+
+fn origin(
+    number: &Written,
+    cells: &[f64],
+    asked: &[Written],
+    columns: &[String],
+    rows: &[Vec<Value>],
+) -> Origin {
+    if cells.iter().any(|cell| number.is(*cell)) {
+        return Origin::Result;
+    }
+    if asked.iter().any(|known| number.is(known.value)) {
+        return Origin::Question;
+    }
+    if number.is(rows.len() as f64) {
+        return Origin::Computed("number of rows".into());
+    }
+    for (at, name) in columns.iter().enumerate() {
+        let column: Vec<f64> =
+            rows.iter().filter_map(|row| row.get(at)).filter_map(number_of).collect();
+        if column.len() < 2 {
+            continue;
+        }
+        let sum: f64 = column.iter().sum();
+        if number.is(sum) {
+            return Origin::Computed(format!("sum of {name}"));
+        }
+        if number.is(sum / column.len() as f64) {
+            return Origin::Computed(format!("mean of {name}"));
+        }
+        if let Some(part) = column.iter().find(|part| sum != 0.0 && number.is_share(*part / sum)) {
+            return Origin::Computed(format!("{part} of the sum of {name}"));
+        }
+    }
+    let paired = cells.get(..MAX_PAIRED.min(cells.len())).unwrap_or_default();
+    for a in paired {
+        for b in paired {
+            if number.is(a - b) && a != b {
+                return Origin::Computed(format!("{a} - {b}"));
+            }
+            if *b != 0.0 && a != b {
+                if number.is(a / b) || number.is_share(a / b) {
+                    return Origin::Computed(format!("{a} / {b}"));
+                }
+                if number.is_share((a - b) / b) {
+                    return Origin::Computed(format!("change from {b} to {a}"));
+                }
+            }
+        }
+    }
+    Origin::Unsupported
+}
+
+impl Written {
+    /// Tells whether this writes a value, perhaps rounded to the digits shown.
+    fn is(&self, value: f64) -> bool {
+        let half = 0.5 * 10.0_f64.powi(-i32::try_from(self.decimals).unwrap_or(0)) * self.scale;
+        let slack = half * (1.0 + 1e-9) + value.abs() * 1e-12;
+        let exact = self.decimals == 0 && self.scale == 1.0 && value.fract() == 0.0;
+        let distance = (self.value.abs() - value.abs()).abs();
+        if exact { distance < 1e-6 } else { distance <= slack }
+    }
+
+    /// Tells whether this writes a ratio as a percentage.
+    fn is_share(&self, ratio: f64) -> bool {
+        self.percent && self.is(ratio * 100.0)
+    }
+}
+
+/// Returns the numbers of a cell: itself, or those inside its text, such as a year in a date.
+fn values_of(cell: &Value) -> Vec<f64> {
+    match cell {
+        Value::String(text) => written(text).into_iter().map(|number| number.value).collect(),
+        other => other.as_f64().into_iter().collect(),
+    }
+}
+
+fn number_of(cell: &Value) -> Option<f64> {
+    cell.as_f64().or_else(|| cell.as_str()?.trim().parse().ok())
+}
+
+/// Returns the numbers that a text writes, with separators of thousands.
+fn written(text: &str) -> Vec<Written> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if !chars[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        // A digit inside a word is part of a name.
+        let in_word = at > 0 && (chars[at - 1].is_alphabetic() || chars[at - 1] == '_');
+        let start = at;
+        let mut digits = String::new();
+        let mut decimals = 0;
+        let mut point = false;
+        while let Some(c) = chars.get(at) {
+            let next_is_digit = chars.get(at + 1).is_some_and(char::is_ascii_digit);
+            let group = chars.get(at + 1..at + 4).is_some_and(|group| {
+                group.iter().all(char::is_ascii_digit)
+                    && !chars.get(at + 4).is_some_and(char::is_ascii_digit)
+            });
+            match c {
+                c if c.is_ascii_digit() => {
+                    digits.push(*c);
+                    decimals += u32::from(point);
+                }
+                ',' | '\u{a0}' | '\u{202f}' | '\'' | '_' if group && !point => {}
+                '.' if next_is_digit && !point => {
+                    point = true;
+                    digits.push('.');
+                }
+                _ => break,
+            }
+            at += 1;
+        }
+        if in_word {
+            continue;
+        }
+        let shown: String = chars[start..at].iter().collect();
+        let rest: String = chars[at..].iter().take(12).collect();
+        let rest = rest.trim_start().to_lowercase();
+        let percent =
+            rest.starts_with('%') || rest.starts_with("percent") || rest.starts_with("per cent");
+        let scale = match () {
+            () if rest.starts_with("thousand") => 1e3,
+            () if rest.starts_with("million") => 1e6,
+            () if rest.starts_with("billion") => 1e9,
+            () => 1.0,
+        };
+        if let Ok(value) = digits.parse::<f64>() {
+            found.push(Written { text: shown, value: value * scale, decimals, percent, scale });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn origins(answer: &str) -> Vec<Origin> {
+        let columns = vec!["country".to_owned(), "total".to_owned()];
+        let rows = vec![
+            vec![json!("Norway"), json!(1234.56)],
+            vec![json!("Chile"), json!(400)],
+            vec![json!("Japan"), json!("100.00")],
+        ];
+        check(answer, "the top 5 of 2024", &columns, &rows).into_iter().map(|n| n.origin).collect()
+    }
+
+    #[test]
+    fn a_number_stands_in_the_result_or_the_question_or_follows_or_is_flagged() {
+        assert_eq!(origins("Norway: 1,234.56, about 1235"), [Origin::Result, Origin::Result]);
+        assert_eq!(origins("in 2024"), [Origin::Question]);
+        assert_eq!(origins("all 3"), [Origin::Computed("number of rows".into())]);
+        assert_eq!(origins("1,734.56 in sum"), [Origin::Computed("sum of total".into())]);
+        assert_eq!(origins("four times: 4"), [Origin::Computed("400 / 100".into())]);
+        assert_eq!(origins("1.2 thousand"), [Origin::Result]);
+        assert_eq!(origins("71.2%"), [Origin::Computed("1234.56 of the sum of total".into())]);
+        assert_eq!(origins("9,999 units"), [Origin::Unsupported]);
+        assert_eq!(origins("table t1, Q4"), []);
+    }
+}

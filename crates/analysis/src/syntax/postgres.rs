@@ -1,0 +1,137 @@
+//! Postgres' syntax: also `BETWEEN SYMMETRIC`, and `COLLATE` after any expression.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+
+use super::as_inner;
+
+const INNER: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Postgres, as the parser knows it, and more.
+#[derive(Debug)]
+pub struct Postgres;
+
+impl Dialect for Postgres {
+    as_inner! {
+        supports_unicode_string_literal
+        supports_filter_during_aggregation
+        supports_group_by_expr
+        supports_alter_user_as_alter_role
+        allow_extract_custom
+        allow_extract_single_quotes
+        supports_create_index_with_clause
+        supports_explain_with_utility_options
+        supports_listen_notify
+        supports_exclude_constraint
+        supports_factorial_operator
+        supports_bitwise_shift_operators
+        supports_comment_on
+        supports_load_extension
+        supports_named_fn_args_with_colon_operator
+        supports_named_fn_args_with_expr_name
+        supports_empty_projections
+        supports_nested_comments
+        supports_string_escape_constant
+        supports_numeric_literal_underscores
+        supports_array_typedef_with_brackets
+        supports_geometric_types
+        supports_order_by_using_operator
+        supports_set_names
+        supports_alter_column_type_using
+        supports_left_associative_joins_without_parens
+        supports_notnull_operator
+        supports_interval_options
+        supports_insert_table_alias
+        supports_create_table_like_parenthesized
+        supports_select_wildcard_with_alias
+        supports_comma_separated_trim
+        supports_xml_expressions
+        supports_aliased_function_args
+        supports_comment_optimizer_hint
+    }
+
+    fn dialect(&self) -> TypeId {
+        INNER.dialect()
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        INNER.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        INNER.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        INNER.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        INNER.is_identifier_part(ch)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        INNER.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        INNER.is_table_alias(keyword, parser)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        INNER.is_custom_operator_part(ch)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        INNER.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        INNER.prec_value(precedence)
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        if parser.parse_keyword(Keyword::COLLATE) {
+            let expr = Box::new(expr.clone());
+            let collation = parser.parse_object_name(false);
+            return Some(collation.map(|collation| Expr::Collate { expr, collation }));
+        }
+        let negated = parser.parse_keywords(&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC]);
+        if !negated && !parser.parse_keywords(&[Keyword::BETWEEN, Keyword::SYMMETRIC]) {
+            return None;
+        }
+        Some(symmetric(parser, expr, negated, self.prec_value(Precedence::Between)))
+    }
+}
+
+/// Writes `x BETWEEN SYMMETRIC a AND b` as what it means: between one way or the other.
+fn symmetric(
+    parser: &mut Parser<'_>,
+    expr: &Expr,
+    negated: bool,
+    precedence: u8,
+) -> Result<Expr, ParserError> {
+    let one = parser.parse_subexpr(precedence)?;
+    parser.expect_keyword_is(Keyword::AND)?;
+    let other = parser.parse_subexpr(precedence)?;
+    let between = |low: &Expr, high: &Expr| {
+        Box::new(Expr::Between {
+            expr: Box::new(expr.clone()),
+            negated,
+            low: Box::new(low.clone()),
+            high: Box::new(high.clone()),
+        })
+    };
+    let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+    let either = Expr::BinaryOp { left: between(&one, &other), op, right: between(&other, &one) };
+    Ok(Expr::Nested(Box::new(either)))
+}

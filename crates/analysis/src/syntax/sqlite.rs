@@ -1,0 +1,108 @@
+//! SQLite's syntax: also shifts, and `IS` between any two values.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{Expr, Statement};
+use sqlparser::dialect::{Dialect, Precedence, SQLiteDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use super::as_inner;
+
+const INNER: SQLiteDialect = SQLiteDialect {};
+
+/// SQLite, as the parser knows it, and more.
+#[derive(Debug)]
+pub struct Sqlite;
+
+impl Dialect for Sqlite {
+    as_inner! {
+        supports_filter_during_aggregation
+        supports_start_transaction_modifier
+        supports_in_empty_list
+        supports_limit_comma
+        supports_asc_desc_in_column_definition
+        supports_dollar_placeholder
+        supports_notnull_operator
+        supports_comma_separated_trim
+        supports_numeric_literal_underscores
+    }
+
+    fn dialect(&self) -> TypeId {
+        INNER.dialect()
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        INNER.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        INNER.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        INNER.is_identifier_part(ch)
+    }
+
+    fn identifier_quote_style(&self, _: &str) -> Option<char> {
+        Some('"')
+    }
+
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        true
+    }
+
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        INNER.parse_statement(parser)
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        INNER
+            .parse_infix(parser, expr, precedence)
+            .or_else(|| is_value(parser, expr, self.prec_value(Precedence::Is)))
+    }
+}
+
+/// Reads `a IS b` and `a IS NOT b`, where `b` is none of the words that the parser expects there.
+fn is_value(
+    parser: &mut Parser<'_>,
+    left: &Expr,
+    precedence: u8,
+) -> Option<Result<Expr, ParserError>> {
+    if !parser.peek_keyword(Keyword::IS) {
+        return None;
+    }
+    let negated = keyword(parser, 1) == Keyword::NOT;
+    let next = if negated { 2 } else { 1 };
+    let known = matches!(
+        keyword(parser, next),
+        Keyword::NULL | Keyword::TRUE | Keyword::FALSE | Keyword::DISTINCT
+    );
+    if known {
+        return None;
+    }
+    for _ in 0..next {
+        parser.advance_token();
+    }
+    let left = Box::new(left.clone());
+    Some(parser.parse_subexpr(precedence).map(|right| {
+        if negated {
+            Expr::IsDistinctFrom(left, Box::new(right))
+        } else {
+            Expr::IsNotDistinctFrom(left, Box::new(right))
+        }
+    }))
+}
+
+fn keyword(parser: &Parser<'_>, ahead: usize) -> Keyword {
+    match &parser.peek_nth_token_ref(ahead).token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}

@@ -1,0 +1,83 @@
+//! What a query yields within its limits.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Most bytes of cells in one answer, whatever the row limit allows.
+const MAX_ANSWER_BYTES: usize = 512 * 1024;
+
+/// The bounds of one query.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    pub max_rows: usize,
+    pub max_columns: usize,
+    /// Longest text of one cell, in bytes.
+    pub max_cell_bytes: usize,
+    pub timeout: Duration,
+}
+
+/// What a query yielded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// Names of the columns, in order.
+    pub columns: Vec<String>,
+    /// One array of values per row, in the order of the columns.
+    pub rows: Vec<Vec<Value>>,
+    /// Number of rows in this answer.
+    pub row_count: usize,
+    /// Rows, columns or the ends of long cells were left out to keep within the limits.
+    pub truncated: bool,
+    /// Time the query took, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+/// Collects rows until a limit is reached.
+pub struct Collector {
+    limits: Limits,
+    bytes: usize,
+    pub answer: Answer,
+}
+
+impl Collector {
+    pub fn new(mut columns: Vec<String>, limits: Limits) -> Self {
+        let truncated = columns.len() > limits.max_columns;
+        columns.truncate(limits.max_columns);
+        Self { limits, bytes: 0, answer: Answer { columns, truncated, ..Answer::default() } }
+    }
+
+    /// Takes a row's cells; returns false when there is no room for it or any after it.
+    pub fn push(&mut self, cells: impl Iterator<Item = Value>) -> bool {
+        if self.answer.rows.len() == self.limits.max_rows || self.bytes > MAX_ANSWER_BYTES {
+            self.answer.truncated = true;
+            return false;
+        }
+        let width = self.answer.columns.len();
+        let row: Vec<Value> = cells.take(width).map(|cell| self.fit(cell)).collect();
+        self.answer.rows.push(row);
+        true
+    }
+
+    fn fit(&mut self, cell: Value) -> Value {
+        let cell = match cell {
+            Value::Array(_) | Value::Object(_) => {
+                let text = cell.to_string();
+                if text.len() > self.limits.max_cell_bytes { Value::String(text) } else { cell }
+            }
+            other => other,
+        };
+        let Value::String(mut text) = cell else {
+            self.bytes += 16;
+            return cell;
+        };
+        if text.len() > self.limits.max_cell_bytes {
+            text.truncate(text.floor_char_boundary(self.limits.max_cell_bytes));
+            text.push('…');
+            self.answer.truncated = true;
+        }
+        self.bytes += text.len() + 16;
+        Value::String(text)
+    }
+}

@@ -1,0 +1,335 @@
+//! One face for both databases: what there is, and what a guarded statement yields within its limits.
+
+use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard};
+use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit, nearest};
+
+use crate::answer::{Answer, Limits};
+use crate::listing::{Table, Validation, summary};
+use crate::postgres::Postgres;
+use crate::worker::{Question, Reply, Workers};
+use crate::{Error, Filter, Options, hint};
+
+enum Engine {
+    Sqlite(Workers),
+    Postgres(Postgres),
+}
+
+/// An opened database, its permitted tables and its limits.
+pub struct Database {
+    engine: Engine,
+    options: Options,
+    /// Filters with their tenant in place.
+    filters: Vec<Filter>,
+}
+
+impl Database {
+    /// Opens the database read-only.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be reached, or lacks a table named in `--tables` or `--filter`.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        let url = options.database.as_str();
+        let engine = if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Engine::Postgres(Postgres::open(url).await?)
+        } else if url.contains("://") && !url.starts_with("sqlite://") {
+            let scheme = url.split("://").next().unwrap_or_default();
+            return Err(Error::BadDatabase(format!("{scheme}://…")));
+        } else {
+            let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+            let path = path.unwrap_or(url).to_owned();
+            if !std::path::Path::new(&path).is_file() {
+                return Err(Error::NoFile(path));
+            }
+            let only = options.tables.iter().map(|table| table.trim().to_owned()).collect();
+            Engine::Sqlite(Workers::new(options.worker.clone(), path, only))
+        };
+        let filters = options
+            .filters
+            .iter()
+            .map(|filter| with_tenant(filter, options.tenant.as_deref()))
+            .collect::<Result<_, _>>()?;
+        let database = Self { engine, options, filters };
+        database.check().await?;
+        Ok(database)
+    }
+
+    /// Returns the language that statements must be written in.
+    pub fn dialect(&self) -> Dialect {
+        match self.engine {
+            Engine::Sqlite(_) => Dialect::Sqlite,
+            Engine::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Returns what should be changed about how the database is reached.
+    pub fn warnings(&self) -> &[String] {
+        match &self.engine {
+            Engine::Sqlite(_) => &[],
+            Engine::Postgres(postgres) => &postgres.warnings,
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.options.limits
+    }
+
+    pub(crate) fn profiles(&self) -> bool {
+        self.options.profile
+    }
+
+    /// Returns the tables that may be read, with their columns and keys.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn catalogue(&self) -> Result<Catalogue, Error> {
+        let mut catalogue = self.everything().await?;
+        let wanted = &self.options.tables;
+        let names: Vec<String> = wanted.iter().map(|table| table.trim().to_owned()).collect();
+        if !names.is_empty() {
+            catalogue.tables.retain(|table| names.iter().any(|name| self.means(&table.name, name)));
+            let kept: Vec<TableName> =
+                catalogue.tables.iter().map(|table| table.name.clone()).collect();
+            for table in &mut catalogue.tables {
+                table.foreign_keys.retain(|key| {
+                    kept.iter().any(|t| t.schema == key.table.schema && t.name == key.table.name)
+                });
+            }
+        }
+        Ok(catalogue)
+    }
+
+    /// Returns the tables that may be read, by name.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn tables(&self) -> Result<Vec<Table>, Error> {
+        Ok(self.catalogue().await?.tables.iter().map(summary).collect())
+    }
+
+    /// Returns ways to join the tables, shortest first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`] with the nearest name.
+    pub async fn join_paths(&self, names: &[String]) -> Result<joins::JoinPaths, Error> {
+        let catalogue = self.catalogue().await?;
+        let mut tables = Vec::new();
+        for name in names {
+            tables.push(find(&catalogue, name)?.name.clone());
+        }
+        Ok(joins::JoinGraph::new(&catalogue).paths(&tables))
+    }
+
+    /// Guards a model's statement, runs it and returns what it yields within the limits.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] before anything runs; the database's own error with a hint; or a time-out.
+    pub async fn query(&self, sql: &str, limit: Option<usize>) -> Result<Answer, Error> {
+        let catalogue = self.catalogue().await?;
+        let statement = guard(sql, self.dialect(), &self.policy(&catalogue))?;
+        let most = self.options.limits.max_rows;
+        let limits =
+            Limits { max_rows: limit.unwrap_or(most).clamp(1, most), ..self.options.limits };
+        if let (Engine::Postgres(postgres), Some(most)) = (&self.engine, self.options.max_cost) {
+            let (estimated, _) = postgres.estimate(&statement, limits).await?;
+            if estimated > most {
+                return Err(Error::TooCostly { estimated, limit: most });
+            }
+        }
+        let outcome = self.run(&statement, limits).await;
+        outcome.map_err(|error| with_hint(error, statement.as_str(), &catalogue))
+    }
+
+    /// Checks a statement without fetching a row.
+    ///
+    /// # Errors
+    /// When the database cannot be asked; what is wrong with the statement is in the answer.
+    pub async fn validate(&self, sql: &str) -> Result<Validation, Error> {
+        let catalogue = self.catalogue().await?;
+        let statement = match guard(sql, self.dialect(), &self.policy(&catalogue)) {
+            Ok(statement) => statement,
+            Err(refusal) => {
+                let problem = Some(format!("refused: {refusal}"));
+                return Ok(Validation { problem, ..Validation::default() });
+            }
+        };
+        let mut validation = Validation {
+            valid: true,
+            sql: Some(statement.as_str().to_owned()),
+            tables: statement.tables().iter().map(TableName::shown).collect(),
+            warnings: fanout::warnings(sql, self.dialect(), &catalogue),
+            ..Validation::default()
+        };
+        let asked = match &self.engine {
+            Engine::Postgres(postgres) => {
+                postgres.estimate(&statement, self.options.limits).await.map(Some)
+            }
+            Engine::Sqlite(_) => {
+                let plan = Guarded::ours(format!("EXPLAIN QUERY PLAN {}", statement.as_str()));
+                self.run(&plan, self.options.limits).await.map(|_| None)
+            }
+        };
+        match asked {
+            Ok(Some((cost, rows))) => {
+                validation.estimated_cost = Some(cost);
+                validation.estimated_rows = Some(rows);
+                if let Some(limit) = self.options.max_cost.filter(|limit| cost > *limit) {
+                    validation.valid = false;
+                    let error = Error::TooCostly { estimated: cost, limit };
+                    validation.problem = Some(error.to_string());
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                validation.valid = false;
+                let error = with_hint(error, statement.as_str(), &catalogue);
+                validation.problem = Some(error.to_string());
+            }
+        }
+        Ok(validation)
+    }
+
+    /// Runs a statement of the program's own, under the same guard and filters as a model's.
+    pub(crate) async fn own(
+        &self,
+        sql: &str,
+        catalogue: &Catalogue,
+        limits: Limits,
+    ) -> Result<Answer, Error> {
+        let statement = guard(sql, self.dialect(), &self.policy(catalogue))?;
+        self.run(&statement, limits).await
+    }
+
+    async fn run(&self, statement: &Guarded, limits: Limits) -> Result<Answer, Error> {
+        match &self.engine {
+            Engine::Sqlite(workers) => {
+                // One row more than is shown is all that is ever needed.
+                let sql = limit::bounded(statement.as_str(), Dialect::Sqlite, limits.max_rows + 1);
+                let question = Question::Run { sql, limits };
+                match workers.ask(&question).await? {
+                    Reply::Answer(answer) => Ok(answer),
+                    other => Err(Error::Worker(format!("it answered out of turn: {other:?}"))),
+                }
+            }
+            Engine::Postgres(postgres) => postgres.run(statement, limits).await,
+        }
+    }
+
+    async fn everything(&self) -> Result<Catalogue, Error> {
+        match &self.engine {
+            Engine::Sqlite(workers) => match workers.ask(&Question::Catalogue).await? {
+                Reply::Catalogue(catalogue) => Ok(catalogue),
+                other => Err(Error::Worker(format!("it answered out of turn: {other:?}"))),
+            },
+            Engine::Postgres(postgres) => postgres.catalogue().await,
+        }
+    }
+
+    fn policy(&self, catalogue: &Catalogue) -> Policy {
+        let tables = catalogue.tables.iter().map(|table| Permitted {
+            name: table.name.clone(),
+            columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+            filter: self.filter(&table.name),
+        });
+        Policy { tables: tables.collect() }
+    }
+
+    /// Returns every condition on a table's rows, as one.
+    fn filter(&self, table: &TableName) -> Option<String> {
+        let conditions: Vec<String> = self
+            .filters
+            .iter()
+            .filter(|filter| self.means(table, &filter.table))
+            .map(|filter| format!("({})", filter.condition))
+            .collect();
+        (!conditions.is_empty()).then(|| conditions.join(" AND "))
+    }
+
+    /// Tells whether an operator's name means the table: exactly on Postgres, where case matters.
+    fn means(&self, table: &TableName, name: &str) -> bool {
+        let same = |a: &str, b: &str| match self.dialect() {
+            Dialect::Postgres => a == b,
+            _ => a.eq_ignore_ascii_case(b),
+        };
+        (table.unqualified && same(&table.name, name))
+            || same(&format!("{}.{}", table.schema, table.name), name)
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        let everything = self.everything().await?;
+        let hint = |wanted: &str| did_you_mean(wanted, &everything);
+        for wanted in self.options.tables.iter().map(|name| name.trim()) {
+            if !everything.tables.iter().any(|table| self.means(&table.name, wanted)) {
+                let name = wanted.to_owned();
+                return Err(Error::NoSuchTableOption { name, hint: hint(wanted) });
+            }
+        }
+        let catalogue = self.catalogue().await?;
+        let policy = self.policy(&catalogue);
+        for filter in &self.filters {
+            let found = catalogue.tables.iter().find(|t| self.means(&t.name, &filter.table));
+            let unusable =
+                |reason: String| Error::UnusableFilter { table: filter.table.clone(), reason };
+            let Some(found) = found else {
+                return Err(unusable(format!("no such table{}", hint(&filter.table))));
+            };
+            let probe = format!("SELECT 1 FROM {}", quoted(&found.name));
+            guard(&probe, self.dialect(), &policy).map_err(|error| unusable(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the table that a model means, or an error with the nearest.
+pub(crate) fn find<'a>(
+    catalogue: &'a Catalogue,
+    name: &str,
+) -> Result<&'a perihelion_analysis::Table, Error> {
+    catalogue.named(name).ok_or_else(|| Error::UnknownTable {
+        name: name.to_owned(),
+        hint: did_you_mean(name, catalogue),
+    })
+}
+
+pub(crate) fn kind(is_view: bool) -> &'static str {
+    if is_view { "view" } else { "table" }
+}
+
+fn with_hint(error: Error, sql: &str, catalogue: &Catalogue) -> Error {
+    match error {
+        Error::Database { message, hint } if hint.is_empty() => {
+            let hint = hint::for_message(&message, sql, catalogue);
+            Error::Database { message, hint }
+        }
+        other => other,
+    }
+}
+
+fn did_you_mean(name: &str, catalogue: &Catalogue) -> String {
+    let names: Vec<String> = catalogue.tables.iter().map(|table| table.name.shown()).collect();
+    let best = nearest(name, names.iter().map(String::as_str))
+        .map_or_else(String::new, |best| format!("; did you mean {best}?"));
+    if names.is_empty() {
+        return best;
+    }
+    let shown: Vec<&str> = names.iter().take(40).map(String::as_str).collect();
+    format!("{best} Tables: {}", shown.join(", "))
+}
+
+/// Writes a known table's name as an identifier of either dialect.
+pub(crate) fn quoted(key: &TableName) -> String {
+    let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    format!("{}.{}", quote(&key.schema), quote(&key.name))
+}
+
+fn with_tenant(filter: &Filter, tenant: Option<&str>) -> Result<Filter, Error> {
+    if !filter.condition.contains("{tenant}") {
+        return Ok(filter.clone());
+    }
+    let Some(tenant) = tenant else {
+        let reason = "it names {tenant}, and no --tenant was given".to_owned();
+        return Err(Error::UnusableFilter { table: filter.table.clone(), reason });
+    };
+    let literal = format!("'{}'", tenant.replace('\'', "''"));
+    let condition = filter.condition.replace("{tenant}", &literal);
+    Ok(Filter { table: filter.table.clone(), condition })
+}

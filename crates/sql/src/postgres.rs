@@ -1,0 +1,375 @@
+//! Postgres, spoken to inside a read-only transaction with a statement time limit.
+//!
+//! The statement is wrapped so that the server itself renders every value as text and stops after the row
+//! limit: `SELECT "c1"::text … FROM (statement) AS "q"("c1", …) LIMIT n`. A statement that does not end in its
+//! time has its backend terminated and its connection closed, whatever the server says.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use perihelion_analysis::guard::{Guarded, TableName};
+use perihelion_analysis::{Catalogue, Column, ForeignKey, Table};
+use serde_json::Value;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::{
+    AssertSqlSafe, Column as _, Connection, Executor, PgConnection, Row, SqlSafeStr, Statement,
+    TypeInfo,
+};
+
+use crate::Error;
+use crate::answer::{Answer, Collector, Limits};
+
+mod errors;
+use errors::database_error;
+
+/// What a silent server is granted beyond the statement's own time limit.
+const GRACE: Duration = Duration::from_secs(2);
+/// Longest time until a connection stands, and until a backend is asked to end.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The code with which the server reports that it stopped a statement.
+const QUERY_CANCELED: &str = "57014";
+
+/// A connected Postgres database.
+pub struct Postgres {
+    pool: PgPool,
+    options: PgConnectOptions,
+    /// What should be changed about the role, for `doctor` and the log.
+    pub warnings: Vec<String>,
+}
+
+impl Postgres {
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        let options: PgConnectOptions = url.parse().map_err(connect)?;
+        let options = options.application_name("perihelion-sql");
+        // A first connection of its own: a pool would retry a refused one until its time is up.
+        let mut first = tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(&options))
+            .await
+            .map_err(|_| connect(sqlx::Error::PoolTimedOut))?
+            .map_err(connect)?;
+        let warnings = warnings(&mut first).await?;
+        first.close().await.map_err(connect)?;
+        let pool = PgPoolOptions::new()
+            .max_connections(3)
+            .acquire_timeout(CONNECT_LIMIT)
+            .connect_lazy_with(options.clone());
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(Self { pool, options, warnings })
+    }
+
+    pub async fn catalogue(&self) -> Result<Catalogue, Error> {
+        let rows = sqlx::query(
+            "SELECT n.nspname::text, c.relname::text, c.relkind IN ('v', 'm'), pg_table_is_visible(c.oid), \
+                    obj_description(c.oid, 'pg_class'), a.attname::text, \
+                    format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, \
+                    col_description(c.oid, a.attnum::int) \
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+             WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition \
+               AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' \
+               AND has_schema_privilege(n.oid, 'USAGE') \
+               AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT')) \
+             ORDER BY 1, 2, a.attnum",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(database_error)?;
+        let mut tables: Vec<Table> = Vec::new();
+        for row in &rows {
+            self.add(&mut tables, row).map_err(database_error)?;
+        }
+        let mut catalogue = Catalogue { tables };
+        self.keys(&mut catalogue).await?;
+        Ok(catalogue)
+    }
+
+    fn add(&self, tables: &mut Vec<Table>, row: &PgRow) -> Result<(), sqlx::Error> {
+        let name = TableName {
+            schema: row.try_get(0)?,
+            name: row.try_get(1)?,
+            unqualified: row.try_get(3)?,
+        };
+        if tables.last().is_none_or(|table| table.name != name) {
+            tables.push(Table {
+                name,
+                is_view: row.try_get(2)?,
+                comment: row.try_get(4)?,
+                columns: Vec::new(),
+                primary_key: Vec::new(),
+                unique: Vec::new(),
+                foreign_keys: Vec::new(),
+            });
+        }
+        if let (Some(column), Some(table)) =
+            (row.try_get::<Option<String>, _>(5)?, tables.last_mut())
+        {
+            table.columns.push(Column {
+                name: column,
+                data_type: row.try_get(6)?,
+                nullable: row.try_get(7)?,
+                comment: row.try_get(8)?,
+                values: Vec::new(),
+            });
+        }
+        Ok(())
+    }
+
+    async fn keys(&self, catalogue: &mut Catalogue) -> Result<(), Error> {
+        let rows = sqlx::query(
+            "SELECT n.nspname::text, c.relname::text, k.contype::text, \
+                    array(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u(n, o) \
+                          JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.o), \
+                    fn.nspname::text, f.relname::text, pg_table_is_visible(f.oid), \
+                    array(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u(n, o) \
+                          JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.o) \
+             FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
+             LEFT JOIN pg_class f ON f.oid = k.confrelid LEFT JOIN pg_namespace fn ON fn.oid = f.relnamespace \
+             WHERE k.contype IN ('p', 'u', 'f') ORDER BY k.conname",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(database_error)?;
+        for row in &rows {
+            key(catalogue, row).map_err(database_error)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the server estimates a statement to cost and to yield.
+    pub async fn estimate(&self, sql: &Guarded, limits: Limits) -> Result<(f64, f64), Error> {
+        let explain = format!("EXPLAIN (FORMAT JSON) {}", sql.as_str());
+        let bounded = self.bounded(limits, async |connection: &mut PgConnection| {
+            let text = AssertSqlSafe(explain);
+            let plan: Value =
+                sqlx::query_scalar(text).persistent(false).fetch_one(connection).await?;
+            Ok(plan)
+        });
+        let plan = bounded.await?;
+        let number = |key: &str| plan[0]["Plan"][key].as_f64().unwrap_or_default();
+        Ok((number("Total Cost"), number("Plan Rows")))
+    }
+
+    pub async fn run(&self, sql: &Guarded, limits: Limits) -> Result<Answer, Error> {
+        let started = crate::clock::monotonic();
+        let mut answer = self
+            .bounded(limits, async |connection: &mut PgConnection| {
+                fetch(connection, sql, limits).await
+            })
+            .await?;
+        answer.row_count = answer.rows.len();
+        answer.elapsed_ms = crate::clock::elapsed_ms(started);
+        Ok(answer)
+    }
+
+    /// Runs what reads in a read-only transaction that ends in its time, or whose backend is ended.
+    async fn bounded<T>(
+        &self,
+        limits: Limits,
+        reading: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, Error> {
+        let mut connection = self.pool.acquire().await.map_err(database_error)?;
+        let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(database_error)?;
+        let mut ending = Ending { options: Some(self.options.clone()), pid };
+        let work = async {
+            let mut transaction = connection.begin_with("BEGIN TRANSACTION READ ONLY").await?;
+            sqlx::query(
+                "SELECT set_config('statement_timeout', $1, true), \
+                        set_config('standard_conforming_strings', 'on', true)",
+            )
+            .bind(limits.timeout.as_millis().to_string())
+            .execute(&mut *transaction)
+            .await?;
+            let read = reading(&mut transaction).await?;
+            transaction.rollback().await?;
+            Ok(read)
+        };
+        match tokio::time::timeout(limits.timeout + GRACE, work).await {
+            Ok(outcome) => {
+                ending.options = None;
+                outcome.map_err(|error: sqlx::Error| match &error {
+                    sqlx::Error::Database(inner)
+                        if inner.code().as_deref() == Some(QUERY_CANCELED) =>
+                    {
+                        Error::Timeout { limit: limits.timeout }
+                    }
+                    _ => database_error(error),
+                })
+            }
+            Err(_) => {
+                // Not given back to the pool: nobody knows when it will answer.
+                drop(connection.detach());
+                Err(Error::Timeout { limit: limits.timeout })
+            }
+        }
+    }
+}
+
+/// Ends a backend whose statement nobody waits for any more.
+struct Ending {
+    /// Present until the statement ended by itself.
+    options: Option<PgConnectOptions>,
+    pid: i32,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let (Some(options), pid) = (self.options.take(), self.pid) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(tokio::time::timeout(CONNECT_LIMIT, async move {
+            if let Ok(mut connection) = PgConnection::connect_with(&options).await {
+                let ended = sqlx::query("SELECT pg_terminate_backend($1)").bind(pid);
+                if let Err(error) = ended.execute(&mut connection).await {
+                    tracing::warn!("a query that outlived its time could not be ended: {error}");
+                }
+            }
+        }));
+    }
+}
+
+async fn fetch(
+    connection: &mut PgConnection,
+    sql: &Guarded,
+    limits: Limits,
+) -> Result<Answer, sqlx::Error> {
+    // Preparing names the columns, and reports errors in terms of the statement as it was sent.
+    let text = AssertSqlSafe(sql.as_str().to_owned()).into_sql_str();
+    let statement = (&mut *connection).prepare(text).await?;
+    let columns = statement.columns();
+    let names = columns.iter().map(|column| column.name().to_owned()).collect();
+    let types: Vec<String> =
+        columns.iter().map(|column| column.type_info().name().to_owned()).collect();
+    let mut collector = Collector::new(names, limits);
+    if !types.is_empty() {
+        let wrapped = AssertSqlSafe(wrap(sql, types.len(), limits));
+        let mut rows = sqlx::query(wrapped).persistent(false).fetch(connection);
+        while let Some(row) = rows.try_next().await? {
+            if !collector.push(cells(&row, &types)) {
+                break;
+            }
+        }
+    }
+    Ok(collector.answer)
+}
+
+/// Returns what should be changed about the role that connects.
+async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>, Error> {
+    let row = sqlx::query(
+        "SELECT current_setting('is_superuser') = 'on', current_setting('temp_file_limit'), \
+                EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                        WHERE c.relkind IN ('r', 'p') AND n.nspname NOT LIKE 'pg\\_%' \
+                          AND n.nspname <> 'information_schema' \
+                          AND (c.relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) \
+                               OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE')))",
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(database_error)?;
+    let read = |error: sqlx::Error| database_error(error);
+    let mut warnings = Vec::new();
+    if row.try_get(0).map_err(read)? {
+        warnings.push(
+            "the sql server is connected as a Postgres superuser; give it a role of its own that may only \
+             SELECT from the tables meant for models"
+                .to_owned(),
+        );
+    } else if row.try_get(2).map_err(read)? {
+        warnings.push(
+            "the sql server's Postgres role owns tables or may write to them; give it a role that may only SELECT"
+                .to_owned(),
+        );
+    }
+    if row.try_get::<String, _>(1).map_err(read)? == "-1" {
+        warnings.push(
+            "the sql server's Postgres role may fill the disk with temporary files; as an administrator: ALTER \
+             ROLE … SET temp_file_limit = '1GB'"
+                .to_owned(),
+        );
+    }
+    Ok(warnings)
+}
+
+fn key(catalogue: &mut Catalogue, row: &PgRow) -> Result<(), sqlx::Error> {
+    let schema: String = row.try_get(0)?;
+    let name: String = row.try_get(1)?;
+    let kind: String = row.try_get(2)?;
+    let columns: Vec<String> = row.try_get(3)?;
+    let target = match kind.as_str() {
+        "f" => {
+            let table = TableName {
+                schema: row.try_get(4)?,
+                name: row.try_get(5)?,
+                unqualified: row.try_get(6)?,
+            };
+            // Keys to tables that may not be read are nobody's business.
+            if catalogue.table(&table).is_none() {
+                return Ok(());
+            }
+            Some((table, row.try_get(7)?))
+        }
+        _ => None,
+    };
+    let found =
+        catalogue.tables.iter_mut().find(|t| t.name.schema == schema && t.name.name == name);
+    let Some(owner) = found else { return Ok(()) };
+    match target {
+        Some((table, to)) => owner.foreign_keys.push(ForeignKey { columns, table, to }),
+        None if kind == "p" => owner.primary_key = columns,
+        None => owner.unique.push(columns),
+    }
+    Ok(())
+}
+
+fn wrap(sql: &Guarded, columns: usize, limits: Limits) -> String {
+    let aliases: Vec<String> = (1..=columns).map(|number| format!("\"c{number}\"")).collect();
+    // One character more than fits, so that the cut is noticed.
+    let most = limits.max_cell_bytes + 1;
+    let values: Vec<String> = aliases
+        .iter()
+        .take(limits.max_columns)
+        .map(|alias| format!("left({alias}::text, {most})"))
+        .collect();
+    format!(
+        "SELECT {} FROM ({}) AS \"q\"({}) LIMIT {}",
+        values.join(", "),
+        sql.as_str(),
+        aliases.join(", "),
+        limits.max_rows + 1
+    )
+}
+
+fn cells<'a>(row: &'a PgRow, types: &'a [String]) -> impl Iterator<Item = Value> + 'a {
+    (0..row.len()).map(|index| match row.try_get::<Option<String>, _>(index) {
+        Ok(Some(text)) => cell(text, types.get(index).map_or("", String::as_str)),
+        _ => Value::Null,
+    })
+}
+
+/// Turns the server's text back into a number, truth value or JSON where the type says it is one.
+fn cell(text: String, data_type: &str) -> Value {
+    match data_type {
+        "BOOL" => Value::Bool(text == "true"),
+        "INT2" | "INT4" | "INT8" | "OID" => {
+            text.parse::<i64>().map_or(Value::String(text), Value::from)
+        }
+        "FLOAT4" | "FLOAT8" | "JSON" | "JSONB" => {
+            serde_json::from_str(&text).unwrap_or(Value::String(text))
+        }
+        // A decimal number becomes a JSON number only where that loses nothing.
+        "NUMERIC" => match text.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
+            Some(number) if text.len() <= 15 => {
+                text.parse::<i64>().map_or(Value::Number(number), Value::from)
+            }
+            _ => Value::String(text),
+        },
+        _ => Value::String(text),
+    }
+}
+
+fn connect(error: sqlx::Error) -> Error {
+    Error::Connect(error.to_string())
+}

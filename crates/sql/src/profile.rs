@@ -1,0 +1,175 @@
+//! What a table looks like: columns with ranges and frequent values, its size, a few rows.
+
+use std::time::Duration;
+
+use perihelion_analysis::{Catalogue, Dialect};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::Error;
+use crate::answer::{Answer, Limits};
+use crate::database::{Database, find, kind, quoted};
+use crate::listing::Reference;
+
+/// Rows shown when a table is described.
+const SAMPLE_ROWS: usize = 3;
+/// Longest time spent on one look at a table.
+const LOOK_LIMIT: Duration = Duration::from_secs(2);
+/// Rows from which ranges and frequent values are taken.
+const PROFILED_ROWS: usize = 10_000;
+/// Most columns that are looked at.
+const PROFILED_COLUMNS: usize = 40;
+/// A column with more different values has none that are frequent.
+const MAX_DISTINCT: u64 = 50;
+/// Frequent values that are shown.
+const FREQUENT: usize = 8;
+
+/// One column of a described table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Column {
+    pub name: String,
+    /// As the database declares it.
+    #[serde(rename = "type")]
+    pub data_type: String,
+    pub nullable: bool,
+    pub primary_key: bool,
+    /// What the database's makers wrote about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Smallest value among the rows looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Value>,
+    /// Largest value among the rows looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Value>,
+    /// Values that occur most, where there are few different ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frequent: Vec<Value>,
+}
+
+/// A table in full: columns, keys, size, a few rows.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Description {
+    /// As a statement writes it.
+    pub name: String,
+    /// `table` or `view`.
+    pub kind: String,
+    /// What the database's makers wrote about it.
+    pub comment: Option<String>,
+    pub columns: Vec<Column>,
+    pub foreign_keys: Vec<Reference>,
+    /// Number of rows; absent where counting took too long.
+    pub row_count: Option<i64>,
+    /// The first few rows.
+    pub sample: Answer,
+}
+
+impl Database {
+    /// Returns a table's columns, size and first rows.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`] with the nearest name, or when the database fails.
+    pub async fn describe(&self, name: &str) -> Result<Description, Error> {
+        let catalogue = self.catalogue().await?;
+        let table = find(&catalogue, name)?;
+        let from = quoted(&table.name);
+        let limits = Limits { max_rows: SAMPLE_ROWS, ..self.limits() };
+        let look = Limits { max_rows: 1, timeout: limits.timeout.min(LOOK_LIMIT), ..limits };
+        let count = self.own(&format!("SELECT count(*) FROM {from}"), &catalogue, look).await;
+        let row_count = match count {
+            Ok(answer) => answer.rows.first().and_then(|row| row.first()?.as_i64()),
+            Err(Error::Timeout { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let sample = format!("SELECT * FROM {from} LIMIT {SAMPLE_ROWS}");
+        let sample = self.own(&sample, &catalogue, limits).await?;
+        let mut columns: Vec<Column> = table
+            .columns
+            .iter()
+            .map(|column| Column {
+                name: column.name.clone(),
+                data_type: column.data_type.clone(),
+                nullable: column.nullable,
+                primary_key: table.primary_key.contains(&column.name),
+                comment: column.comment.clone(),
+                ..Column::default()
+            })
+            .collect();
+        if self.profiles() {
+            self.profile(&from, &catalogue, &mut columns).await;
+        }
+        let all = self.tables().await?;
+        let shown = table.name.shown();
+        let foreign_keys = all.into_iter().find(|table| table.name == shown);
+        Ok(Description {
+            name: shown,
+            kind: kind(table.is_view).to_owned(),
+            comment: table.comment.clone(),
+            columns,
+            foreign_keys: foreign_keys.map(|table| table.foreign_keys).unwrap_or_default(),
+            row_count,
+            sample,
+        })
+    }
+
+    /// Adds ranges and frequent values; what cannot be had in time is left out.
+    async fn profile(&self, from: &str, catalogue: &Catalogue, columns: &mut [Column]) {
+        let limits = Limits {
+            max_rows: FREQUENT,
+            max_columns: PROFILED_COLUMNS * 3,
+            max_cell_bytes: 80,
+            timeout: LOOK_LIMIT,
+        };
+        let looked: Vec<usize> = (0..columns.len())
+            .filter(|at| is_ordered(&columns[*at].data_type, self.dialect()))
+            .take(PROFILED_COLUMNS)
+            .collect();
+        let items: Vec<String> = looked
+            .iter()
+            .map(|at| {
+                let name = self.dialect().quote(&columns[*at].name);
+                format!("min({name}), max({name}), count(DISTINCT {name})")
+            })
+            .collect();
+        if items.is_empty() {
+            return;
+        }
+        let rows = format!("(SELECT * FROM {from} LIMIT {PROFILED_ROWS}) AS p");
+        let sql = format!("SELECT {} FROM {rows}", items.join(", "));
+        let Ok(answer) = self.own(&sql, catalogue, limits).await else { return };
+        let Some(cells) = answer.rows.first() else { return };
+        for (place, at) in looked.iter().enumerate() {
+            let cell = |offset: usize| cells.get(place * 3 + offset).filter(|v| !v.is_null());
+            let column = &mut columns[*at];
+            column.min = cell(0).cloned();
+            column.max = cell(1).cloned();
+            let distinct = cell(2).and_then(Value::as_u64).unwrap_or(0);
+            if distinct == 0 || distinct > MAX_DISTINCT || column.primary_key {
+                continue;
+            }
+            let name = self.dialect().quote(&column.name);
+            let sql = format!(
+                "SELECT {name} FROM {rows} WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY count(*) DESC, {name} LIMIT {FREQUENT}"
+            );
+            if let Ok(answer) = self.own(&sql, catalogue, limits).await {
+                column.frequent = answer.rows.into_iter().flatten().collect();
+            }
+        }
+    }
+}
+
+/// Tells whether values of a type can be put in order.
+fn is_ordered(data_type: &str, dialect: Dialect) -> bool {
+    let data_type = data_type.to_ascii_lowercase();
+    match dialect {
+        Dialect::Postgres => {
+            ["char", "text", "int", "numeric", "double", "real", "date", "time"]
+                .iter()
+                .any(|part| data_type.contains(part))
+                && !data_type.contains("[]")
+                && !data_type.contains("point")
+        }
+        _ => !data_type.contains("blob"),
+    }
+}

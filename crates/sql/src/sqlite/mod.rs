@@ -1,0 +1,12 @@
+//! SQLite, opened so that it cannot write: read-only file, `query_only`, authorizer, limits, deadline.
+//!
+//! What is here runs in a worker process (see [`worker`](crate::worker)). Invariant: the authorizer refuses
+//! hidden tables whether or not the guard was there.
+
+mod authorizer;
+mod functions;
+mod names;
+mod reader;
+
+pub use authorizer::contain_process;
+pub use reader::Reader;

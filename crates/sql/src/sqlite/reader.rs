@@ -1,0 +1,318 @@
+//! Reads one SQLite file: what it holds, and what a statement yields within its limits.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use perihelion_analysis::guard::TableName;
+use perihelion_analysis::{Catalogue, Column, ForeignKey, Table};
+use serde_json::Value;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteValueRef,
+};
+use sqlx::{
+    AssertSqlSafe, Column as _, Decode, Executor, Row, SqlSafeStr, Statement, TypeInfo, ValueRef,
+};
+
+use super::authorizer::{Permissions, Rules, inside_view, restrict};
+use crate::Error;
+use crate::answer::{Answer, Collector, Limits};
+
+/// Virtual-machine steps between two looks at the clock.
+const STEPS_PER_CHECK: i32 = 2_000;
+
+/// An opened SQLite file.
+pub struct Reader {
+    /// Runs this program's own statements about the schema.
+    catalogue: SqlitePool,
+    /// Runs models' statements.
+    guarded: SqlitePool,
+    only: HashSet<String>,
+    permissions: &'static Permissions,
+    /// The schema's version that the permissions were made for.
+    version: AtomicI64,
+}
+
+impl Reader {
+    pub async fn open(path: &str, only: &[String]) -> Result<Self, Error> {
+        if !Path::new(path).is_file() {
+            return Err(Error::NoFile(path.to_owned()));
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .read_only(true)
+            .create_if_missing(false)
+            .busy_timeout(Duration::from_secs(5))
+            .pragma("query_only", "ON")
+            .pragma("trusted_schema", "OFF")
+            // What is sorted stays within the bound on memory, and fills no disk.
+            .pragma("temp_store", "MEMORY");
+        let pool = || SqlitePoolOptions::new().max_connections(1);
+        let catalogue = pool().connect_with(options.clone()).await.map_err(connect)?;
+        // One per process: SQLite keeps the pointer for as long as a connection lives.
+        let permissions: &'static Permissions = Box::leak(Box::default());
+        let guarded = pool()
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    restrict(&mut connection.lock_handle().await?, permissions);
+                    Ok(())
+                })
+            })
+            .connect_with(options)
+            .await
+            .map_err(connect)?;
+        let only = only
+            .iter()
+            .map(|name| name.to_ascii_lowercase())
+            .map(|name| name.strip_prefix("main.").map_or(name.clone(), str::to_owned))
+            .collect();
+        Ok(Self { catalogue, guarded, only, permissions, version: AtomicI64::new(-1) })
+    }
+
+    pub async fn catalogue(&self) -> Result<Catalogue, Error> {
+        let rows = sqlx::query(
+            "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') \
+             AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+        )
+        .fetch_all(&self.catalogue)
+        .await
+        .map_err(database_error)?;
+        let hidden = self.parts_of_virtual_tables().await?;
+        let mut tables = Vec::new();
+        for row in &rows {
+            let name: String = row.try_get(0).map_err(database_error)?;
+            let kind: String = row.try_get(1).map_err(database_error)?;
+            if !hidden.contains(&name.to_ascii_lowercase()) {
+                tables.push(self.table(name, kind == "view").await?);
+            }
+        }
+        Ok(Catalogue { tables })
+    }
+
+    async fn table(&self, name: String, is_view: bool) -> Result<Table, Error> {
+        // A view over what is gone has no columns, and the rest of the database is still there.
+        let rows = sqlx::query("SELECT name, type, \"notnull\", pk FROM pragma_table_info(?)")
+            .bind(&name)
+            .fetch_all(&self.catalogue)
+            .await
+            .unwrap_or_default();
+        let mut columns = Vec::new();
+        let mut key: Vec<(i64, String)> = Vec::new();
+        for row in &rows {
+            let column: String = row.try_get(0).map_err(database_error)?;
+            let place: i64 = row.try_get(3).map_err(database_error)?;
+            if place > 0 {
+                key.push((place, column.clone()));
+            }
+            columns.push(Column {
+                name: column,
+                data_type: row.try_get(1).map_err(database_error)?,
+                nullable: row.try_get::<i64, _>(2).map_err(database_error)? == 0,
+                comment: None,
+                values: Vec::new(),
+            });
+        }
+        key.sort();
+        let name = TableName { schema: "main".into(), name, unqualified: true };
+        let (unique, foreign_keys) = if is_view {
+            (Vec::new(), Vec::new())
+        } else {
+            (self.unique(&name.name).await?, self.foreign_keys(&name.name).await?)
+        };
+        let primary_key = key.into_iter().map(|(_, column)| column).collect();
+        Ok(Table { name, is_view, comment: None, columns, primary_key, unique, foreign_keys })
+    }
+
+    async fn unique(&self, table: &str) -> Result<Vec<Vec<String>>, Error> {
+        let rows = sqlx::query(
+            "SELECT l.name, i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i \
+             WHERE l.\"unique\" = 1 AND l.partial = 0 AND i.name IS NOT NULL ORDER BY l.seq, i.seqno",
+        )
+        .bind(table)
+        .fetch_all(&self.catalogue)
+        .await
+        .map_err(database_error)?;
+        let mut keys: Vec<(String, Vec<String>)> = Vec::new();
+        for row in &rows {
+            let index: String = row.try_get(0).map_err(database_error)?;
+            let column: String = row.try_get(1).map_err(database_error)?;
+            match keys.last_mut() {
+                Some((last, columns)) if *last == index => columns.push(column),
+                _ => keys.push((index, vec![column])),
+            }
+        }
+        Ok(keys.into_iter().map(|(_, columns)| columns).collect())
+    }
+
+    async fn foreign_keys(&self, table: &str) -> Result<Vec<ForeignKey>, Error> {
+        let rows = sqlx::query(
+            "SELECT f.id, f.\"table\", f.\"from\", \
+                    coalesce(f.\"to\", (SELECT p.name FROM pragma_table_info(f.\"table\") p WHERE p.pk = f.seq + 1)) \
+             FROM pragma_foreign_key_list(?) f ORDER BY f.id, f.seq",
+        )
+        .bind(table)
+        .fetch_all(&self.catalogue)
+        .await
+        .map_err(database_error)?;
+        let mut keys: Vec<(i64, ForeignKey)> = Vec::new();
+        for row in &rows {
+            let id: i64 = row.try_get(0).map_err(database_error)?;
+            let name: String = row.try_get(1).map_err(database_error)?;
+            let from: String = row.try_get(2).map_err(database_error)?;
+            let Some(to) = row.try_get::<Option<String>, _>(3).map_err(database_error)? else {
+                continue;
+            };
+            match keys.last_mut() {
+                Some((last, key)) if *last == id => {
+                    key.columns.push(from);
+                    key.to.push(to);
+                }
+                _ => {
+                    let table = TableName { schema: "main".into(), name, unqualified: true };
+                    keys.push((id, ForeignKey { columns: vec![from], table, to: vec![to] }));
+                }
+            }
+        }
+        Ok(keys.into_iter().map(|(_, key)| key).collect())
+    }
+
+    /// Returns the lower-case names of tables that only keep the contents of virtual ones.
+    async fn parts_of_virtual_tables(&self) -> Result<HashSet<String>, Error> {
+        let rows: Vec<String> = sqlx::query_scalar(
+            "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'",
+        )
+        .fetch_all(&self.catalogue)
+        .await
+        .map_err(database_error)?;
+        Ok(rows.into_iter().collect())
+    }
+
+    /// Tells the authorizer what is there, where that changed.
+    async fn refresh(&self) -> Result<(), Error> {
+        let version: i64 = sqlx::query_scalar("SELECT schema_version FROM pragma_schema_version")
+            .fetch_one(&self.catalogue)
+            .await
+            .map_err(database_error)?;
+        if self.version.load(Ordering::Acquire) == version {
+            return Ok(());
+        }
+        let names = |sql: &'static str| {
+            let catalogue = &self.catalogue;
+            async move {
+                sqlx::query_scalar::<_, String>(sql)
+                    .fetch_all(catalogue)
+                    .await
+                    .map_err(database_error)
+            }
+        };
+        let present =
+            names("SELECT lower(name) FROM sqlite_schema WHERE type IN ('table', 'view')").await?;
+        let views = names("SELECT name FROM sqlite_schema WHERE type = 'view'").await?;
+        let full_text = names(
+            "SELECT lower(name) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%' AND sql LIKE '%fts%'",
+        )
+        .await?;
+        let modules = names("SELECT lower(name) FROM pragma_module_list").await?;
+        let permitted = |name: &str| self.only.is_empty() || self.only.contains(name);
+        let mut inside_views = HashSet::new();
+        let mut connection = self.catalogue.acquire().await.map_err(database_error)?;
+        for view in views.iter().filter(|view| permitted(&view.to_ascii_lowercase())) {
+            let mut handle = connection.lock_handle().await.map_err(database_error)?;
+            inside_views.extend(inside_view(&mut handle, view));
+        }
+        self.permissions.set(Rules {
+            only: self.only.clone(),
+            present: present.into_iter().collect(),
+            full_text: full_text.into_iter().filter(|name| permitted(name)).collect(),
+            modules: modules.into_iter().collect(),
+            inside_views,
+        });
+        self.version.store(version, Ordering::Release);
+        Ok(())
+    }
+
+    pub async fn run(&self, sql: &str, limits: Limits) -> Result<Answer, Error> {
+        self.refresh().await?;
+        self.permissions.begin(sql);
+        let started = crate::clock::monotonic();
+        let mut connection = self.guarded.acquire().await.map_err(connect)?;
+        let deadline = started + limits.timeout;
+        connection
+            .lock_handle()
+            .await
+            .map_err(connect)?
+            .set_progress_handler(STEPS_PER_CHECK, move || crate::clock::monotonic() < deadline);
+        let failed = |error: sqlx::Error| match database_error(error) {
+            Error::Database { message, .. } if message == "interrupted" => {
+                Error::Timeout { limit: limits.timeout }
+            }
+            other => other,
+        };
+        let text = || AssertSqlSafe(sql.to_owned()).into_sql_str();
+        let statement = (&mut *connection).prepare(text()).await.map_err(failed)?;
+        let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
+        let mut collector = Collector::new(columns, limits);
+        let mut rows = sqlx::query(text()).persistent(false).fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            if !collector.push(cells(&row)) {
+                break;
+            }
+        }
+        let mut answer = collector.answer;
+        answer.row_count = answer.rows.len();
+        answer.elapsed_ms = crate::clock::elapsed_ms(started);
+        Ok(answer)
+    }
+}
+
+fn cells(row: &SqliteRow) -> impl Iterator<Item = Value> + '_ {
+    (0..row.len()).map(|index| row.try_get_raw(index).map_or(Value::Null, cell))
+}
+
+fn cell(raw: SqliteValueRef<'_>) -> Value {
+    if raw.is_null() {
+        return Value::Null;
+    }
+    let kind = raw.type_info().name().to_owned();
+    match kind.as_str() {
+        "INTEGER" => {
+            <i64 as Decode<'_, sqlx::Sqlite>>::decode(raw).map_or(Value::Null, Value::from)
+        }
+        // JSON has no infinity; it becomes text.
+        "REAL" => <f64 as Decode<'_, sqlx::Sqlite>>::decode(raw).map_or(Value::Null, |number| {
+            serde_json::Number::from_f64(number)
+                .map_or_else(|| Value::String(number.to_string()), Value::Number)
+        }),
+        _ => <&[u8] as Decode<'_, sqlx::Sqlite>>::decode(raw).map_or(Value::Null, |bytes| {
+            match std::str::from_utf8(bytes) {
+                Ok(text) if kind != "BLOB" => Value::String(text.to_owned()),
+                _ => Value::String(format!("<{} bytes>", bytes.len())),
+            }
+        }),
+    }
+}
+
+/// Leaves out what SQLite says of the quotes, which the guard wrote and not the one who asked.
+fn plain(message: &str) -> String {
+    let unquoted = message
+        .strip_prefix("no such column: \"")
+        .and_then(|rest| rest.split_once("\" - should this be a string literal"));
+    unquoted.map_or_else(|| message.to_owned(), |(name, _)| format!("no such column: {name}"))
+}
+
+fn connect(error: sqlx::Error) -> Error {
+    Error::Connect(error.to_string())
+}
+
+fn database_error(error: sqlx::Error) -> Error {
+    let message = match error {
+        sqlx::Error::Database(error) => plain(error.message()),
+        other => other.to_string(),
+    };
+    Error::Database { message, hint: String::new() }
+}
+
+#[cfg(test)]
+mod tests;

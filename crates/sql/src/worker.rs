@@ -1,0 +1,181 @@
+//! Reads SQLite in a process of its own, which is killed when a query outlives its time.
+//!
+//! SQLite looks at no clock inside a function: `instr` over two long texts runs for minutes, and no handler
+//! ends it. Enter at [`Workers::ask`] on the one side and [`serve`] on the other; they exchange lines of
+//! JSON. Invariant: a question that is not waited for any more has no process.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use perihelion_analysis::Catalogue;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{Mutex, Semaphore};
+
+use crate::answer::{Answer, Limits};
+use crate::{Error, sqlite};
+
+/// What a worker is granted beyond a query's own time limit.
+const GRACE: Duration = Duration::from_secs(1);
+/// Longest time for reading the catalogue, starting included.
+const CATALOGUE_LIMIT: Duration = Duration::from_secs(30);
+/// Processes that read one database at a time.
+const AT_ONCE: usize = 2;
+
+/// What a worker is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Question {
+    Open { path: String, only: Vec<String> },
+    Catalogue,
+    Run { sql: String, limits: Limits },
+}
+
+/// What a worker answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Reply {
+    Opened,
+    Catalogue(Catalogue),
+    Answer(Answer),
+    /// The database's own words.
+    Failed(String),
+    /// The database's own look at the clock stopped it.
+    TimedOut,
+}
+
+/// The processes that read one database.
+pub struct Workers {
+    program: (PathBuf, Vec<String>),
+    path: String,
+    only: Vec<String>,
+    idle: Mutex<Vec<Worker>>,
+    room: Semaphore,
+}
+
+struct Worker {
+    /// Killed with this value.
+    _child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Workers {
+    pub fn new(program: (PathBuf, Vec<String>), path: String, only: Vec<String>) -> Self {
+        let room = Semaphore::new(AT_ONCE);
+        Self { program, path, only, idle: Mutex::new(Vec::new()), room }
+    }
+
+    /// Asks a worker; a caller that stops waiting, or waits past the limit, ends its process.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], [`Error::Database`] in the database's words, or [`Error::Worker`].
+    pub async fn ask(&self, question: &Question) -> Result<Reply, Error> {
+        let limit = match question {
+            Question::Run { limits, .. } => limits.timeout,
+            _ => CATALOGUE_LIMIT,
+        };
+        let _room = self.room.acquire().await.map_err(|error| Error::Worker(error.to_string()))?;
+        let idle = self.idle.lock().await.pop();
+        // From here on the worker is this call's own: dropping the call kills it.
+        let mut worker = match idle {
+            Some(worker) => worker,
+            None => self.start().await?,
+        };
+        let asked = tokio::time::timeout(limit + GRACE, worker.ask(question)).await;
+        let reply = asked.map_err(|_| Error::Timeout { limit })??;
+        self.idle.lock().await.push(worker);
+        match reply {
+            Reply::Failed(message) => Err(Error::Database { message, hint: String::new() }),
+            Reply::TimedOut => Err(Error::Timeout { limit }),
+            other => Ok(other),
+        }
+    }
+
+    async fn start(&self) -> Result<Worker, Error> {
+        let failed = |error: std::io::Error| Error::Worker(error.to_string());
+        let mut child = Command::new(&self.program.0)
+            .args(&self.program.1)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Error::Worker("it has no standard streams".into()));
+        };
+        let output = BufReader::new(output).lines();
+        let mut worker = Worker { _child: child, input, output };
+        let open = Question::Open { path: self.path.clone(), only: self.only.clone() };
+        let opened = tokio::time::timeout(CATALOGUE_LIMIT, worker.ask(&open)).await;
+        match opened.map_err(|_| Error::Worker("it did not open the database in time".into()))?? {
+            Reply::Opened => Ok(worker),
+            Reply::Failed(message) => Err(Error::Connect(message)),
+            other => Err(Error::Worker(format!("it answered out of turn: {other:?}"))),
+        }
+    }
+}
+
+impl Worker {
+    async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
+        let failed = |error: std::io::Error| Error::Worker(error.to_string());
+        let mut line =
+            serde_json::to_vec(question).map_err(|error| Error::Worker(error.to_string()))?;
+        line.push(b'\n');
+        self.input.write_all(&line).await.map_err(failed)?;
+        self.input.flush().await.map_err(failed)?;
+        match self.output.next_line().await.map_err(failed)? {
+            Some(line) => {
+                serde_json::from_str(&line).map_err(|error| Error::Worker(error.to_string()))
+            }
+            None => Err(Error::Worker("it ended, probably for want of memory".into())),
+        }
+    }
+}
+
+/// Answers questions on standard input until it closes: the whole life of a worker process.
+///
+/// # Errors
+/// When the runtime or the streams fail.
+pub fn serve() -> Result<(), std::io::Error> {
+    sqlite::contain_process();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let mut input = BufReader::new(tokio::io::stdin()).lines();
+        let mut output = tokio::io::stdout();
+        let mut reader = None;
+        while let Some(line) = input.next_line().await? {
+            let question = serde_json::from_str(&line).map_err(std::io::Error::other)?;
+            let reply = answer(&mut reader, question).await;
+            let mut line = serde_json::to_vec(&reply).map_err(std::io::Error::other)?;
+            line.push(b'\n');
+            output.write_all(&line).await?;
+            output.flush().await?;
+        }
+        Ok(())
+    })
+}
+
+async fn answer(reader: &mut Option<sqlite::Reader>, question: Question) -> Reply {
+    let answered = match (question, reader.as_ref()) {
+        (Question::Open { path, only }, _) => match sqlite::Reader::open(&path, &only).await {
+            Ok(opened) => {
+                *reader = Some(opened);
+                Ok(Reply::Opened)
+            }
+            Err(error) => Err(error),
+        },
+        (Question::Catalogue, Some(reader)) => reader.catalogue().await.map(Reply::Catalogue),
+        (Question::Run { sql, limits }, Some(reader)) => {
+            reader.run(&sql, limits).await.map(Reply::Answer)
+        }
+        (_, None) => Err(Error::Worker("no database is open".into())),
+    };
+    match answered {
+        Ok(reply) => reply,
+        Err(Error::Timeout { .. }) => Reply::TimedOut,
+        Err(Error::Database { message, .. } | Error::Connect(message)) => Reply::Failed(message),
+        Err(other) => Reply::Failed(other.to_string()),
+    }
+}

@@ -1,0 +1,117 @@
+//! SQLite behind its worker: what may be read, and that every query ends.
+
+use std::time::{Duration, Instant};
+
+use perihelion_sql::{Database, Error, Limits, Options};
+use serde_json::{Value, json};
+
+use crate::support::{File, LIMITS, options};
+
+const SCHEMA: &str = "
+    CREATE TABLE open (id INTEGER PRIMARY KEY, note TEXT, amount REAL, raw BLOB);
+    CREATE TABLE secret (x TEXT); INSERT INTO secret VALUES ('hush');
+    CREATE VIEW hushed AS SELECT length(x) AS n FROM (SELECT x FROM secret) AS inner_part;
+    CREATE VIRTUAL TABLE papers USING fts5(title, body);
+    INSERT INTO papers VALUES ('one', 'the quick fox'), ('two', 'a slow dog');
+    INSERT INTO open VALUES (1, 'first', 1.5, x'0001'), (2, NULL, NULL, NULL), (3, 'third', 3, NULL)";
+
+async fn rows(database: &Database, sql: &str) -> Vec<Vec<Value>> {
+    match database.query(sql, None).await {
+        Ok(answer) => answer.rows,
+        Err(error) => panic!("{sql}: {error}"),
+    }
+}
+
+#[tokio::test]
+async fn tables_that_are_not_permitted_cannot_be_read_and_what_is_made_of_permitted_ones_can() {
+    let file = File::with(SCHEMA).await;
+    let database = file.open_only(&["open", "hushed", "PAPERS"]).await;
+    assert_eq!(
+        rows(&database, "WITH c AS (SELECT * FROM open) SELECT count(*) FROM c").await,
+        [[3]]
+    );
+    assert_eq!(rows(&database, "SELECT n FROM hushed").await, [[4]]);
+    let found = "SELECT title FROM papers WHERE papers MATCH 'fox' ORDER BY rank";
+    assert_eq!(rows(&database, found).await, [["one"]]);
+    for sql in
+        ["SELECT * FROM secret", "SELECT * FROM papers_content", "SELECT * FROM sqlite_master"]
+    {
+        let refused = database.query(sql, None).await.unwrap_err();
+        assert!(matches!(refused, Error::Refused(_)), "{sql}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_looks_at_no_clock_is_ended_with_its_process() {
+    let file = File::with(SCHEMA).await;
+    let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
+    let database = Database::open(Options { limits, ..options(&file.path) }).await.unwrap();
+    // Within the bound on length, and still minutes of comparing.
+    let sql = "SELECT instr(printf('%.*c', 1900000, 'a'), printf('%.*c', 900000, 'a') || 'b')";
+    let started = Instant::now();
+    for _ in 0..3 {
+        let stopped = database.query(sql, None).await.unwrap_err();
+        assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(60));
+    // The next question has a process of its own.
+    assert_eq!(rows(&database, "SELECT 1").await, [[1]]);
+}
+
+#[tokio::test]
+async fn an_endless_query_is_stopped_and_a_long_text_is_an_error() {
+    let file = File::with(SCHEMA).await;
+    let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
+    let database = Database::open(Options { limits, ..options(&file.path) }).await.unwrap();
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    assert!(matches!(database.query(endless, None).await, Err(Error::Timeout { .. })));
+    let long = database.query("SELECT length(printf('%.*c', 9000000, 'a'))", None).await;
+    // SQLite's printf gives NULL or an error beyond the bound; never the text.
+    assert!(long.is_err() || long.unwrap().rows[0][0].as_i64().unwrap_or(0) <= 2_000_000);
+    assert_eq!(rows(&database, "SELECT 1").await, [[1]]);
+}
+
+#[tokio::test]
+async fn rows_columns_and_cells_are_cut_to_the_limits_and_the_answer_says_so() {
+    let file = File::with(SCHEMA).await;
+    let limits = Limits { max_rows: 2, max_columns: 3, max_cell_bytes: 16, ..LIMITS };
+    let database = Database::open(Options { limits, ..options(&file.path) }).await.unwrap();
+    let query = async |sql: &str| database.query(sql, None).await.unwrap();
+    let whole = query("SELECT id, note FROM open WHERE id < 3").await;
+    assert!(!whole.truncated);
+    assert_eq!(whole.rows[1], [json!(2), Value::Null]);
+    let cut = query("SELECT id FROM open").await;
+    assert_eq!((cut.row_count, cut.truncated), (2, true));
+    let narrow = query("SELECT * FROM open LIMIT 1").await;
+    assert_eq!((narrow.columns.len(), narrow.truncated), (3, true));
+    let cell = query("SELECT 'äääääääääääää' AS long").await;
+    assert_eq!((cell.rows[0][0].as_str(), cell.truncated), (Some("ääääääää…"), true));
+    let kinds = query("SELECT amount, raw, 1e999 FROM open LIMIT 1").await;
+    assert_eq!(kinds.rows[0], [json!(1.5), json!("<2 bytes>"), json!("inf")]);
+    let one = database.query("SELECT id FROM open", Some(1)).await.unwrap();
+    assert_eq!((one.row_count, one.truncated), (1, true));
+}
+
+#[tokio::test]
+async fn mathematics_regular_expressions_and_text_search_are_there() {
+    let file = File::with(SCHEMA).await;
+    let database = file.open().await;
+    let answer = rows(
+        &database,
+        "SELECT ceil(1.2), floor(1.8), sqrt(9), power(2, 10), round(ln(exp(1)), 6), log(100), ceil(7), 'abc' REGEXP '^a', 1 << 4, - -1",
+    )
+    .await;
+    assert_eq!(json!(answer), json!([[2.0, 1.0, 3.0, 1024.0, 1.0, 2.0, 7, 1, 16, 1]]));
+}
+
+#[tokio::test]
+async fn a_misspelt_column_in_double_quotes_is_an_error_and_not_a_text() {
+    let file = File::with(SCHEMA).await;
+    let error = file.open().await.query("SELECT \"nota\" FROM open", None).await.unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("no such column: nota;") && said.contains("did you mean note?"),
+        "{said}"
+    );
+}
