@@ -1,0 +1,264 @@
+//! One run's result, held against the expectations of its case.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::suite::{AnswerRules, DataRules, Expect};
+
+/// One thing that was expected and is not so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding(pub String);
+
+/// What is known of a run beside its result.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    pub seconds: f64,
+}
+
+/// Lists what is not as expected; `report` is the object that `perihelion run --json` prints.
+pub fn check(expect: &Expect, report: &Value, measured: Measured) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut say = |text: String| found.push(Finding(text));
+    equal(
+        "status",
+        expect.status.as_deref().unwrap_or_else(|| default_status(expect)),
+        report,
+        &mut say,
+    );
+    if let Some(reason) = &expect.finish_reason {
+        equal("finish_reason", reason, report, &mut say);
+    }
+    answer(&expect.answer, report["answer"].as_str().unwrap_or_default(), &mut say);
+    let results = report["results"].as_array().map_or(&[][..], Vec::as_slice);
+    let agents: BTreeSet<&str> =
+        results.iter().filter_map(|result| result["agent"].as_str()).map(short).collect();
+    for name in &expect.agents.used {
+        if !agents.contains(short(name)) {
+            say(format!("the agent was not used: {name}"));
+        }
+    }
+    for name in &expect.agents.not_used {
+        if agents.contains(short(name)) {
+            say(format!("the agent was used: {name}"));
+        }
+    }
+    let tools: Vec<&str> = results
+        .iter()
+        .flat_map(|result| result["tools"].as_array().into_iter().flatten())
+        .filter_map(|call| call["tool"].as_str())
+        .collect();
+    for name in &expect.tools.called {
+        if !tools.contains(&name.as_str()) {
+            say(format!("the tool was not called: {name}; called: {}", listed(&tools)));
+        }
+    }
+    for name in &expect.tools.not_called {
+        if tools.contains(&name.as_str()) {
+            say(format!("the tool was called: {name}"));
+        }
+    }
+    if let Some(rules) = &expect.data {
+        data(rules, report, &mut say);
+    }
+    if let Some(least) = expect.citations_at_least {
+        let cited = report["citations"].as_array().map_or(0, Vec::len);
+        if cited < least {
+            say(format!("citations: at least {least} expected, found {cited}"));
+        }
+    }
+    if let Some(kind) = &expect.asks {
+        let asked = report["interrupts"].as_array().into_iter().flatten();
+        if !asked.clone().any(|interrupt| interrupt["kind"] == kind.as_str()) {
+            say(format!("nobody was asked for: {kind}"));
+        }
+    }
+    budget(expect, report, measured, tools.len(), &mut say);
+    found
+}
+
+/// Where a question to a person is expected, the run waits.
+fn default_status(expect: &Expect) -> &'static str {
+    if expect.asks.is_some() { "interrupted" } else { "done" }
+}
+
+fn equal(key: &str, wanted: &str, report: &Value, say: &mut impl FnMut(String)) {
+    let given = report[key].as_str().unwrap_or("nothing");
+    if given != wanted {
+        say(format!("{key}: {wanted} expected, found {given}"));
+    }
+}
+
+fn answer(rules: &AnswerRules, text: &str, say: &mut impl FnMut(String)) {
+    let folded = text.to_lowercase();
+    for part in &rules.contains {
+        if !folded.contains(&part.to_lowercase()) {
+            say(format!("the answer does not contain: {part}"));
+        }
+    }
+    for part in &rules.excludes {
+        if folded.contains(&part.to_lowercase()) {
+            say(format!("the answer contains: {part}"));
+        }
+    }
+    for pattern in &rules.matches {
+        // Patterns were checked when the suite was read.
+        if !Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text)) {
+            say(format!("the answer does not match: {pattern}"));
+        }
+    }
+}
+
+/// Finds the table of an answer: the one asked for, or the first of a result.
+fn table(report: &Value) -> Option<&Value> {
+    let of_results = || {
+        let results = report["results"].as_array()?;
+        results.iter().map(|result| &result["tabular"]).find(|table| table.is_object())
+    };
+    Some(&report["data"]).filter(|table| table.is_object()).or_else(of_results)
+}
+
+fn data(rules: &DataRules, report: &Value, say: &mut impl FnMut(String)) {
+    let Some(table) = table(report) else {
+        return say("there is no table".to_owned());
+    };
+    let columns: Vec<&str> =
+        table["columns"].as_array().into_iter().flatten().filter_map(column).collect();
+    for name in &rules.columns {
+        if !columns.iter().any(|column| column.eq_ignore_ascii_case(name)) {
+            say(format!("the table has no column: {name}; it has: {}", listed(&columns)));
+        }
+    }
+    let rows = table["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    if rules.rows_at_least.is_some_and(|least| rows.len() < least) {
+        say(format!("the table has too few rows: {}", rows.len()));
+    }
+    if rules.rows_at_most.is_some_and(|most| rows.len() > most) {
+        say(format!("the table has too many rows: {}", rows.len()));
+    }
+    for wanted in &rules.rows {
+        let holds = |row: &Value| {
+            let cells: Vec<String> = row.as_array().into_iter().flatten().map(cell).collect();
+            wanted.iter().all(|value| cells.iter().any(|cell| cell == value))
+        };
+        if !rows.iter().any(holds) {
+            say(format!("the table has no row with: {}", wanted.join(", ")));
+        }
+    }
+}
+
+fn column(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value["name"].as_str())
+}
+
+fn cell(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn budget(
+    expect: &Expect,
+    report: &Value,
+    measured: Measured,
+    calls: usize,
+    say: &mut impl FnMut(String),
+) {
+    let number = |value: &Value| value.as_f64().unwrap_or_default();
+    let usage = &report["usage"];
+    let bounds = [
+        (
+            "tokens",
+            expect.at_most.tokens.map(|most| most as f64),
+            number(&usage["input_tokens"]) + number(&usage["output_tokens"]),
+        ),
+        ("steps", expect.at_most.steps.map(|most| most as f64), number(&report["steps"])),
+        ("tool calls", expect.at_most.tool_calls.map(|most| most as f64), calls as f64),
+        ("US dollars", expect.at_most.cost_usd, number(&report["cost_usd"])),
+        ("seconds", expect.at_most.seconds, measured.seconds),
+    ];
+    for (what, most, spent) in bounds {
+        if let Some(most) = most.filter(|most| spent > *most) {
+            say(format!("{what}: at most {most}, spent {spent}"));
+        }
+    }
+}
+
+/// Returns an agent's name without what all of them begin with.
+fn short(name: &str) -> &str {
+    name.strip_prefix("mcp_agent_").unwrap_or(name)
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report() -> Value {
+        json!({
+            "status": "done", "finish_reason": "answered", "answer": "Blue sold best: 2,328.60 [1].",
+            "results": [{
+                "agent": "mcp_agent_shop",
+                "tools": [{ "tool": "shop.query", "arguments": {}, "is_error": false }],
+                "tabular": { "columns": ["album", "sales"], "rows": [["Blue", 2328.6], ["Red", 12]] },
+            }],
+            "citations": [{ "number": 1 }], "interrupts": [], "usage": { "input_tokens": 900, "output_tokens": 100 },
+            "steps": 4,
+        })
+    }
+
+    fn expect(yaml: &str) -> Expect {
+        serde_saphyr::from_str(yaml).unwrap()
+    }
+
+    #[test]
+    fn a_run_that_is_as_expected_has_no_findings() {
+        let expect = expect(
+            "{ finish_reason: answered, answer: { contains: [blue], excludes: [sorry], matches: ['2,?328'] }, \
+             agents: { used: [shop], not_used: [mcp_agent_mail] }, tools: { called: [shop.query], not_called: [mail.send] }, \
+             data: { columns: [Album], rows_at_least: 2, rows: [[Blue, '2328.6']] }, citations_at_least: 1, \
+             at_most: { tokens: 1000, steps: 4, tool_calls: 1, seconds: 3 } }",
+        );
+        assert_eq!(check(&expect, &report(), Measured { seconds: 2.0 }), []);
+    }
+
+    #[test]
+    fn each_broken_expectation_is_named() {
+        for (yaml, words) in [
+            ("{ status: failed }", "status: failed expected, found done"),
+            ("{ finish_reason: limit }", "found answered"),
+            ("{ answer: { contains: [Green] } }", "does not contain: Green"),
+            ("{ answer: { excludes: [BLUE] } }", "contains: BLUE"),
+            ("{ answer: { matches: ['^2'] } }", "does not match: ^2"),
+            ("{ agents: { used: [mail] } }", "not used: mail"),
+            ("{ agents: { not_used: [shop] } }", "used: shop"),
+            ("{ tools: { called: [mail.send] } }", "called: shop.query"),
+            ("{ tools: { not_called: [shop.query] } }", "called: shop.query"),
+            ("{ data: { columns: [price] } }", "no column: price; it has: album, sales"),
+            ("{ data: { rows_at_least: 3 } }", "too few rows: 2"),
+            ("{ data: { rows_at_most: 1 } }", "too many rows: 2"),
+            ("{ data: { rows: [[Green]] } }", "no row with: Green"),
+            ("{ citations_at_least: 2 }", "at least 2 expected, found 1"),
+            ("{ asks: approval }", "nobody was asked for: approval"),
+            ("{ at_most: { tokens: 999 } }", "tokens: at most 999, spent 1000"),
+            ("{ at_most: { steps: 3 } }", "steps: at most 3"),
+            ("{ at_most: { tool_calls: 0 } }", "tool calls: at most 0"),
+            ("{ at_most: { seconds: 1 } }", "seconds: at most 1"),
+        ] {
+            let found = check(&expect(yaml), &report(), Measured { seconds: 2.0 });
+            assert!(found.iter().any(|finding| finding.0.contains(words)), "{yaml}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_run_never_passes_by_default() {
+        let failed = json!({ "status": "failed", "answer": null });
+        assert!(
+            !check(&expect("{ at_most: { tokens: 9 } }"), &failed, Measured::default()).is_empty()
+        );
+    }
+}

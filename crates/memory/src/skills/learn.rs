@@ -1,0 +1,153 @@
+//! Learning: a new skill, or more trust in one that is the same.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Transaction, query};
+use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex};
+use serde_json::json;
+
+use super::{KIND, Skill, Skills, likeness::likeness};
+use crate::Error;
+
+/// The share of words that two tasks have in common when they are the same.
+const SAME: f64 = 0.85;
+
+/// Skills that are compared with a new one.
+const COMPARED: usize = 10;
+
+impl Skills {
+    /// Keeps a skill, or merges it with one that is the same; returns what is kept.
+    ///
+    /// Learned again from the same work (`source`), it changes nothing. Of two solutions the shorter one stays.
+    ///
+    /// # Errors
+    /// [`Error::Recall`], [`Error::Database`].
+    pub async fn learn(
+        &self,
+        skill: Skill,
+        tenant: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Skill, Error> {
+        let scope = Scope::new(tenant, &skill.agent)?;
+        let kept = match self.same(&scope, &skill).await? {
+            Some(known) if known.source == skill.source => return Ok(known),
+            Some(known) => merged(known, skill, now),
+            None => {
+                let id = match skill.id.is_empty() {
+                    true => id_of(tenant, &skill),
+                    false => skill.id.clone(),
+                };
+                Skill { id, ..skill }
+            }
+        };
+        let item = Item::new(&kept.id, &kept.task).with_attribute("server", &kept.server);
+        let mut transaction = self.index.database().begin().await?;
+        write(&mut transaction, tenant, &kept).await?;
+        StoredIndex::put_in(&mut transaction, &scope, KIND, &[item]).await?;
+        transaction.commit().await?;
+        Ok(kept)
+    }
+
+    /// Writes all skills of a tenant as lines of JSON.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn export(&self, tenant: &str) -> Result<String, Error> {
+        let lines = self.list(tenant).await?;
+        let lines = lines.iter().map(|skill| json!(skill).to_string() + "\n");
+        Ok(lines.collect())
+    }
+
+    /// Learns the skills of an export and returns how many there were; the same file twice changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Import`] that names the line; the lines before it were learned.
+    pub async fn import(
+        &self,
+        tenant: &str,
+        lines: &str,
+        now: DateTime<Utc>,
+    ) -> Result<u64, Error> {
+        let mut learned = 0;
+        for (number, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
+        {
+            let bad = |reason: String| Error::Import { line: number + 1, reason };
+            let skill: Skill =
+                serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+            if skill.agent.is_empty() || skill.task.is_empty() || skill.steps.is_empty() {
+                return Err(bad("agent, task and steps must not be empty".to_owned()));
+            }
+            self.learn(skill, tenant, now).await?;
+            learned += 1;
+        }
+        Ok(learned)
+    }
+
+    /// Returns the skill that has nearly the same task, and the same tools or a part of them.
+    async fn same(&self, scope: &Scope, skill: &Skill) -> Result<Option<Skill>, Error> {
+        let search = Search::new(scope, KIND, &skill.task).limit(COMPARED);
+        for hit in self.index.search(&search).await?.hits {
+            let Some(known) = self.find(scope.tenant(), &hit.id).await? else { continue };
+            let tools = |skill: &Skill| -> BTreeSet<String> {
+                skill.steps.iter().map(|step| step.tool.clone()).collect()
+            };
+            if known.server == skill.server
+                && (tools(&known).is_subset(&tools(skill))
+                    || tools(skill).is_subset(&tools(&known)))
+                && likeness(&known.task, &skill.task) >= SAME
+            {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn merged(known: Skill, new: Skill, now: DateTime<Utc>) -> Skill {
+    let successes = known.successes + new.successes;
+    let failures = known.failures + new.failures;
+    // A stale solution gives way to one that worked with the tools as they are.
+    let better = match known.is_stale || new.steps.len() < known.steps.len() {
+        true => Skill { id: known.id.clone(), made_at: known.made_at, ..new.clone() },
+        false => known,
+    };
+    Skill { successes, failures, source: new.source, is_stale: false, used_at: now, ..better }
+}
+
+/// Returns an id that the same work gives again.
+fn id_of(tenant: &str, skill: &Skill) -> String {
+    let name = json!([tenant, skill.agent, skill.task, skill.steps, skill.source]).to_string();
+    blake3::hash(name.as_bytes()).to_hex().chars().take(16).collect()
+}
+
+const WRITE: &str = "INSERT INTO skill (tenant, id, agent, server, task, steps, tools, outcome, successes, failures,
+        is_stale, source, made_at, used_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+     ON CONFLICT (tenant, id) DO UPDATE SET task = excluded.task, steps = excluded.steps, tools = excluded.tools,
+        outcome = excluded.outcome, successes = excluded.successes, failures = excluded.failures,
+        is_stale = excluded.is_stale, source = excluded.source, used_at = excluded.used_at";
+
+async fn write(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    skill: &Skill,
+) -> Result<(), Error> {
+    let write = query(WRITE)
+        .bind(tenant)
+        .bind(&skill.id)
+        .bind(&skill.agent)
+        .bind(&skill.server)
+        .bind(&skill.task)
+        .bind(json!(skill.steps))
+        .bind(json!(skill.tools))
+        .bind(&skill.outcome)
+        .bind(skill.successes as i64)
+        .bind(skill.failures as i64)
+        .bind(skill.is_stale)
+        .bind(&skill.source)
+        .bind(skill.made_at)
+        .bind(skill.used_at);
+    transaction.execute(&write).await?;
+    Ok(())
+}

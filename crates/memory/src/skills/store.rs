@@ -1,0 +1,261 @@
+//! Where skills are kept, looked up and forgotten.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Row, query};
+use perihelion_recall::{Index as _, QueryVector, Scope, Search, StoredIndex};
+use serde::{Deserialize, Serialize};
+
+use super::{Step, likeness::likeness};
+use crate::Error;
+
+/// The kind under which skills stand in the index; the owner is the agent.
+pub const KIND: &str = "skill";
+
+/// Candidates that are looked at for one question.
+const CANDIDATES: usize = 20;
+
+/// The share of words from which on a skill is like a task.
+const LIKE: f64 = 0.5;
+
+/// The similarity from which on a skill is like a task without sharing its words.
+const SIMILARITY: f64 = 0.8;
+
+/// Definitions of a server's tools, as hashes by name.
+pub type ToolHashes = BTreeMap<String, String>;
+
+/// How a task was solved before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Skill {
+    pub id: String,
+    pub agent: String,
+    pub server: String,
+    pub task: String,
+    pub steps: Vec<Step>,
+    /// Hashes of the definitions of the tools that it calls.
+    pub tools: ToolHashes,
+    /// How it ended, in a word: `APPROVED` or `FIXED`.
+    pub outcome: String,
+    pub successes: u64,
+    pub failures: u64,
+    /// A tool that it calls is gone or has changed.
+    pub is_stale: bool,
+    /// The work that it was learned from last.
+    pub source: String,
+    pub made_at: DateTime<Utc>,
+    pub used_at: DateTime<Utc>,
+}
+
+impl Skill {
+    /// Returns the solution as a model reads it: a call a line.
+    pub fn solution(&self) -> String {
+        let lines = self.steps.iter().map(|step| format!("{}({})", step.tool, step.arguments));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What an agent is about to do.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    pub task: &'a str,
+    /// The tools that the agent has now.
+    pub tools: &'a ToolHashes,
+    pub vector: Option<QueryVector>,
+    /// Skills wanted at most.
+    pub limit: usize,
+}
+
+/// A skill that is like a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
+    pub skill: Skill,
+    /// How like it is, 0 to 1, by words or by meaning.
+    pub likeness: f64,
+}
+
+/// The skills of all agents of a database.
+#[derive(Clone)]
+pub struct Skills {
+    pub(super) index: StoredIndex,
+}
+
+const COLUMNS: &str =
+    "id, agent, server, task, steps, tools, outcome, successes, failures, is_stale, source,
+     made_at, used_at";
+
+impl Skills {
+    pub fn new(index: StoredIndex) -> Self {
+        Self { index }
+    }
+
+    pub fn index(&self) -> &StoredIndex {
+        &self.index
+    }
+
+    /// Returns usable skills that are like a task, best first; those whose tools changed become stale.
+    ///
+    /// # Errors
+    /// [`Error::Recall`], [`Error::Database`].
+    pub async fn recall(
+        &self,
+        scope: &Scope,
+        question: Question<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Match>, Error> {
+        let search =
+            Search::new(scope, KIND, question.task).with_vector(question.vector).limit(CANDIDATES);
+        let found = self.index.search(&search).await?;
+        let mut matches: Vec<(f64, Match)> = Vec::new();
+        for hit in found.hits {
+            let Some(mut skill) = self.find(scope.tenant(), &hit.id).await? else { continue };
+            let by_words = likeness(&skill.task, question.task);
+            let by_meaning = hit.similarity.unwrap_or(0.0);
+            if by_words < LIKE && by_meaning < SIMILARITY {
+                continue;
+            }
+            let is_stale =
+                skill.tools.iter().any(|(name, hash)| question.tools.get(name) != Some(hash));
+            if is_stale != skill.is_stale {
+                self.set_stale(scope.tenant(), &skill.id, is_stale).await?;
+                skill.is_stale = is_stale;
+            }
+            if skill.is_usable(now) {
+                let likeness = by_words.max(by_meaning);
+                let worth = likeness * skill.score(now);
+                matches.push((worth, Match { skill, likeness }));
+            }
+        }
+        // Stable: of equal ones the index's order stands.
+        matches.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        matches.truncate(question.limit);
+        Ok(matches.into_iter().map(|(_, one)| one).collect())
+    }
+
+    /// Notes how work ended in which skills were shown.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn used(
+        &self,
+        scope: &Scope,
+        ids: &[String],
+        succeeded: bool,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let sql = match succeeded {
+            true => {
+                "UPDATE skill SET successes = successes + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
+            }
+            false => {
+                "UPDATE skill SET failures = failures + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
+            }
+        };
+        for id in ids {
+            let update = query(sql).bind(scope.tenant()).bind(id).bind(now);
+            self.index.database().execute(&update).await?;
+        }
+        Ok(())
+    }
+
+    /// Lists a tenant's skills, newest first.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn list(&self, tenant: &str) -> Result<Vec<Skill>, Error> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 ORDER BY made_at DESC, id");
+        let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant);
+        self.index.database().fetch_all(&read).await?.iter().map(decode).collect()
+    }
+
+    /// Finds skills of all of a tenant's agents by words.
+    ///
+    /// # Errors
+    /// [`Error::Recall`], [`Error::Database`].
+    pub async fn search(
+        &self,
+        tenant: &str,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<Skill>, Error> {
+        let read = query("SELECT DISTINCT agent FROM skill WHERE tenant = $1 ORDER BY agent");
+        let agents = self.index.database().fetch_all(&read.bind(tenant)).await?;
+        let mut scopes = Vec::new();
+        for row in &agents {
+            scopes.push(Scope::new(tenant, row.get::<String>(0)?)?);
+        }
+        let Some((first, rest)) = scopes.split_first() else { return Ok(Vec::new()) };
+        let search =
+            rest.iter().fold(Search::new(first, KIND, text), |search, scope| search.and_in(scope));
+        let mut skills = Vec::new();
+        for hit in self.index.search(&search.limit(limit)).await?.hits {
+            skills.extend(self.find(tenant, &hit.id).await?);
+        }
+        Ok(skills)
+    }
+
+    /// Returns a skill by its id or a beginning of it that no other has.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSkill`], [`Error::Database`].
+    pub async fn show(&self, tenant: &str, id: &str) -> Result<Skill, Error> {
+        let all = self.list(tenant).await?;
+        let mut fitting =
+            all.into_iter().filter(|skill| !id.is_empty() && skill.id.starts_with(id));
+        match (fitting.next(), fitting.next()) {
+            (Some(skill), None) => Ok(skill),
+            _ => Err(Error::UnknownSkill(id.to_owned())),
+        }
+    }
+
+    /// Forgets a skill, with all that was kept of it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSkill`], [`Error::Database`].
+    pub async fn forget(&self, tenant: &str, id: &str) -> Result<Skill, Error> {
+        let skill = self.show(tenant, id).await?;
+        let scope = Scope::new(tenant, &skill.agent)?;
+        let database = self.index.database();
+        let mut transaction = database.begin().await?;
+        let ids = [skill.id.clone()];
+        StoredIndex::remove_in(&mut transaction, &scope, KIND, &ids).await?;
+        let delete = query("DELETE FROM skill WHERE tenant = $1 AND id = $2");
+        transaction.execute(&delete.bind(tenant).bind(&skill.id)).await?;
+        transaction.commit().await?;
+        database.scrub().await?;
+        Ok(skill)
+    }
+
+    pub(super) async fn find(&self, tenant: &str, id: &str) -> Result<Option<Skill>, Error> {
+        let sql = format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 AND id = $2");
+        let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(id);
+        self.index.database().fetch_optional(&read).await?.as_ref().map(decode).transpose()
+    }
+
+    async fn set_stale(&self, tenant: &str, id: &str, is_stale: bool) -> Result<(), Error> {
+        let update = query("UPDATE skill SET is_stale = $3 WHERE tenant = $1 AND id = $2");
+        let update = update.bind(tenant).bind(id).bind(is_stale);
+        self.index.database().execute(&update).await?;
+        Ok(())
+    }
+}
+
+fn decode(row: &Row) -> Result<Skill, Error> {
+    let read = |what: serde_json::Error| Error::Damaged(what.to_string());
+    Ok(Skill {
+        id: row.get(0)?,
+        agent: row.get(1)?,
+        server: row.get(2)?,
+        task: row.get(3)?,
+        steps: serde_json::from_value(row.get(4)?).map_err(read)?,
+        tools: serde_json::from_value(row.get(5)?).map_err(read)?,
+        outcome: row.get(6)?,
+        successes: row.get::<i64>(7)? as u64,
+        failures: row.get::<i64>(8)? as u64,
+        is_stale: row.get(9)?,
+        source: row.get(10)?,
+        made_at: row.get(11)?,
+        used_at: row.get(12)?,
+    })
+}

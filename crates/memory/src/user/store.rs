@@ -1,0 +1,213 @@
+//! Where memories are kept, replaced and forgotten.
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Row, Transaction, query};
+use perihelion_recall::{Item, Scope, StoredIndex};
+use serde::{Deserialize, Serialize};
+use sqlx::AssertSqlSafe;
+
+use super::operation::{EntryKind, Operations, Verb, normal_key, normal_value};
+use crate::Error;
+
+/// The kind under which memories stand in the index; the owner is the user.
+pub(super) const KIND: &str = "memory";
+
+/// Something that is known of a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub kind: EntryKind,
+    pub key: String,
+    pub value: String,
+    pub since: DateTime<Utc>,
+    /// When another value took its place; none for the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+    /// Where it was said.
+    pub source: String,
+}
+
+/// What users of a database said of themselves; the scope is the tenant and the user.
+#[derive(Clone)]
+pub struct UserMemory {
+    pub(super) index: StoredIndex,
+}
+
+const COLUMNS: &str = "kind, name, value, since, until, source";
+
+const CLOSE: &str = "UPDATE user_memory SET until = $4
+     WHERE tenant = $1 AND person = $2 AND name = $3 AND until IS NULL";
+
+const INSERT: &str = "INSERT INTO user_memory (tenant, person, name, kind, value, since, source)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+impl UserMemory {
+    pub fn new(index: StoredIndex) -> Self {
+        Self { index }
+    }
+
+    pub fn index(&self) -> &StoredIndex {
+        &self.index
+    }
+
+    /// Remembers a value from now on; one that was there has an end and stays. The same value again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NoKey`], [`Error::Recall`], [`Error::Database`].
+    pub async fn set(
+        &self,
+        scope: &Scope,
+        entry: (EntryKind, &str, &str),
+        source: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let mut transaction = self.index.database().begin().await?;
+        set_in(&mut transaction, scope, entry, source, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Forgets a key with every value that it ever had; when it returns no byte of them is left.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKey`] when nothing was remembered under it.
+    pub async fn forget(&self, scope: &Scope, key: &str) -> Result<(), Error> {
+        let mut transaction = self.index.database().begin().await?;
+        let forgotten = forget_in(&mut transaction, scope, key).await?;
+        transaction.commit().await?;
+        self.index.database().scrub().await?;
+        match forgotten {
+            0 => Err(Error::UnknownKey(key.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does what a model made of a user's words, all or nothing, and returns how many operations were done.
+    ///
+    /// Operations without a key or a value are left out; done again, they change nothing.
+    ///
+    /// # Errors
+    /// [`Error::Recall`], [`Error::Database`].
+    pub async fn apply(
+        &self,
+        scope: &Scope,
+        operations: &Operations,
+        source: &str,
+        now: DateTime<Utc>,
+    ) -> Result<usize, Error> {
+        let mut transaction = self.index.database().begin().await?;
+        let (mut done, mut forgot) = (0, false);
+        for operation in operations.sensible() {
+            match (operation.op, operation.value.as_deref()) {
+                (Verb::Set, Some(value)) => {
+                    let entry = (operation.kind, operation.key.as_str(), value);
+                    set_in(&mut transaction, scope, entry, source, now).await?;
+                }
+                _ => {
+                    forget_in(&mut transaction, scope, &operation.key).await?;
+                    forgot = true;
+                }
+            }
+            done += 1;
+        }
+        transaction.commit().await?;
+        if forgot {
+            self.index.database().scrub().await?;
+        }
+        Ok(done)
+    }
+
+    /// Lists what is known now, preferences first, then by key.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM user_memory WHERE tenant = $1 AND person = $2 AND until IS NULL
+             ORDER BY kind DESC, name"
+        );
+        self.read(scope, &sql).await
+    }
+
+    /// Lists everything that was ever known and not forgotten, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn history(&self, scope: &Scope) -> Result<Vec<Entry>, Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM user_memory WHERE tenant = $1 AND person = $2 ORDER BY since, name"
+        );
+        self.read(scope, &sql).await
+    }
+
+    async fn read(&self, scope: &Scope, sql: &str) -> Result<Vec<Entry>, Error> {
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let rows = self.index.database().fetch_all(&read).await?;
+        rows.iter().map(decode).collect()
+    }
+}
+
+async fn set_in(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    (kind, key, value): (EntryKind, &str, &str),
+    source: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let (name, value) = (normal_key(key), normal_value(value));
+    if name.is_empty() {
+        return Err(Error::NoKey);
+    }
+    let read = query(
+        "SELECT value, kind, since FROM user_memory
+         WHERE tenant = $1 AND person = $2 AND name = $3 AND until IS NULL",
+    );
+    let read = read.bind(scope.tenant()).bind(scope.owner()).bind(&name);
+    let known = transaction.fetch_optional(&read).await?;
+    // Time stands still within an answer, and clocks disagree: an end is never before its beginning.
+    let mut now = now;
+    if let Some(row) = known {
+        if row.get::<String>(0)? == value && row.get::<String>(1)? == kind.as_str() {
+            return Ok(());
+        }
+        now = now.max(row.get(2)?);
+        let close = query(CLOSE).bind(scope.tenant()).bind(scope.owner()).bind(&name).bind(now);
+        transaction.execute(&close).await?;
+    }
+    let insert = query(INSERT)
+        .bind(scope.tenant())
+        .bind(scope.owner())
+        .bind(&name)
+        .bind(kind.as_str())
+        .bind(&value)
+        .bind(now)
+        .bind(source);
+    transaction.execute(&insert).await?;
+    let mut item =
+        Item::new(&name, format!("{name} {value}")).with_attribute("kind", kind.as_str());
+    item.at = Some(now);
+    Ok(StoredIndex::put_in(transaction, scope, KIND, &[item]).await?)
+}
+
+async fn forget_in(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    key: &str,
+) -> Result<u64, Error> {
+    let name = normal_key(key);
+    let ids = [name.clone()];
+    StoredIndex::remove_in(transaction, scope, KIND, &ids).await?;
+    let delete = query("DELETE FROM user_memory WHERE tenant = $1 AND person = $2 AND name = $3");
+    let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(name);
+    Ok(transaction.execute(&delete).await?)
+}
+
+pub(super) fn decode(row: &Row) -> Result<Entry, Error> {
+    let kind: String = row.get(0)?;
+    Ok(Entry {
+        kind: EntryKind::from_text(&kind),
+        key: row.get(1)?,
+        value: row.get(2)?,
+        since: row.get(3)?,
+        until: row.get(4)?,
+        source: row.get(5)?,
+    })
+}

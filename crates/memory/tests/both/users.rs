@@ -1,0 +1,107 @@
+//! Users are remembered as they wish.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_memory::{EntryKind, Error, Operation, Operations, UserMemory, Verb};
+use perihelion_recall::Scope;
+
+use crate::databases::on_each;
+
+fn at(minutes: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap() + TimeDelta::minutes(minutes)
+}
+
+fn ada() -> Scope {
+    Scope::new("acme", "ada").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_value_ends_the_old_one_which_stays_with_its_dates() {
+    on_each(|index| async move {
+        let memory = UserMemory::new(index);
+        let company = |value| (EntryKind::Fact, "Company name", value);
+        memory.set(&ada(), company("Acme"), "cli", at(0)).await.unwrap();
+        memory.set(&ada(), company("Acme"), "cli", at(1)).await.unwrap();
+        memory.set(&ada(), company("Globex"), "cli", at(2)).await.unwrap();
+        let current = memory.list(&ada()).await.unwrap();
+        assert_eq!(current.len(), 1);
+        assert_eq!(
+            (current[0].key.as_str(), current[0].value.as_str()),
+            ("company_name", "Globex")
+        );
+        let history = memory.history(&ada()).await.unwrap();
+        assert_eq!(history.len(), 2);
+        assert_eq!((history[0].since, history[0].until), (at(0), Some(at(2))));
+        let bob = Scope::new("acme", "bob").unwrap();
+        assert!(memory.list(&bob).await.unwrap().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_model_extracted_is_applied_and_forgotten_means_gone() {
+    on_each(|index| async move {
+        let memory = UserMemory::new(index);
+        let set = |key: &str, value: &str| Operation {
+            op: Verb::Set,
+            kind: EntryKind::Preference,
+            key: key.to_owned(),
+            value: Some(value.to_owned()),
+        };
+        let operations = Operations {
+            operations: vec![set("tone", "brief"), set("", "x"), set("language", "German")],
+        };
+        for _ in 0..2 {
+            assert_eq!(memory.apply(&ada(), &operations, "thread 1", at(0)).await.unwrap(), 2);
+        }
+        assert_eq!(
+            memory.history(&ada()).await.unwrap().len(),
+            2,
+            "done again, it changes nothing"
+        );
+        memory.set(&ada(), (EntryKind::Preference, "tone", "long"), "cli", at(1)).await.unwrap();
+        let forget = Operation { op: Verb::Forget, value: None, ..set("Tone", "") };
+        memory
+            .apply(&ada(), &Operations { operations: vec![forget] }, "thread 2", at(2))
+            .await
+            .unwrap();
+        let history = memory.history(&ada()).await.unwrap();
+        assert_eq!(history.len(), 1, "earlier values are gone as well");
+        let prompt = memory.for_prompt(&ada(), "which tone?", None).await.unwrap();
+        assert!(prompt.iter().all(|entry| entry.key != "tone"));
+        assert!(matches!(memory.forget(&ada(), "tone").await, Err(Error::UnknownKey(_))));
+        memory.forget(&ada(), "language").await.unwrap();
+        assert!(memory.history(&ada()).await.unwrap().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_stays_bounded_and_holds_what_fits_the_question() {
+    on_each(|index| async move {
+        let memory = UserMemory::new(index);
+        memory.set(&ada(), (EntryKind::Fact, "name", "Ada"), "cli", at(0)).await.unwrap();
+        memory
+            .set(&ada(), (EntryKind::Fact, "car", "a red convertible"), "cli", at(0))
+            .await
+            .unwrap();
+        memory.set(&ada(), (EntryKind::Preference, "tone", "brief"), "cli", at(0)).await.unwrap();
+        let filler = |n: i64| Operation {
+            op: Verb::Set,
+            kind: EntryKind::Fact,
+            key: format!("note{n}"),
+            value: Some("something that was said at some time ".repeat(4)),
+        };
+        for batch in 0..20 {
+            let operations = (0..20).map(|n| filler(batch * 20 + n)).collect();
+            memory.apply(&ada(), &Operations { operations }, "t", at(batch)).await.unwrap();
+        }
+        let prompt = memory.for_prompt(&ada(), "Where did I park my car?", None).await.unwrap();
+        let keys: Vec<&str> = prompt.iter().map(|entry| entry.key.as_str()).collect();
+        for key in ["name", "car", "tone"] {
+            assert!(keys.contains(&key), "{keys:?}");
+        }
+        let chars: usize = prompt.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+        assert!(chars <= 2_000 && prompt.len() <= 30, "{chars} {}", prompt.len());
+    })
+    .await;
+}

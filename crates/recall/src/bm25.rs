@@ -1,0 +1,133 @@
+//! Okapi BM25 over postings, wherever they come from.
+//!
+//! S. Robertson and H. Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond”, Foundations and Trends in
+//! Information Retrieval 3 (2009), sections 3.4 (BM25) and 3.6 (weighted fields). Pure, and added up in a fixed order, so that equal
+//! postings give equal scores in every process and from every database.
+
+use std::collections::BTreeMap;
+
+pub use crate::posting::Posting;
+use crate::posting::QUARTERS;
+
+/// How soon further occurrences of a word stop counting.
+const K1: f64 = 1.5;
+
+/// How much longer texts are held against themselves.
+const B: f64 = 0.75;
+
+/// What is known of a whole space of items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub items: u64,
+    /// Sum of all items' lengths, in quarters of a term.
+    pub length: u64,
+}
+
+/// A word that was looked for, with where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occurrences {
+    /// How often it was said, or how much it counts.
+    pub weight: f64,
+    /// Sorted by item, each item once.
+    pub postings: Vec<Posting>,
+    /// What an occurrence counts: less than 1 for a word that is only related.
+    pub likeness: f64,
+}
+
+/// An item with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    pub item: u64,
+    pub score: f64,
+    /// The share of what the words weigh that stands in the item, 0 to 1.
+    pub coverage: f64,
+}
+
+/// Scores the items in which words stand, best first; of equal ones the one that was kept earlier first.
+///
+/// `passes` decides which items are ranked; statistics are those of the whole space either way.
+pub fn rank(
+    statistics: Statistics,
+    words: &[Occurrences],
+    passes: impl Fn(u64) -> bool,
+) -> Vec<Scored> {
+    let items = statistics.items.max(1) as f64;
+    let mean = (statistics.length as f64 / items).max(1.0);
+    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    let mut whole = 0.0;
+    for word in words {
+        let with = word.postings.len() as f64;
+        let rarity = (1.0 + (items - with + 0.5).max(0.0) / (with + 0.5)).ln();
+        let worth = word.weight * rarity;
+        whole += worth;
+        for posting in word.postings.iter().filter(|posting| passes(posting.item)) {
+            let count = f64::from(posting.count) / QUARTERS * word.likeness;
+            let length = f64::from(posting.length) / mean;
+            let fullness = count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
+            let (score, covered) = sums.entry(posting.item).or_default();
+            *score += worth * fullness;
+            *covered += worth * word.likeness;
+        }
+    }
+    let scored = |(item, (score, covered)): (u64, (f64, f64))| {
+        // What differs in the last bits alone is equal.
+        let score = (score * 1e6).round() / 1e6;
+        Scored { item, score, coverage: if whole > 0.0 { covered / whole } else { 0.0 } }
+    };
+    let mut ranked: Vec<Scored> =
+        sums.into_iter().map(scored).filter(|one| one.score > 0.0).collect();
+    // Stable: equal ones stay in the order of their numbers.
+    ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
+    ranked
+}
+
+/// Joins the postings of several terms that stand for one word: its counts add up.
+pub(crate) fn join(mut postings: Vec<Posting>) -> Vec<Posting> {
+    postings.sort_by_key(|posting| posting.item);
+    postings.dedup_by(|next, kept| {
+        let is_same = next.item == kept.item;
+        if is_same {
+            kept.count = kept.count.saturating_add(next.count);
+        }
+        is_same
+    });
+    postings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(postings: &[(u64, u32)]) -> Occurrences {
+        let posting =
+            |(item, count): &(u64, u32)| Posting { item: *item, count: *count, length: 40 };
+        Occurrences { weight: 1.0, postings: postings.iter().map(posting).collect(), likeness: 1.0 }
+    }
+
+    #[test]
+    fn rare_words_count_more_and_equal_items_stand_in_their_order() {
+        let statistics = Statistics { items: 10, length: 400 };
+        let common = word(&[(1, 4), (2, 4), (3, 4), (4, 4)]);
+        let rare = word(&[(3, 4)]);
+        let ranked = rank(statistics, &[common, rare], |_| true);
+        let order: Vec<u64> = ranked.iter().map(|one| one.item).collect();
+        assert_eq!(order, [3, 1, 2, 4]);
+        assert!((ranked[0].coverage - 1.0).abs() < 1e-9 && ranked[1].coverage < 0.5);
+    }
+
+    #[test]
+    fn the_reference_value_is_met() {
+        let statistics = Statistics { items: 2, length: 2 * 40 };
+        let ranked = rank(statistics, &[word(&[(1, 4)])], |_| true);
+        // One item of mean length with one occurrence: the fraction is 1, the logarithm that of 2.
+        assert!((ranked[0].score - 2_f64.ln()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_ranked_and_does_not_change_the_others() {
+        let statistics = Statistics { items: 10, length: 400 };
+        let all = rank(statistics, &[word(&[(1, 4), (2, 8)])], |_| true);
+        let some = rank(statistics, &[word(&[(1, 4), (2, 8)])], |item| item == 1);
+        assert_eq!(some, [all[1]]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What is kept to be found.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+/// One thing to be found: a tool, a skill, a chunk of a document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Item {
+    /// Unique within its scope and kind; putting an item replaces the one of the same id.
+    pub id: String,
+    /// What it belongs to, for removing and filtering all at once: the version of a document, a server.
+    pub parent: Option<String>,
+    /// Its words.
+    pub fields: Vec<Field>,
+    /// What an embedding model is asked about it; the text of all fields when empty.
+    pub meaning: Option<String>,
+    /// What filters compare.
+    pub attributes: BTreeMap<String, String>,
+    /// When what it says was so; for filters by date.
+    pub at: Option<DateTime<Utc>>,
+    /// What the caller wants back with a hit: offsets, a title; not searched.
+    pub payload: serde_json::Value,
+}
+
+/// A part of an item's text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// How much a word counts here, in quarters of one: between 0.25 and 16.
+    pub weight: f64,
+    pub text: String,
+}
+
+impl Item {
+    /// Makes an item of one text.
+    pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { id: id.into(), ..Self::default() }.with_field(1.0, text)
+    }
+
+    /// Adds a part of the text, with how much its words count.
+    #[must_use]
+    pub fn with_field(mut self, weight: f64, text: impl Into<String>) -> Self {
+        self.fields.push(Field { weight, text: text.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn with_parent(mut self, parent: impl Into<String>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.attributes.insert(name.into(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_payload(mut self, payload: serde_json::Value) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// Returns what an embedding model is asked about the item.
+    pub fn meaning_text(&self) -> String {
+        self.meaning.clone().unwrap_or_else(|| {
+            let texts: Vec<&str> = self.fields.iter().map(|field| field.text.as_str()).collect();
+            texts.join("\n")
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a term stands: numbered items with counts and lengths, packed into blocks.
+
+/// Items of one block; a block is what is rewritten when one of its items changes.
+pub(crate) const BLOCK: usize = 256;
+
+/// Quarters of a word's count, in which weights are kept: whole numbers add up alike everywhere.
+pub(crate) const QUARTERS: f64 = 4.0;
+
+/// An item in which a term stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posting {
+    /// Number of the item, in the order in which items were kept.
+    pub item: u64,
+    /// How often the term stands in it, in quarters.
+    pub count: u32,
+    /// How many terms the item has, in quarters.
+    pub length: u32,
+}
+
+/// Packs postings, sorted by item: differences as variable-length integers.
+pub(crate) fn pack(postings: &[Posting]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(postings.len() * 4);
+    let mut last = 0;
+    for posting in postings {
+        put(&mut bytes, posting.item - last);
+        put(&mut bytes, u64::from(posting.count));
+        put(&mut bytes, u64::from(posting.length));
+        last = posting.item;
+    }
+    bytes
+}
+
+/// Appends the postings of a block; none when the bytes are no block.
+pub(crate) fn unpack(mut bytes: &[u8], into: &mut Vec<Posting>) -> Option<()> {
+    let mut item = 0_u64;
+    while !bytes.is_empty() {
+        item = item.checked_add(take(&mut bytes)?)?;
+        let count = u32::try_from(take(&mut bytes)?).ok()?;
+        let length = u32::try_from(take(&mut bytes)?).ok()?;
+        into.push(Posting { item, count, length });
+    }
+    Some(())
+}
+
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f).checked_shl(shift)?;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_was_packed_is_unpacked(raw in prop::collection::vec((1_u64..1 << 40, any::<u32>(), any::<u32>()), 0..50)) {
+            let mut item = 0;
+            let postings: Vec<Posting> = raw
+                .into_iter()
+                .map(|(step, count, length)| {
+                    item += step;
+                    Posting { item, count, length }
+                })
+                .collect();
+            let mut unpacked = Vec::new();
+            prop_assert!(unpack(&pack(&postings), &mut unpacked).is_some());
+            prop_assert_eq!(unpacked, postings);
+        }
+
+        #[test]
+        fn bytes_that_are_no_block_are_refused_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = unpack(&bytes, &mut Vec::new());
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Searching: words and meaning, each in every scope, fused into one list.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perihelion_database::{Database, Row, Value, query};
+use serde_json::Value as Json;
+use sqlx::AssertSqlSafe;
+
+use super::{
+    lists::decode,
+    nearest::{self, Cache},
+    space::{self, Space},
+};
+use crate::{
+    Error, Filter, Found, Hit, Scope, Search,
+    bm25::{Occurrences, Posting, Scored, join, rank},
+    fuse,
+    memory::RELATED,
+    words::{Language, Wanted, beginning, related, wanted},
+};
+
+/// Ranks of each way of looking that are fused, at least.
+const DEPTH: usize = 200;
+
+/// Related terms of a word that are looked at.
+const NEAR: i64 = 1000;
+
+/// An item of one of the scopes of a search: the scope's place, and the item's number there.
+type Key = (usize, u64);
+
+/// What is known of a hit before its row is read.
+#[derive(Default)]
+struct Known {
+    words: Option<Scored>,
+    similarity: Option<f64>,
+}
+
+pub(super) async fn search(
+    database: &Database,
+    cache: &Cache,
+    search: &Search,
+) -> Result<Found, Error> {
+    let scopes = search.distinct_scopes();
+    let depth = DEPTH.max(search.limit);
+    let mut spaces: Vec<(&Scope, Space)> = Vec::new();
+    let mut known: BTreeMap<Key, Known> = BTreeMap::new();
+    let mut by_words: Vec<(Key, f64)> = Vec::new();
+    let mut by_meaning: Vec<(Key, f64)> = Vec::new();
+    let mut used_vectors = false;
+    for scope in scopes {
+        let Some(space) = space::read(database, scope, &search.kind).await? else { continue };
+        let at = spaces.len();
+        let passing = passing(database, &space, &search.filter).await?;
+        let passes = |number: u64| passing.as_ref().is_none_or(|all| all.contains(&number));
+        let words = occurrences(database, &space, search).await?;
+        for one in rank(space.statistics, &words, passes).into_iter().take(depth) {
+            by_words.push(((at, one.item), one.score));
+            known.entry((at, one.item)).or_default().words = Some(one);
+        }
+        if let Some(vector) = &search.vector {
+            let place = (scope, &space);
+            let ranked = nearest::rank(database, cache, place, vector, passes).await?;
+            used_vectors |= ranked.is_some();
+            for (number, similarity) in ranked.unwrap_or_default().into_iter().take(depth) {
+                by_meaning.push(((at, number), similarity));
+                known.entry((at, number)).or_default().similarity = Some(similarity);
+            }
+        }
+        spaces.push((scope, space));
+    }
+    let ranked = fused(search, by_words, by_meaning, used_vectors);
+    let hits = read_hits(database, &spaces, &known, &ranked, search.limit).await?;
+    Ok(Found { hits, by_meaning: used_vectors })
+}
+
+/// Makes one list of both; by words alone it is theirs, with their scores.
+fn fused(
+    search: &Search,
+    mut by_words: Vec<(Key, f64)>,
+    mut by_meaning: Vec<(Key, f64)>,
+    used_vectors: bool,
+) -> Vec<(Key, f64)> {
+    // Stable: equal ones stay in the order of their scopes and numbers.
+    by_words.sort_by(|one, other| other.1.total_cmp(&one.1));
+    if !used_vectors {
+        return by_words;
+    }
+    by_meaning.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let words: Vec<Key> = by_words.into_iter().map(|(key, _)| key).collect();
+    let meaning: Vec<Key> = by_meaning.into_iter().map(|(key, _)| key).collect();
+    let weights = search.weights;
+    fuse(&[(weights.words, &words), (weights.meaning, &meaning)])
+}
+
+/// Returns the numbers of the items that pass a filter; none when all do.
+async fn passing(
+    database: &Database,
+    space: &Space,
+    filter: &Filter,
+) -> Result<Option<BTreeSet<u64>>, Error> {
+    if filter.is_empty() {
+        return Ok(None);
+    }
+    let mut values: Vec<Value> = vec![space.id.into()];
+    let mut sql = "SELECT number FROM recall_item WHERE space = $1".to_owned();
+    let mut place = |value: Value| {
+        values.push(value);
+        format!("${}", values.len())
+    };
+    for (name, value) in &filter.attributes {
+        let (name, value) = (place(name.into()), place(value.into()));
+        sql += &format!(" AND attributes ->> {name} = {value}");
+    }
+    if !filter.parents.is_empty() {
+        let each = database.dialect().each(&place(filter.parents.clone().into()));
+        sql += &format!(" AND parent IN {each}");
+    }
+    if let Some(since) = filter.since {
+        sql += &format!(" AND at >= {}", place(since.into()));
+    }
+    if let Some(until) = filter.until {
+        sql += &format!(" AND at < {}", place(until.into()));
+    }
+    let read = values.into_iter().fold(query(AssertSqlSafe(sql)), |read, value| read.bind(value));
+    let rows = database.fetch_all(&read).await?;
+    let numbers = rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64));
+    numbers.collect::<Result<_, Error>>().map(Some)
+}
+
+/// Returns where the words of a search stand in a space.
+async fn occurrences(
+    database: &Database,
+    space: &Space,
+    search: &Search,
+) -> Result<Vec<Occurrences>, Error> {
+    let languages: Vec<Language> = space.languages.iter().copied().collect();
+    let asked = wanted(&[(1.0, &search.text)], &languages);
+    let terms: Vec<String> = asked.iter().flat_map(|word| word.terms.iter().cloned()).collect();
+    let lists = read_lists(database, space, &search.kind, terms).await?;
+    let mut found = Vec::new();
+    for word in &asked {
+        let at = |term: &String| lists.get(term).cloned().unwrap_or_default();
+        let exact: Vec<Posting> = word.terms.iter().flat_map(at).collect();
+        let (postings, likeness) = match exact.is_empty() {
+            false => (exact, 1.0),
+            true => (near(database, space, &search.kind, word).await?, RELATED),
+        };
+        found.push(Occurrences { weight: word.weight, postings: join(postings), likeness });
+    }
+    Ok(found)
+}
+
+/// Returns where terms stand that are related to a word that stands nowhere.
+async fn near(
+    database: &Database,
+    space: &Space,
+    kind: &str,
+    word: &Wanted,
+) -> Result<Vec<Posting>, Error> {
+    let mut terms: BTreeSet<String> = BTreeSet::new();
+    for wanted in &word.terms {
+        let Some(start) = beginning(wanted) else { continue };
+        let read = query(
+            "SELECT DISTINCT term FROM recall_posting
+             WHERE space = $1 AND term >= $2 AND term < $3 ORDER BY term LIMIT $4",
+        );
+        let end = format!("{start}\u{10ffff}");
+        let read = read.bind(space.id).bind(start).bind(end).bind(NEAR);
+        for row in database.fetch_all(&read).await? {
+            let term: String = row.get(0)?;
+            if related(wanted, &term) {
+                terms.insert(term);
+            }
+        }
+    }
+    if terms.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lists = read_lists(database, space, kind, terms.into_iter().collect()).await?;
+    Ok(lists.into_values().flatten().collect())
+}
+
+async fn read_lists(
+    database: &Database,
+    space: &Space,
+    kind: &str,
+    terms: Vec<String>,
+) -> Result<BTreeMap<String, Vec<Posting>>, Error> {
+    let each = database.dialect().each("$2");
+    let sql = format!("SELECT term, body FROM recall_posting WHERE space = $1 AND term IN {each}");
+    let read = query(AssertSqlSafe(sql)).bind(space.id).bind(terms);
+    let mut lists: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+    for row in database.fetch_all(&read).await? {
+        let postings = decode(kind, &row.get::<Vec<u8>>(1)?)?;
+        lists.entry(row.get(0)?).or_default().extend(postings);
+    }
+    Ok(lists)
+}
+
+async fn read_hits(
+    database: &Database,
+    spaces: &[(&Scope, Space)],
+    known: &BTreeMap<Key, Known>,
+    ranked: &[(Key, f64)],
+    limit: usize,
+) -> Result<Vec<Hit>, Error> {
+    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let each = database.dialect().each("$2");
+    let sql = format!(
+        "SELECT number, id, parent, payload, attributes, at FROM recall_item
+         WHERE space = $1 AND number IN {each}"
+    );
+    let best = ranked.get(..limit).unwrap_or(ranked);
+    for (at, (_, space)) in spaces.iter().enumerate() {
+        let of_space = best.iter().filter(|((place, _), _)| *place == at);
+        let numbers: Vec<i64> = of_space.map(|((_, number), _)| *number as i64).collect();
+        if numbers.is_empty() {
+            continue;
+        }
+        let read = query(AssertSqlSafe(sql.clone())).bind(space.id).bind(numbers);
+        for row in database.fetch_all(&read).await? {
+            rows.insert((at, row.get::<i64>(0)? as u64), row);
+        }
+    }
+    let mut hits = Vec::new();
+    for (key, score) in best {
+        // What was removed in this moment has no row any more.
+        let (Some(row), Some((scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
+        let known = known.get(key);
+        let words = known.and_then(|known| known.words);
+        let attributes: Json = row.get(4)?;
+        hits.push(Hit {
+            scope: (*scope).clone(),
+            id: row.get(1)?,
+            parent: row.get(2)?,
+            payload: row.get(3)?,
+            attributes: serde_json::from_value(attributes).unwrap_or_default(),
+            at: row.get(5)?,
+            score: *score,
+            words: words.map(|one| one.score),
+            coverage: words.map_or(0.0, |one| one.coverage),
+            similarity: known.and_then(|known| known.similarity),
+        });
+    }
+    Ok(hits)
+}

@@ -1,0 +1,146 @@
+//! The lists of terms: read, changed in memory, and written back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perihelion_database::{Row, Transaction, query};
+use sqlx::AssertSqlSafe;
+
+use super::rows::{parts, with_rows};
+use crate::{
+    Error,
+    bm25::Posting,
+    posting::{BLOCK, pack, unpack},
+};
+
+/// Terms whose blocks are read by one statement.
+const TERMS: usize = 500;
+
+/// Blocks of a space that are being changed, by term and first number.
+pub(super) struct Lists<'a> {
+    kind: &'a str,
+    space: i64,
+    blocks: BTreeMap<(String, u64), Vec<Posting>>,
+    changed: BTreeSet<(String, u64)>,
+}
+
+impl<'a> Lists<'a> {
+    pub(super) fn of(kind: &'a str, space: i64) -> Self {
+        Self { kind, space, blocks: BTreeMap::new(), changed: BTreeSet::new() }
+    }
+
+    /// Reads the blocks in which numbers between two can stand.
+    pub(super) async fn read_between(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        terms: &[String],
+        (least, most): (u64, u64),
+    ) -> Result<(), Error> {
+        let each = transaction.dialect().pick(
+            "SELECT value AS term FROM json_each($2)",
+            "SELECT term FROM unnest($2) AS listed (term)",
+        );
+        let sql = format!(
+            "SELECT p.term, p.first, p.body FROM ({each}) w CROSS JOIN recall_posting p
+             WHERE p.space = $1 AND p.term = w.term AND p.first <= $4 AND p.first >= coalesce((
+                SELECT max(q.first) FROM recall_posting q
+                WHERE q.space = $1 AND q.term = w.term AND q.first <= $3), 0)"
+        );
+        for terms in terms.chunks(TERMS) {
+            let read = query(AssertSqlSafe(sql.clone()))
+                .bind(self.space)
+                .bind(terms.to_vec())
+                .bind(least as i64)
+                .bind(most as i64);
+            self.keep(transaction.fetch_all(&read).await?)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the last block of each term.
+    pub(super) async fn read_last(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        terms: &[String],
+    ) -> Result<(), Error> {
+        self.read_between(transaction, terms, (i64::MAX as u64, i64::MAX as u64)).await
+    }
+
+    fn keep(&mut self, rows: Vec<Row>) -> Result<(), Error> {
+        for row in rows {
+            let term: String = row.get(0)?;
+            let first = row.get::<i64>(1)? as u64;
+            let postings = decode(self.kind, &row.get::<Vec<u8>>(2)?)?;
+            // What was changed already is newer than what is stored.
+            self.blocks.entry((term, first)).or_insert(postings);
+        }
+        Ok(())
+    }
+
+    /// Takes numbers out of the lists of terms.
+    pub(super) fn remove(&mut self, numbers: &BTreeSet<u64>) {
+        for (key, postings) in &mut self.blocks {
+            let before = postings.len();
+            postings.retain(|posting| !numbers.contains(&posting.item));
+            if postings.len() < before {
+                self.changed.insert(key.clone());
+            }
+        }
+    }
+
+    /// Adds a posting to a term's list; its number is greater than all there.
+    pub(super) fn add(&mut self, term: &str, posting: Posting) {
+        let mut of_term = self.blocks.range_mut((term.to_owned(), 0)..=(term.to_owned(), u64::MAX));
+        let key = match of_term.next_back() {
+            Some((key, postings)) if !postings.is_empty() && postings.len() < BLOCK => {
+                postings.push(posting);
+                key.clone()
+            }
+            _ => {
+                let key = (term.to_owned(), posting.item);
+                self.blocks.insert(key.clone(), vec![posting]);
+                key
+            }
+        };
+        self.changed.insert(key);
+    }
+
+    /// Writes what was changed; blocks that became empty are deleted.
+    pub(super) async fn write(self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
+        let is_empty = |key: &&(String, u64)| self.blocks.get(*key).is_none_or(Vec::is_empty);
+        let (empty, full): (Vec<_>, Vec<_>) = self.changed.iter().partition(|key| is_empty(key));
+        for part in parts(&empty) {
+            let mut delete = with_rows(
+                "DELETE FROM recall_posting WHERE (space, term, first) IN (VALUES ",
+                part.len(),
+                3,
+                ")",
+            );
+            for (term, first) in part {
+                delete = delete.bind(self.space).bind(term).bind(*first as i64);
+            }
+            transaction.execute(&delete).await?;
+        }
+        for part in parts(&full) {
+            let mut upsert = with_rows(
+                "INSERT INTO recall_posting (space, term, first, body) VALUES ",
+                part.len(),
+                4,
+                " ON CONFLICT (space, term, first) DO UPDATE SET body = excluded.body",
+            );
+            for key in part {
+                let body = self.blocks.get(*key).map(|postings| pack(postings)).unwrap_or_default();
+                upsert = upsert.bind(self.space).bind(&key.0).bind(key.1 as i64).bind(body);
+            }
+            transaction.execute(&upsert).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Decodes a block.
+pub(super) fn decode(kind: &str, body: &[u8]) -> Result<Vec<Posting>, Error> {
+    let mut postings = Vec::new();
+    let what = || Error::Damaged { kind: kind.to_owned(), what: "a block of postings".to_owned() };
+    unpack(body, &mut postings).ok_or_else(what)?;
+    Ok(postings)
+}

@@ -1,0 +1,117 @@
+//! The index in the database, in the same layout on SQLite and Postgres.
+//!
+//! Enter at [`StoredIndex`]. A *space* is what lies in one scope and is of one kind; its items are numbered, and a term's list is kept
+//! in blocks of packed postings. Invariant: items, lists, statistics and vectors change in one transaction, under a lock on the space;
+//! the ranking itself is [`crate::bm25`] in this process, so both databases give the same list. Deliberately absent: a database's own
+//! full-text search, whose ranking counts what other tenants keep.
+
+mod embedded;
+mod find;
+mod generation;
+mod lists;
+mod nearest;
+mod put;
+mod remove;
+mod rows;
+mod space;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use perihelion_database::{Database, Transaction};
+
+pub use self::generation::{Generation, Pending};
+use self::nearest::Cache;
+use crate::{Error, Found, Index, Item, Scope, Search};
+
+/// An index in a database; cheap to clone.
+#[derive(Clone)]
+pub struct StoredIndex {
+    database: Database,
+    vectors: Arc<Cache>,
+}
+
+impl StoredIndex {
+    /// Stands on a database that is open.
+    pub fn new(database: Database) -> Self {
+        Self { database, vectors: Arc::default() }
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Keeps items as [`Index::put`] does, in a transaction of the caller's: together with rows of its own.
+    ///
+    /// # Errors
+    /// As [`Index::put`].
+    pub async fn put_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        items: &[Item],
+    ) -> Result<(), Error> {
+        put::put(transaction, scope, kind, items).await
+    }
+
+    /// Removes items as [`Index::remove`] does, in a transaction of the caller's, who calls [`Database::scrub`] after it.
+    ///
+    /// # Errors
+    /// As [`Index::remove`].
+    pub async fn remove_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        ids: &[String],
+    ) -> Result<u64, Error> {
+        remove::by_id(transaction, scope, kind, ids).await
+    }
+
+    /// Removes a parent's items as [`Index::remove_parent`] does, in a transaction of the caller's, who calls
+    /// [`Database::scrub`] after it.
+    ///
+    /// # Errors
+    /// As [`Index::remove_parent`].
+    pub async fn remove_parent_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        kind: &str,
+        parent: &str,
+    ) -> Result<u64, Error> {
+        remove::by_parent(transaction, scope, kind, parent).await
+    }
+}
+
+#[async_trait]
+impl Index for StoredIndex {
+    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        put::put(&mut transaction, scope, kind, items).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    async fn search(&self, search: &Search) -> Result<Found, Error> {
+        find::search(&self.database, &self.vectors, search).await
+    }
+
+    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
+        let mut transaction = self.database.begin().await?;
+        let removed = remove::by_id(&mut transaction, scope, kind, ids).await?;
+        transaction.commit().await?;
+        self.database.scrub().await?;
+        Ok(removed)
+    }
+
+    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
+        let mut transaction = self.database.begin().await?;
+        let removed = remove::by_parent(&mut transaction, scope, kind, parent).await?;
+        transaction.commit().await?;
+        self.database.scrub().await?;
+        Ok(removed)
+    }
+
+    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {
+        let space = space::read(&self.database, scope, kind).await?;
+        Ok(space.map_or(0, |space| space.statistics.items))
+    }
+}

@@ -1,0 +1,116 @@
+//! Keeping items.
+
+use std::collections::BTreeMap;
+
+use perihelion_database::{Transaction, Value};
+use serde_json::json;
+
+use super::{
+    lists::Lists,
+    remove,
+    rows::{parts, with_rows},
+    space,
+};
+use crate::{
+    Error, Item, Scope,
+    bm25::Posting,
+    content_hash,
+    memory::{check_names, counted, fields_of},
+    words::Language,
+};
+
+/// An item that gets a row.
+struct New<'a> {
+    item: &'a Item,
+    number: u64,
+    language: Language,
+    counts: BTreeMap<String, u32>,
+    length: u32,
+}
+
+/// Keeps items in place of those with their ids.
+pub(super) async fn put(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    kind: &str,
+    items: &[Item],
+) -> Result<(), Error> {
+    check_names(kind, items)?;
+    if items.is_empty() {
+        return Ok(());
+    }
+    // Of two with one id the later one counts.
+    let by_id: BTreeMap<&str, usize> =
+        items.iter().enumerate().map(|(at, item)| (item.id.as_str(), at)).collect();
+    let kept =
+        items.iter().enumerate().filter(|(at, item)| by_id.get(item.id.as_str()) == Some(at));
+    let kept: Vec<&Item> = kept.map(|(_, item)| item).collect();
+
+    let mut space = space::lock_or_make(transaction, scope, kind).await?;
+    let mut lists = Lists::of(kind, space.id);
+    let ids: Vec<String> = by_id.keys().map(|id| (*id).to_owned()).collect();
+    let replaced = remove::rows_by_id(transaction, space.id, &ids).await?;
+    remove::take_out(transaction, scope, &mut space, &mut lists, replaced).await?;
+
+    let mut new: Vec<New<'_>> = Vec::new();
+    for item in kept {
+        let (language, counts, length) = counted(&fields_of(item));
+        new.push(New { item, number: space.next_item, language, counts, length });
+        space.next_item += 1;
+    }
+    let mut terms: Vec<String> = new.iter().flat_map(|one| one.counts.keys().cloned()).collect();
+    terms.sort();
+    terms.dedup();
+    lists.read_last(transaction, &terms).await?;
+    for one in &new {
+        for (term, count) in &one.counts {
+            let posting = Posting { item: one.number, count: *count, length: one.length };
+            lists.add(term, posting);
+        }
+        space.languages.insert(one.language);
+        space.statistics.items += 1;
+        space.statistics.length += u64::from(one.length);
+    }
+    lists.write(transaction).await?;
+    insert(transaction, space.id, &new).await?;
+    space::save(transaction, &space).await
+}
+
+async fn insert(
+    transaction: &mut Transaction<'_>,
+    space: i64,
+    new: &[New<'_>],
+) -> Result<(), Error> {
+    for part in parts(new) {
+        let mut insert = with_rows(
+            "INSERT INTO recall_item (space, number, id, parent, attributes, at, payload, meaning, hash, terms,
+                length) VALUES ",
+            part.len(),
+            11,
+            "",
+        );
+        for one in part {
+            let terms: Vec<&str> = one.counts.keys().map(String::as_str).collect();
+            let meaning = one.item.meaning_text();
+            let hash = hex(&content_hash(&meaning));
+            insert = insert
+                .bind(space)
+                .bind(one.number as i64)
+                .bind(&one.item.id)
+                .bind(one.item.parent.clone())
+                .bind(json!(one.item.attributes))
+                .bind(Value::Time(one.item.at))
+                .bind(one.item.payload.clone())
+                .bind(meaning)
+                .bind(hash)
+                .bind(terms.join("\n"))
+                .bind(i64::from(one.length));
+        }
+        transaction.execute(&insert).await?;
+    }
+    Ok(())
+}
+
+pub(super) fn hex(hash: &[u8; 32]) -> String {
+    blake3::Hash::from_bytes(*hash).to_hex().to_string()
+}

@@ -1,0 +1,131 @@
+//! Removing items, with all that was kept of them.
+
+use std::collections::BTreeSet;
+
+use perihelion_database::{Row, Transaction, query};
+use sqlx::AssertSqlSafe;
+
+use super::{
+    lists::Lists,
+    space::{self, Space},
+};
+use crate::{Error, Scope};
+
+/// What a row says about where its item stands.
+pub(super) struct Placed {
+    number: u64,
+    hash: String,
+    terms: Vec<String>,
+    length: u64,
+}
+
+pub(super) async fn by_id(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    kind: &str,
+    ids: &[String],
+) -> Result<u64, Error> {
+    let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
+    let placed = rows_by_id(transaction, space.id, ids).await?;
+    finish(transaction, scope, kind, &mut space, placed).await
+}
+
+pub(super) async fn by_parent(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    kind: &str,
+    parent: &str,
+) -> Result<u64, Error> {
+    let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
+    let read = query(
+        "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND parent = $2",
+    );
+    let rows = transaction.fetch_all(&read.bind(space.id).bind(parent)).await?;
+    let placed = rows.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    finish(transaction, scope, kind, &mut space, placed).await
+}
+
+async fn finish(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    kind: &str,
+    space: &mut Space,
+    placed: Vec<Placed>,
+) -> Result<u64, Error> {
+    let removed = placed.len() as u64;
+    if removed > 0 {
+        let mut lists = Lists::of(kind, space.id);
+        take_out(transaction, scope, space, &mut lists, placed).await?;
+        lists.write(transaction).await?;
+        space::save(transaction, space).await?;
+    }
+    Ok(removed)
+}
+
+pub(super) async fn rows_by_id(
+    transaction: &mut Transaction<'_>,
+    space: i64,
+    ids: &[String],
+) -> Result<Vec<Placed>, Error> {
+    let each = transaction.dialect().each("$2");
+    let sql = format!(
+        "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND id IN {each}"
+    );
+    let read = query(AssertSqlSafe(sql)).bind(space).bind(ids.to_vec());
+    transaction.fetch_all(&read).await?.iter().map(decode).collect()
+}
+
+/// Takes items out of rows, lists and statistics; the caller writes the lists and the space.
+pub(super) async fn take_out(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    space: &mut Space,
+    lists: &mut Lists<'_>,
+    placed: Vec<Placed>,
+) -> Result<(), Error> {
+    let numbers: BTreeSet<u64> = placed.iter().map(|one| one.number).collect();
+    let (Some(least), Some(most)) = (numbers.first(), numbers.last()) else { return Ok(()) };
+    let mut terms: Vec<String> = placed.iter().flat_map(|one| one.terms.iter().cloned()).collect();
+    terms.sort();
+    terms.dedup();
+    lists.read_between(transaction, &terms, (*least, *most)).await?;
+    lists.remove(&numbers);
+    for one in &placed {
+        space.statistics.items = space.statistics.items.saturating_sub(1);
+        space.statistics.length = space.statistics.length.saturating_sub(one.length);
+    }
+    let each = transaction.dialect().each("$2");
+    let delete = format!("DELETE FROM recall_item WHERE space = $1 AND number IN {each}");
+    let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
+    let delete = query(AssertSqlSafe(delete)).bind(space.id).bind(numbers);
+    transaction.execute(&delete).await?;
+    forget_vectors(transaction, scope, placed).await
+}
+
+/// Deletes vectors of texts that no item of the tenant has any more.
+async fn forget_vectors(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    placed: Vec<Placed>,
+) -> Result<(), Error> {
+    let hashes: Vec<String> = placed.into_iter().map(|one| one.hash).collect();
+    let each = transaction.dialect().each("$2");
+    let sql = format!(
+        "DELETE FROM recall_vector WHERE tenant = $1 AND hash IN {each} AND NOT EXISTS (
+            SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
+            WHERE i.hash = recall_vector.hash AND s.tenant = $1)"
+    );
+    let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes);
+    transaction.execute(&delete).await?;
+    Ok(())
+}
+
+fn decode(row: &Row) -> Result<Placed, Error> {
+    let terms: String = row.get(2)?;
+    Ok(Placed {
+        number: row.get::<i64>(0)? as u64,
+        hash: row.get(1)?,
+        terms: terms.lines().map(str::to_owned).collect(),
+        length: row.get::<i64>(3)? as u64,
+    })
+}

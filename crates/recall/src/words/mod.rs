@@ -1,0 +1,106 @@
+//! Text becomes terms: the one analyser of every index.
+//!
+//! Enter at [`terms`] for what is indexed and [`wanted`] for what is asked. Words are normalised (NFKC, lower case),
+//! identifiers are cut at their humps, scripts without spaces become overlapping pairs of letters, and words are stemmed by the
+//! language of the text. Invariant: pure; the same text gives the same terms in every process. Deliberately absent: a
+//! guess at the language of a question, which is too short for one: its words are stemmed by every language of the index.
+
+mod language;
+mod split;
+mod stem;
+
+pub use language::Language;
+pub use split::split;
+pub(crate) use stem::beginning;
+pub use stem::related;
+
+use std::collections::BTreeMap;
+
+/// Distinct words of a question that count; a longer one is a document, and its first words say what it is about.
+const WANTED_WORDS: usize = 200;
+
+/// Letters of a term that are kept; what is longer is no word.
+const LONGEST: usize = 64;
+
+/// Returns the terms of a text in their order, without words that say nothing.
+pub fn terms(text: &str, language: Language) -> Vec<String> {
+    let words = split(text);
+    let spoken = words.iter().filter(|word| !language.is_empty_word(word));
+    spoken.map(|word| clip(stem::stem(word, language))).collect()
+}
+
+/// A word that is looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// The word as it was written, normalised.
+    pub word: String,
+    /// The terms that it may stand under, one for each language of the index; without doubles.
+    pub terms: Vec<String>,
+    /// How often it was said, or how much it counts.
+    pub weight: f64,
+}
+
+/// Returns the words of a question, each with its terms in the languages of an index.
+pub fn wanted(fields: &[(f64, &str)], languages: &[Language]) -> Vec<Wanted> {
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut places: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for (weight, text) in fields {
+        for word in split(text) {
+            // A word that says nothing in one language may be a name in another one.
+            let spoken = languages.iter().filter(|language| !language.is_empty_word(&word));
+            let mut terms: Vec<String> =
+                spoken.map(|language| clip(stem::stem(&word, *language))).collect();
+            terms.sort();
+            terms.dedup();
+            if terms.is_empty() {
+                continue;
+            }
+            if let Some(at) = places.get(&terms) {
+                wanted[*at].weight += weight;
+            } else if wanted.len() < WANTED_WORDS {
+                places.insert(terms.clone(), wanted.len());
+                wanted.push(Wanted { word, terms, weight: *weight });
+            }
+        }
+    }
+    wanted
+}
+
+fn clip(term: String) -> String {
+    match term.char_indices().nth(LONGEST) {
+        Some((at, _)) => term[..at].to_owned(),
+        None => term,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_stemmed_by_the_language_of_the_text() {
+        assert_eq!(terms("Scheduling of deployments", Language::English), ["schedul", "deploy"]);
+        assert_eq!(terms("die Rechnungen", Language::German), ["rechnung"]);
+        assert_eq!(terms("заказы клиента", Language::Russian), ["заказ", "клиент"]);
+    }
+
+    #[test]
+    fn a_question_is_asked_in_every_language_of_the_index() {
+        let asked = wanted(&[(1.0, "Rechnungen")], &[Language::English, Language::German]);
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].terms, ["rechnung", "rechnungen"]);
+    }
+
+    #[test]
+    fn a_word_that_is_said_twice_counts_twice() {
+        let asked = wanted(&[(1.0, "flow over a flow"), (0.5, "flows")], &[Language::English]);
+        let flow = asked.iter().find(|one| one.word == "flow").unwrap();
+        assert_eq!(flow.weight, 2.5);
+    }
+
+    #[test]
+    fn what_is_no_word_is_cut_short() {
+        let endless = "ä".repeat(1000);
+        assert_eq!(terms(&endless, Language::English)[0].chars().count(), LONGEST);
+    }
+}

@@ -1,0 +1,83 @@
+//! What is removed is gone.
+
+use perihelion_database::Database;
+use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex, content_hash};
+
+use crate::databases::on_each;
+
+fn scope() -> Scope {
+    Scope::new("acme", "ada").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removed_and_replaced_items_are_found_no_more_and_leave_no_row() {
+    on_each(|index| async move {
+        let items: Vec<Item> = (0..600)
+            .map(|n| {
+                Item::new(format!("i{n}"), format!("shared words number{n}"))
+                    .with_parent(format!("d{}", n / 300))
+            })
+            .collect();
+        index.put(&scope(), "chunk", &items).await.unwrap();
+        index.put(&scope(), "chunk", &[Item::new("i5", "replaced")]).await.unwrap();
+        let ids = async |asked: &str| -> Vec<String> {
+            let found =
+                index.search(&Search::new(&scope(), "chunk", asked).limit(1000)).await.unwrap();
+            found.hits.into_iter().map(|hit| hit.id).collect()
+        };
+        assert_eq!(ids("replaced").await, ["i5"]);
+        assert_eq!(ids("shared").await.len(), 599);
+        assert_eq!(index.remove_parent(&scope(), "chunk", "d1").await.unwrap(), 300);
+        assert_eq!(ids("shared").await.len(), 299);
+        assert!(!ids("number450").await.contains(&"i450".to_owned()));
+        assert_eq!(index.remove_parent(&scope(), "chunk", "d0").await.unwrap(), 299);
+        assert_eq!(index.remove(&scope(), "chunk", &["i5".to_owned()]).await.unwrap(), 1);
+        assert_eq!(index.count(&scope(), "chunk").await.unwrap(), 0);
+        for table in ["recall_item", "recall_posting", "recall_vector"] {
+            let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
+            let row =
+                index.database().fetch_optional(&perihelion_database::query(sql)).await.unwrap();
+            assert_eq!(row.unwrap().get::<i64>(0).unwrap(), 0, "{table}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vector_is_forgotten_with_the_last_item_of_its_text() {
+    on_each(|index| async move {
+        let items = [Item::new("a", "same text"), Item::new("b", "same text")];
+        index.put(&scope(), "note", &items).await.unwrap();
+        let vector = [(content_hash("same text"), vec![1.0, 0.0])];
+        index.put_vectors(&scope(), "m", &vector).await.unwrap();
+        assert!(index.pending(&scope(), "m", 10).await.unwrap().is_empty());
+        index.remove(&scope(), "note", &["a".to_owned()]).await.unwrap();
+        assert!(index.pending(&scope(), "m", 10).await.unwrap().is_empty(), "b has it still");
+        index.remove(&scope(), "note", &["b".to_owned()]).await.unwrap();
+        // An answer that comes after the item is gone is dropped.
+        index.put_vectors(&scope(), "m", &vector).await.unwrap();
+        index.put(&scope(), "note", &items[..1]).await.unwrap();
+        assert_eq!(index.pending(&scope(), "m", 10).await.unwrap().len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_byte_of_what_was_removed_stays_in_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.db");
+    let index = StoredIndex::new(Database::open(path.to_str().unwrap()).await.unwrap());
+    let mut items: Vec<Item> =
+        (0..200).map(|n| Item::new(format!("i{n}"), format!("plain text {n}"))).collect();
+    items[100] = Item::new("secret", "xylophonist zanzibarian").with_attribute("k", "xylophonist");
+    index.put(&scope(), "note", &items).await.unwrap();
+    let vector = [(content_hash("xylophonist zanzibarian"), vec![0.25; 64])];
+    index.put_vectors(&scope(), "m", &vector).await.unwrap();
+    assert_eq!(index.remove(&scope(), "note", &["secret".to_owned()]).await.unwrap(), 1);
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        for word in [&b"xylophon"[..], &b"zanzibar"[..], &0.25_f32.to_le_bytes().repeat(4)[..]] {
+            assert!(!bytes.windows(word.len()).any(|window| window == word));
+        }
+    }
+}

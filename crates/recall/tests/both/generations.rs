@@ -1,0 +1,81 @@
+//! Another embedding model comes beside the old one, and takes over when it is whole.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use perihelion_recall::{
+    EmbeddingError, EmbeddingModel, Error, Index as _, Item, QueryVector, Scope, Search,
+    embed_pending,
+};
+
+use crate::databases::on_each;
+
+/// Places texts by their length; fails after so many requests.
+struct Lengths {
+    model: &'static str,
+    dimension: usize,
+    left: AtomicUsize,
+}
+
+#[async_trait]
+impl EmbeddingModel for Lengths {
+    fn model(&self) -> &str {
+        self.model
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(self.dimension)
+    }
+
+    fn batch(&self) -> usize {
+        4
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        let has_left = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, has_left).is_err() {
+            return Err(EmbeddingError("cut off".to_owned()));
+        }
+        Ok(texts.iter().map(|text| vec![text.len() as f32; self.dimension]).collect())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_use_the_old_model_until_the_new_one_is_whole() {
+    on_each(|index| async move {
+        let scope = Scope::new("acme", "ada").unwrap();
+        let items: Vec<Item> =
+            (0..10).map(|n| Item::new(format!("i{n}"), "w ".repeat(n + 1))).collect();
+        index.put(&scope, "note", &items).await.unwrap();
+        let old = Lengths { model: "old", dimension: 2, left: AtomicUsize::new(100) };
+        assert_eq!(embed_pending(&index, &scope, &old).await.unwrap(), 10);
+        let uses = async |model: &str, dimension: usize| {
+            let vector = QueryVector { model: model.to_owned(), values: vec![1.0; dimension] };
+            let search = Search::new(&scope, "note", "w").with_vector(Some(vector));
+            index.search(&search).await.unwrap().by_meaning
+        };
+        assert!(uses("old", 2).await);
+
+        // Cut off after two batches, the new one goes on where it was.
+        let new = Lengths { model: "new", dimension: 3, left: AtomicUsize::new(2) };
+        assert!(matches!(embed_pending(&index, &scope, &new).await, Err(Error::Embedding(_))));
+        assert!(uses("old", 2).await && !uses("new", 3).await);
+        let early = index.finish_generation(&scope, "new").await;
+        assert!(matches!(early, Err(Error::Incomplete { missing: 2, .. })), "{early:?}");
+        new.left.store(100, Ordering::SeqCst);
+        assert_eq!(embed_pending(&index, &scope, &new).await.unwrap(), 2);
+        assert!(uses("old", 2).await, "nothing changes by itself");
+        index.finish_generation(&scope, "new").await.unwrap();
+        assert!(!uses("old", 2).await && uses("new", 3).await);
+        let models = index.generations(&scope).await.unwrap();
+        assert_eq!(models.len(), 1);
+
+        let other = Scope::new("rival", "ada").unwrap();
+        assert!(index.generations(&other).await.unwrap().is_empty());
+        let unknown = index.finish_generation(&scope, "never").await;
+        assert!(matches!(unknown, Err(Error::UnknownModel(_))));
+        let wrong = index.begin_generation(&scope, "new", 7).await;
+        assert!(matches!(wrong, Err(Error::Dimension { expected: 3, found: 7, .. })), "{wrong:?}");
+    })
+    .await;
+}

@@ -1,0 +1,12 @@
+//! The index on SQLite and Postgres, and where it holds for it, in memory.
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
+
+mod databases;
+mod equal;
+mod forgetting;
+mod generations;
+mod scopes;
+mod searching;
