@@ -1,0 +1,53 @@
+//! Why a document could not be kept, found or read.
+
+/// Why a document could not be kept, found or read; the text tells the reader what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {source}")]
+    Parse { path: String, source: perihelion_parse::Error },
+    #[error("cannot read {path}: {source}")]
+    File { path: String, source: std::io::Error },
+    #[error("no such document: {0}; `list` shows those that there are")]
+    Unknown(String),
+    #[error("several documents are meant by {given}: {candidates}; give the whole id")]
+    Ambiguous { given: String, candidates: String },
+    #[error("the range {start}..{end} does not lie in the document, which has {length} characters")]
+    Range { start: usize, end: usize, length: usize },
+    #[error("the question is empty")]
+    EmptyQuery,
+    #[error("a collection's name is 1 to 64 letters, digits, `-`, `_` or `.`: {0}")]
+    Collection(String),
+    #[error(
+        "the collection is full: {what} {found}, at most {most}; delete documents, or raise the limit"
+    )]
+    Full { what: &'static str, found: u64, most: u64 },
+    #[error("the parser cannot be started: {0}")]
+    Parser(std::io::Error),
+    #[error("what is kept of the document {id} is damaged ({what}); add it again")]
+    Damaged { id: String, what: String },
+    #[error("line {line} of the judgements cannot be read: {reason}")]
+    Judgement { line: usize, reason: String },
+    #[error(transparent)]
+    Recall(#[from] perihelion_recall::Error),
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+}
+
+impl Error {
+    /// Returns the class of the error in one word.
+    pub fn class(&self) -> &str {
+        match self {
+            Self::Parse { source, .. } => source.class(),
+            Self::File { .. } => "file",
+            Self::Unknown(_) | Self::Ambiguous { .. } => "unknown",
+            Self::Range { .. } => "range",
+            Self::EmptyQuery => "empty_query",
+            Self::Collection(_) => "collection",
+            Self::Full { .. } => "full",
+            Self::Parser(_) => "parser",
+            Self::Damaged { .. } => "damaged",
+            Self::Judgement { .. } => "judgement",
+            Self::Recall(_) | Self::Database(_) => "database",
+        }
+    }
+}

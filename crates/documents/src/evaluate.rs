@@ -1,0 +1,103 @@
+//! Measures retrieval on a user's own judgements: questions, and what should be found for each.
+
+use perihelion_recall::{EmbeddingModel, Scope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Library, Query};
+
+/// A question and what answers it: one line of JSON in a file of judgements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judgement {
+    pub question: String,
+    /// Words that stand in the passage that answers it.
+    #[serde(default)]
+    pub quote: Option<String>,
+    /// Path, title or id of the document that answers it.
+    #[serde(default)]
+    pub document: Option<String>,
+}
+
+/// How well retrieval does, over all questions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measures {
+    pub questions: usize,
+    /// Share of the questions whose answer is among the first ten.
+    pub recall_at_10: f64,
+    /// Mean of one over the rank of the first right one.
+    pub mean_reciprocal_rank: f64,
+    pub ndcg_at_10: f64,
+    /// Questions whose answer was not found.
+    pub missed: Vec<String>,
+}
+
+/// Reads judgements, one object of JSON a line.
+///
+/// # Errors
+/// [`Error::Judgement`] naming the line.
+pub fn read_judgements(text: &str) -> Result<Vec<Judgement>, Error> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let judgements = lines.map(|(number, line)| {
+        let refused = |reason: String| Error::Judgement { line: number + 1, reason };
+        let judgement: Judgement =
+            serde_json::from_str(line).map_err(|error| refused(error.to_string()))?;
+        match judgement.quote.is_none() && judgement.document.is_none() {
+            true => Err(refused("it needs `quote`, `document` or both".to_owned())),
+            false => Ok(judgement),
+        }
+    });
+    judgements.collect()
+}
+
+/// Asks every question and looks where the answer stands.
+///
+/// # Errors
+/// As [`Library::search`].
+pub async fn evaluate(
+    library: &Library,
+    scope: &Scope,
+    judgements: &[Judgement],
+    model: Option<&dyn EmbeddingModel>,
+) -> Result<Measures, Error> {
+    let mut measures = Measures { questions: judgements.len(), ..Measures::default() };
+    let documents = library.list(scope, None).await?;
+    for judgement in judgements {
+        let mut query = Query::new(&judgement.question);
+        query.limit = 10;
+        let hits = library.search(scope, &query, model).await?;
+        let right: Vec<bool> = hits
+            .iter()
+            .map(|hit| {
+                let of_document = judgement.document.as_ref().is_none_or(|wanted| {
+                    let document = documents.iter().find(|one| one.id == hit.document);
+                    document.is_some_and(|one| {
+                        one.id == *wanted || one.title == *wanted || one.path.ends_with(wanted)
+                    })
+                });
+                let says = judgement
+                    .quote
+                    .as_ref()
+                    .is_none_or(|quote| plain(&hit.quote).contains(&plain(quote)));
+                of_document && says
+            })
+            .collect();
+        match right.iter().position(|right| *right) {
+            Some(rank) => {
+                measures.recall_at_10 += 1.0;
+                measures.mean_reciprocal_rank += 1.0 / (rank as f64 + 1.0);
+                measures.ndcg_at_10 += 1.0 / (rank as f64 + 2.0).log2();
+            }
+            None => measures.missed.push(judgement.question.clone()),
+        }
+    }
+    let count = judgements.len().max(1) as f64;
+    measures.recall_at_10 /= count;
+    measures.mean_reciprocal_rank /= count;
+    measures.ndcg_at_10 /= count;
+    Ok(measures)
+}
+
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}

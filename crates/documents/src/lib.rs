@@ -1,0 +1,42 @@
+//! Documents that are kept, searched and cited.
+//!
+//! Enter at [`Library`], which adds, lists, reads and deletes, and at [`Library::retrieve`]. A document is one canonical text;
+//! its *children* are found by words and by meaning, its *parents* are read around a hit, and both are ranges of that text.
+//! Adding is a list of steps ([`Library::prepare`], [`Library::stage`], [`Library::missing`], [`Library::flip`]), so that
+//! a run can make each request to a model an effect of its own; [`Library::add`] takes them all.
+//!
+//! Invariants: nothing can be kept, found or read without a [`Scope`]; a citation's quote is `text[start..end]`, counted
+//! in characters; what was deleted is found by nobody from that moment on and leaves no byte. Deliberately absent: models
+//! (they are asked through [`Describer`], [`Reranker`] and [`EmbeddingModel`]), and any knowledge of runs.
+
+mod add;
+mod child;
+mod cite;
+mod describe;
+mod error;
+mod evaluate;
+mod library;
+mod prepare;
+mod record;
+mod remove;
+mod rerank;
+mod retrieve;
+mod text;
+
+pub use add::{Added, Progress, Step};
+pub use child::Parser;
+pub use cite::{Checked, check};
+pub use describe::{Describer, Description};
+pub use error::Error;
+pub use evaluate::{Judgement, Measures, evaluate, read_judgements};
+pub use library::{Library, Read};
+pub use perihelion_parse::chunk::Options as ChunkOptions;
+pub use perihelion_parse::{self as parse, Limits};
+pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
+pub use prepare::{Input, Prepared};
+pub use record::Document;
+pub use rerank::{Reranker, reordered};
+pub use retrieve::{Filters, Passage, Query, Retrieved, Source};
+
+/// The collection that documents lie in unless another one is named.
+pub const COLLECTION: &str = "default";

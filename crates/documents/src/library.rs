@@ -1,0 +1,218 @@
+//! The documents of a database: listing and reading them.
+
+use perihelion_database::{Database, query};
+use perihelion_parse::chunk::Options;
+use perihelion_recall::{EmbeddingModel, Scope, StoredIndex, embed_pending};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sqlx::AssertSqlSafe;
+
+use crate::{Document, Error, Parser, record, text};
+
+/// The kind of items that children are in the index.
+pub(crate) const KIND: &str = "document";
+
+/// The kind of items whose vectors are being made; no search looks there.
+pub(crate) const STAGED: &str = "document.staged";
+
+/// Most documents of an owner.
+const MOST_DOCUMENTS: u64 = 100_000;
+
+/// Documents in a database; cheap to clone.
+#[derive(Clone)]
+pub struct Library {
+    pub(crate) index: StoredIndex,
+    pub(crate) parser: Parser,
+    pub(crate) options: Options,
+}
+
+/// A part of a document's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Read {
+    pub document: String,
+    pub title: String,
+    /// Places are counted in characters.
+    pub start: usize,
+    pub end: usize,
+    /// Characters of the whole text.
+    pub length: usize,
+    pub page: Option<u32>,
+    pub section: Vec<String>,
+    pub text: String,
+}
+
+impl Library {
+    /// Stands on a database; documents are parsed by `parser`.
+    pub fn new(database: Database, parser: Parser) -> Self {
+        Self { index: StoredIndex::new(database), parser, options: Options::default() }
+    }
+
+    /// Divides documents into pieces of other sizes.
+    #[must_use]
+    pub fn with_chunks(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Returns the index that the documents' children lie in.
+    pub fn index(&self) -> &StoredIndex {
+        &self.index
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        self.index.database()
+    }
+
+    /// Returns the documents of a scope by their titles; of all collections where none is named.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn list(
+        &self,
+        scope: &Scope,
+        collection: Option<&str>,
+    ) -> Result<Vec<Document>, Error> {
+        let sql = format!(
+            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND collection = coalesce($3, collection) \
+             ORDER BY title, id",
+            record::COLUMNS
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = read.bind(collection.map(str::to_owned));
+        self.database().fetch_all(&read).await?.iter().map(record::read).collect()
+    }
+
+    /// Finds a document by its id, the beginning of it, or its path.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], [`Error::Ambiguous`].
+    pub async fn find(&self, scope: &Scope, given: &str) -> Result<Document, Error> {
+        let sql = format!(
+            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 \
+             AND (id = $3 OR path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
+            record::COLUMNS
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(given);
+        let rows = self.database().fetch_all(&read).await?;
+        let mut found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
+        if let Some(exact) = found.iter().position(|one| one.id == given) {
+            return Ok(found.swap_remove(exact));
+        }
+        match found.len() {
+            1 if !given.is_empty() => Ok(found.remove(0)),
+            0 | 1 => Err(Error::Unknown(given.to_owned())),
+            _ => {
+                let candidates: Vec<String> =
+                    found.iter().take(5).map(|one| format!("{} ({})", one.id, one.title)).collect();
+                Err(Error::Ambiguous { given: given.to_owned(), candidates: candidates.join(", ") })
+            }
+        }
+    }
+
+    /// Reads a part of a document's text; from its beginning and to its end where nothing else is said.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], [`Error::Range`].
+    pub async fn read(
+        &self,
+        scope: &Scope,
+        given: &str,
+        start: Option<usize>,
+        end: Option<usize>,
+    ) -> Result<Read, Error> {
+        let document = self.find(scope, given).await?;
+        let length = usize::try_from(document.characters).unwrap_or(usize::MAX);
+        let start = start.unwrap_or(0);
+        let end = end.unwrap_or(length).min(length);
+        let body = self.body(scope, &document.id).await?;
+        let text = text::part(&body, start, end).ok_or(Error::Range { start, end, length })?;
+        let place = self.place(scope, &document.id, start).await?;
+        let (page, section) = place.unwrap_or_default();
+        let text = text.to_owned();
+        Ok(Read {
+            document: document.id,
+            title: document.title,
+            start,
+            end,
+            length,
+            page,
+            section,
+            text,
+        })
+    }
+
+    /// Returns a document's whole text.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub async fn body(&self, scope: &Scope, id: &str) -> Result<String, Error> {
+        let read =
+            query("SELECT body FROM document_text WHERE tenant = $1 AND owner = $2 AND id = $3");
+        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
+        let row = self.database().fetch_optional(&read).await?;
+        row.ok_or_else(|| Error::Unknown(id.to_owned()))?.get(0).map_err(Error::from)
+    }
+
+    /// Returns the page and the section of a place.
+    async fn place(
+        &self,
+        scope: &Scope,
+        id: &str,
+        at: usize,
+    ) -> Result<Option<(Option<u32>, Vec<String>)>, Error> {
+        let read = query(
+            "SELECT page, section FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3 AND first <= $4
+             ORDER BY number DESC LIMIT 1",
+        );
+        let at = i64::try_from(at).unwrap_or(i64::MAX);
+        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(at);
+        let Some(row) = self.database().fetch_optional(&read).await? else { return Ok(None) };
+        let page: Option<i64> = row.get(0)?;
+        let section: serde_json::Value = row.get(1)?;
+        let section = serde_json::from_value(section).unwrap_or_default();
+        Ok(Some((page.and_then(|page| u32::try_from(page).ok()), section)))
+    }
+
+    /// Embeds what has no vector by a model yet, and makes searches use that model from then on.
+    ///
+    /// A model that differs from the one in use is built beside it and takes its place when it is whole.
+    ///
+    /// # Errors
+    /// [`Error::Recall`]; what was embedded before stays.
+    pub async fn reindex(&self, scope: &Scope, model: &dyn EmbeddingModel) -> Result<u64, Error> {
+        let done = embed_pending(&self.index, scope, model).await?;
+        let known = self.index.generations(scope).await?;
+        let waits = known.iter().any(|one| one.model == model.model() && !one.is_active);
+        if waits {
+            self.index.finish_generation(scope, model.model()).await?;
+        }
+        Ok(done)
+    }
+
+    /// Closes the connections of the database.
+    pub async fn close(&self) {
+        self.database().close().await;
+    }
+
+    pub(crate) async fn check_room(&self, scope: &Scope) -> Result<(), Error> {
+        let count = query("SELECT count(*) FROM document WHERE tenant = $1 AND owner = $2");
+        let count = count.bind(scope.tenant()).bind(scope.owner());
+        let found = match self.database().fetch_optional(&count).await? {
+            Some(row) => row.get::<i64>(0)?.max(0).unsigned_abs(),
+            None => 0,
+        };
+        match found >= MOST_DOCUMENTS {
+            true => Err(Error::Full { what: "documents", found, most: MOST_DOCUMENTS }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Checks the name of a collection.
+pub(crate) fn check_collection(name: &str) -> Result<(), Error> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
+        true => Ok(()),
+        false => Err(Error::Collection(name.chars().take(80).collect())),
+    }
+}

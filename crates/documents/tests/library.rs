@@ -1,0 +1,246 @@
+//! Documents are added, found, cited, changed and deleted, on SQLite and Postgres.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use perihelion_documents::{Error, Filters, Query, Reranker, check};
+use support::{Endpoint, input, kinds, scope};
+
+const LEASE: &str = "# Lease\n\nThis lease is made between Ann Archer and the Brook Company.\n\n\
+    ## Rent\n\nThe rent is 1,250 crowns a month, due on the first day. A late payment bears interest of 4 %.\n\n\
+    ## Termination\n\nEither party may end the lease with notice of three months, in writing.\n";
+
+const NOTES: &str = "# Garden notes\n\nTomatoes want six hours of sun.\n\n## Watering\n\nWater in the morning; \
+    größere Töpfe alle zwei Tage.\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text() {
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        library.add(&ann, input("garden.md", NOTES), None, None, &|_| {}).await.unwrap();
+
+        let found =
+            library.retrieve(&ann, &Query::new("how much is the rent"), None, None).await.unwrap();
+        let source = &found.passages[0].source;
+        assert_eq!(source.title, "Lease");
+        assert_eq!(source.section.as_deref(), Some("Lease › Rent"));
+        assert!(source.quote.contains("1,250 crowns"));
+        assert!(found.passages[0].text.contains(&source.quote));
+
+        // Places are counted in characters, and the umlauts above make them differ from bytes.
+        let found = library.search(&ann, &Query::new("Töpfe"), None).await.unwrap();
+        let read = library
+            .read(&ann, &found[0].document, Some(found[0].start), Some(found[0].end))
+            .await
+            .unwrap();
+        assert_eq!(read.text, found[0].quote);
+        let whole = library.read(&ann, &found[0].document, None, None).await.unwrap();
+        let part: String =
+            whole.text.chars().skip(found[0].start).take(found[0].end - found[0].start).collect();
+        assert_eq!(part, found[0].quote);
+
+        let mut asked = Query::new("rent sun");
+        asked.filters = Filters { section: Some("watering".into()), ..Filters::default() };
+        assert!(library.search(&ann, &asked, None).await.unwrap().is_empty());
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
+    for kind in kinds().await {
+        let (library, ann, ben) = (&kind.library, scope("ann"), scope("ben"));
+        let added = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        let id = &added.document.id;
+        assert!(library.search(&ben, &Query::new("rent"), None).await.unwrap().is_empty());
+        assert!(library.list(&ben, None).await.unwrap().is_empty());
+        assert!(matches!(library.read(&ben, id, None, None).await, Err(Error::Unknown(_))));
+        assert!(matches!(library.delete(&ben, id).await, Err(Error::Unknown(_))));
+        assert_eq!(library.search(&ann, &Query::new("rent"), None).await.unwrap().len(), 1);
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pieces() {
+    for kind in kinds().await {
+        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let section = |n: usize| {
+            format!(
+                "## Article {n}\n\nThe article number {n} rules on the matter {n}. {}\n\n",
+                "It says more about it here. ".repeat(30)
+            )
+        };
+        let text: String = (1..40).map(section).collect();
+        let first = library
+            .add(&ann, input("code.md", &text), None, Some(&endpoint), &|_| {})
+            .await
+            .unwrap();
+        assert_eq!(first.embedded, first.document.chunks);
+
+        let again = library
+            .add(&ann, input("code.md", &text), None, Some(&endpoint), &|_| {})
+            .await
+            .unwrap();
+        assert!(again.unchanged);
+        assert_eq!(endpoint.texts(), first.embedded);
+
+        let changed =
+            text.replacen("rules on the matter 17", "rules, since last year, on the matter 17", 1);
+        let second = library
+            .add(&ann, input("code.md", &changed), None, Some(&endpoint), &|_| {})
+            .await
+            .unwrap();
+        assert_eq!(second.document.version, 2);
+        assert!((1..=3).contains(&second.embedded), "{}", second.embedded);
+        let found = library.search(&ann, &Query::new("since last year"), None).await.unwrap();
+        assert!(found[0].quote.contains("since last year"));
+        assert_eq!(library.list(&ann, None).await.unwrap().len(), 1);
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        let text: String = (0..300)
+            .map(|n| format!("## Part {n}\n\nSomething about the thing {n}.\n\n"))
+            .collect();
+        let endpoint = Endpoint::failing_after(2);
+        let prepared = library.prepare(&ann, input("long.md", &text)).await.unwrap();
+        library.stage(&ann, &prepared).await.unwrap();
+        let missing = library.missing(&ann, &prepared, "test").await.unwrap();
+        let mut paid = 0;
+        for batch in missing.chunks(64) {
+            let texts: Vec<String> = batch.iter().map(|(_, text)| text.clone()).collect();
+            let Ok(vectors) = perihelion_documents::EmbeddingModel::embed(&endpoint, &texts).await
+            else {
+                break;
+            };
+            library.keep_vectors(&ann, "test", batch, vectors).await.unwrap();
+            paid += batch.len();
+        }
+        assert_eq!(paid, 128);
+        // Nothing is found before the document is whole.
+        assert!(library.search(&ann, &Query::new("thing"), None).await.unwrap().is_empty());
+
+        let endpoint = Endpoint::default();
+        let added = library
+            .add(&ann, input("long.md", &text), None, Some(&endpoint), &|_| {})
+            .await
+            .unwrap();
+        assert_eq!(added.embedded as usize + paid, missing.len());
+        let found =
+            library.retrieve(&ann, &Query::new("thing 250"), Some(&endpoint), None).await.unwrap();
+        assert!(found.by_meaning);
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_embedding_model_leaves_a_document_that_is_found_by_words() {
+    for kind in kinds().await {
+        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::failing_after(0));
+        let added = library
+            .add(&ann, input("lease.md", LEASE), None, Some(&endpoint), &|_| {})
+            .await
+            .unwrap();
+        assert!(added.by_words_only.is_some());
+        let found =
+            library.retrieve(&ann, &Query::new("rent"), Some(&endpoint), None).await.unwrap();
+        assert!(!found.by_meaning && found.passages[0].source.quote.contains("rent"));
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_document_leaves_no_byte_in_the_file() {
+    let canary = "xylophonequartzwombat";
+    for kind in kinds().await {
+        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let text = format!(
+            "# Secret {canary}\n\nThe word is {canary}, said once more.\n\n{}",
+            "Filler. ".repeat(3000)
+        );
+        library.add(&ann, input("kept.md", LEASE), None, Some(&endpoint), &|_| {}).await.unwrap();
+        let added = library
+            .add(&ann, input("secret.md", &text), None, Some(&endpoint), &|_| {})
+            .await
+            .unwrap();
+        assert!(kind.holds(canary) || !kind.is_file());
+        library.delete(&ann, &added.document.id).await.unwrap();
+        assert!(library.search(&ann, &Query::new(canary), None).await.unwrap().is_empty());
+        assert!(!kind.holds(canary));
+        assert_eq!(library.list(&ann, None).await.unwrap().len(), 1);
+        kind.end().await;
+    }
+}
+
+struct Ranking {
+    answer: Option<Vec<usize>>,
+    asked: AtomicBool,
+}
+
+#[async_trait]
+impl Reranker for Ranking {
+    async fn rank(&self, _: &str, _: &[String]) -> Option<Vec<usize>> {
+        self.asked.store(true, Ordering::SeqCst);
+        self.answer.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        for n in 1..=4 {
+            let text = format!("# Report {n}\n\nThe budget of the year {n} was spent.\n");
+            library.add(&ann, input(&format!("{n}.md"), &text), None, None, &|_| {}).await.unwrap();
+        }
+        let order = |ranking: Option<Vec<usize>>| {
+            let reranker = Ranking { answer: ranking, asked: AtomicBool::new(false) };
+            let ann = ann.clone();
+            async move {
+                let query = Query::new("budget of the year");
+                let found = library.retrieve(&ann, &query, None, Some(&reranker)).await.unwrap();
+                assert!(reranker.asked.load(Ordering::SeqCst));
+                found.passages.into_iter().map(|one| one.source.title).collect::<Vec<_>>()
+            }
+        };
+        let fused = order(None).await;
+        assert_eq!(fused.len(), 4);
+        let turned = order(Some(vec![4, 3, 2, 1])).await;
+        assert_eq!(turned, fused.iter().rev().cloned().collect::<Vec<_>>());
+        kind.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_gives_no_text_is_refused_by_name_and_not_kept() {
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        for (name, bytes, class) in [
+            ("empty.txt", Vec::new(), "empty"),
+            ("broken.pdf", b"%PDF-1.7 rubbish".to_vec(), "broken"),
+            ("broken.docx", b"PK\x03\x04rubbish".to_vec(), "broken"),
+            ("picture.png", vec![0x89, b'P', b'N', b'G', 0, 1, 2, 3], "unsupported"),
+            ("blank.md", b"   \n\n".to_vec(), "no_text"),
+        ] {
+            let mut input = input(name, "");
+            input.bytes = bytes;
+            let error = library.add(&ann, input, None, None, &|_| {}).await.unwrap_err();
+            assert_eq!(error.class(), class, "{name}: {error}");
+        }
+        assert!(library.list(&ann, None).await.unwrap().is_empty());
+        kind.end().await;
+    }
+}
+
+#[test]
+fn citations_are_held_to_the_passages_that_there_are() {
+    assert_eq!(check("Yes [1][7].", 2).text, "Yes [1].");
+}

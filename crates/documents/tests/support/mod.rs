@@ -1,0 +1,135 @@
+//! A library on each database, and an embeddings endpoint that counts.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use perihelion_database::Database;
+use perihelion_documents::{EmbeddingError, EmbeddingModel, Input, Library, Limits, Parser, Scope};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+/// A library on a database of one kind.
+pub struct Kind {
+    pub library: Library,
+    database: Database,
+    directory: Option<tempfile::TempDir>,
+    server: Option<(String, String)>,
+}
+
+/// Makes a library on each kind of database; on Postgres where `TEST_DATABASE_URL` names a server.
+pub async fn kinds() -> Vec<Kind> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("documents.db");
+    let database = Database::open(path.to_str().unwrap()).await.unwrap();
+    let mut kinds = vec![kind(database, Some(directory), None)];
+    if let Ok(admin) = std::env::var("TEST_DATABASE_URL") {
+        let name = format!("documents_{}", uuid::Uuid::now_v7().simple());
+        let mut connection = PgConnection::connect(&admin).await.unwrap();
+        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
+        let at = admin.rfind('/').unwrap();
+        let database = Database::open(&format!("{}/{name}", &admin[..at])).await.unwrap();
+        kinds.push(kind(database, None, Some((admin, name))));
+    }
+    kinds
+}
+
+fn kind(
+    database: Database,
+    directory: Option<tempfile::TempDir>,
+    server: Option<(String, String)>,
+) -> Kind {
+    let library = Library::new(database.clone(), Parser::Here(Limits::default()));
+    Kind { library, database, directory, server }
+}
+
+impl Kind {
+    /// Tells whether it lies in files that can be looked into.
+    pub fn is_file(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// Tells whether a word stands in any file of the database.
+    pub fn holds(&self, word: &str) -> bool {
+        let Some(directory) = &self.directory else { return false };
+        let files = std::fs::read_dir(directory.path()).unwrap();
+        let paths: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+        paths.iter().any(|path| {
+            let bytes = std::fs::read(path).unwrap();
+            bytes.windows(word.len()).any(|window| window == word.as_bytes())
+        })
+    }
+
+    pub async fn end(self) {
+        self.database.close().await;
+        if let Some((admin, name)) = self.server {
+            let mut connection = PgConnection::connect(&admin).await.unwrap();
+            let drop = AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"));
+            sqlx::raw_sql(drop).execute(&mut connection).await.unwrap();
+        }
+    }
+}
+
+pub fn scope(owner: &str) -> Scope {
+    Scope::new("tests", owner).unwrap()
+}
+
+pub fn input(path: &str, text: &str) -> Input {
+    Input {
+        path: path.to_owned(),
+        bytes: text.as_bytes().to_vec(),
+        collection: "default".to_owned(),
+        title: None,
+        now: DateTime::<Utc>::from_timestamp(1_790_000_000, 0).unwrap(),
+    }
+}
+
+/// Stands for an endpoint of others: vectors of letters, counted, and gone after some requests.
+pub struct Endpoint {
+    texts: AtomicU64,
+    requests: AtomicU64,
+    most: u64,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self::failing_after(u64::MAX)
+    }
+}
+
+impl Endpoint {
+    pub fn failing_after(most: u64) -> Self {
+        Self { texts: AtomicU64::new(0), requests: AtomicU64::new(0), most }
+    }
+
+    pub fn texts(&self) -> u64 {
+        self.texts.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl EmbeddingModel for Endpoint {
+    fn model(&self) -> &str {
+        "test"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(26)
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        if self.requests.fetch_add(1, Ordering::SeqCst) >= self.most {
+            return Err(EmbeddingError("status 503".to_owned()));
+        }
+        self.texts.fetch_add(texts.len() as u64, Ordering::SeqCst);
+        let vector = |text: &String| {
+            let mut vector = vec![0.01_f32; 26];
+            for byte in text.to_lowercase().bytes().filter(u8::is_ascii_lowercase) {
+                vector[usize::from(byte - b'a')] += 1.0;
+            }
+            vector
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}

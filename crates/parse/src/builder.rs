@@ -1,0 +1,181 @@
+//! Writes a canonical text block by block and notes where pages, sections and tables lie.
+
+use crate::{Format, Page, Parsed, Section, Table, Warning};
+
+/// A table before it is written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Grid {
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What stood last, which decides what stands between it and the next block.
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    Nothing,
+    Item,
+    Block,
+}
+
+/// A text under construction.
+pub(crate) struct Builder {
+    format: Format,
+    text: String,
+    pages: Vec<(u32, usize)>,
+    sections: Vec<Section>,
+    tables: Vec<Table>,
+    last: Last,
+    pub warnings: Vec<Warning>,
+    pub title: Option<String>,
+}
+
+impl Builder {
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            text: String::new(),
+            pages: Vec::new(),
+            sections: Vec::new(),
+            tables: Vec::new(),
+            last: Last::Nothing,
+            warnings: Vec::new(),
+            title: None,
+        }
+    }
+
+    /// Returns how many bytes are written.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Begins a page; what is written from here on stands on it.
+    pub fn page(&mut self, number: u32) {
+        self.separate(Last::Block);
+        self.pages.push((number, self.text.len()));
+    }
+
+    pub fn heading(&mut self, level: u8, title: &str) {
+        let title = one_line(title);
+        if title.is_empty() {
+            return;
+        }
+        self.separate(Last::Block);
+        let start = self.text.len();
+        let level = level.clamp(1, 6);
+        self.text.push_str(&"#".repeat(level.into()));
+        self.text.push(' ');
+        self.text.push_str(&title);
+        self.sections.push(Section { level, title, start, end: 0 });
+    }
+
+    pub fn paragraph(&mut self, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        self.separate(Last::Block);
+        self.text.push_str(text);
+    }
+
+    /// Writes a list's item; `depth` counts from 0.
+    pub fn item(&mut self, depth: usize, marker: &str, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        self.separate(Last::Item);
+        self.text.push_str(&"    ".repeat(depth.min(8)));
+        self.text.push_str(marker);
+        self.text.push(' ');
+        self.text.push_str(&text.replace('\n', &format!("\n{}", " ".repeat(depth.min(8) * 4 + 2))));
+    }
+
+    pub fn code(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.separate(Last::Block);
+        let fence = if text.contains("```") { "~~~~" } else { "```" };
+        self.text.push_str(&format!("{fence}\n{}\n{fence}", text.trim_matches('\n')));
+    }
+
+    /// Writes a table whose first row is its header.
+    pub fn table(&mut self, grid: &Grid) {
+        let width = grid.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let filled = |row: &Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
+        if width == 0 || !grid.rows.iter().any(filled) {
+            return;
+        }
+        self.separate(Last::Block);
+        let start = self.text.len();
+        let mut header_end = start;
+        for (index, row) in grid.rows.iter().enumerate() {
+            if index > 0 {
+                self.text.push('\n');
+            }
+            self.text.push('|');
+            for column in 0..width {
+                let cell = row.get(column).map(|cell| cell_text(cell)).unwrap_or_default();
+                self.text.push_str(&format!(" {cell} |"));
+            }
+            if index == 0 {
+                self.text.push_str("\n|");
+                self.text.push_str(&" - |".repeat(width));
+                header_end = self.text.len();
+            }
+        }
+        self.tables.push(Table { start, header_end, end: self.text.len() });
+    }
+
+    pub fn finish(mut self) -> Parsed {
+        let end = self.text.trim_end().len();
+        self.text.truncate(end);
+        self.text.push('\n');
+        close_sections(&mut self.sections, self.text.len());
+        let ends = self.pages.iter().skip(1).map(|page| page.1).chain([self.text.len()]);
+        let pages = self.pages.iter().zip(ends).map(|(&(number, start), end)| Page {
+            number,
+            start: start.min(self.text.len()),
+            end: end.min(self.text.len()),
+        });
+        Parsed {
+            format: self.format,
+            title: self.title.filter(|title| !title.trim().is_empty()),
+            pages: pages.collect(),
+            text: self.text,
+            sections: self.sections,
+            tables: self.tables,
+            warnings: self.warnings,
+        }
+    }
+
+    fn separate(&mut self, next: Last) {
+        match (self.last, next) {
+            (Last::Nothing, _) => {}
+            (Last::Item, Last::Item) => self.text.push('\n'),
+            _ => {
+                if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+                    self.text.push_str("\n\n");
+                }
+            }
+        }
+        self.last = next;
+    }
+}
+
+/// Sets the ends of sections that are in order of their starts.
+pub(crate) fn close_sections(sections: &mut [Section], end: usize) {
+    for index in 0..sections.len() {
+        let level = sections[index].level;
+        let next = sections[index + 1..].iter().find(|next| next.level <= level);
+        sections[index].end = next.map_or(end, |next| next.start);
+    }
+}
+
+/// Joins the words of a text with single spaces.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cell_text(cell: &str) -> String {
+    one_line(cell).replace('|', "\\|")
+}

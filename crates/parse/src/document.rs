@@ -1,0 +1,120 @@
+//! What a parsed document is: its text, and where in it pages, sections and tables lie.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Format;
+
+/// A document's canonical text (Markdown where the source has structure) and its offset table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parsed {
+    pub format: Format,
+    /// The document's own title: its properties' or its first heading.
+    pub title: Option<String>,
+    pub text: String,
+    /// In order, without gaps; empty where the format has no pages.
+    pub pages: Vec<Page>,
+    /// In order of their headings; sections nest.
+    pub sections: Vec<Section>,
+    /// In order, never overlapping.
+    pub tables: Vec<Table>,
+    /// What a reader should know about the parsing.
+    pub warnings: Vec<Warning>,
+}
+
+/// A page (PDF), slide (PPTX) or sheet (XLSX).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    /// From 1, as a reader counts.
+    pub number: u32,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// A heading and what stands under it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    /// 1 is the outermost.
+    pub level: u8,
+    pub title: String,
+    /// Where the heading's line starts.
+    pub start: usize,
+    /// Where the next heading of the same or an outer level starts.
+    pub end: usize,
+}
+
+/// A table in the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    pub start: usize,
+    /// Where the header rows end, the rule below them included.
+    pub header_end: usize,
+    pub end: usize,
+}
+
+/// What a reader should know about how a text was got.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Warning {
+    /// These pages hold pictures and no text.
+    PagesWithoutText { pages: Vec<u32> },
+    /// Right-to-left text was put into reading order by guesswork.
+    DoubtfulOrder { pages: Vec<u32> },
+    /// These pages could not be read.
+    PagesUnread { pages: Vec<u32> },
+    /// The bytes named no encoding; this one was guessed.
+    EncodingGuessed { encoding: String },
+    /// Records with more or fewer fields than the header.
+    UnevenRecords { count: usize },
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::PagesWithoutText { pages } => {
+                write!(f, "pages with pictures and no text: {}", listed(pages))
+            }
+            Self::DoubtfulOrder { pages } => {
+                write!(f, "right-to-left text whose order is doubtful, on pages: {}", listed(pages))
+            }
+            Self::PagesUnread { pages } => {
+                write!(f, "pages that cannot be read: {}", listed(pages))
+            }
+            Self::EncodingGuessed { encoding } => write!(f, "the encoding was guessed: {encoding}"),
+            Self::UnevenRecords { count } => {
+                write!(f, "records with more or fewer fields than the header: {count}")
+            }
+        }
+    }
+}
+
+fn listed(pages: &[u32]) -> String {
+    pages.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Parsed {
+    /// Returns the number of the page on which `at` lies.
+    pub fn page_at(&self, at: usize) -> Option<u32> {
+        let index = self.pages.partition_point(|page| page.start <= at);
+        self.pages.get(index.checked_sub(1)?).map(|page| page.number)
+    }
+
+    /// Returns the titles of the sections around `at`, outermost first.
+    pub fn section_path(&self, at: usize) -> Vec<&str> {
+        let around =
+            self.sections.iter().filter(|section| (section.start..section.end).contains(&at));
+        around.map(|section| section.title.as_str()).collect()
+    }
+
+    /// Returns the table in which `range` begins.
+    pub fn table_at(&self, range: &Range<usize>) -> Option<&Table> {
+        let index = self.tables.partition_point(|table| table.start <= range.start);
+        self.tables.get(index.checked_sub(1)?).filter(|table| range.start < table.end)
+    }
+
+    pub(crate) fn first_heading(&self) -> Option<String> {
+        let first = self.sections.iter().find(|section| !section.title.trim().is_empty())?;
+        Some(first.title.clone())
+    }
+}

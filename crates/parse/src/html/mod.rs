@@ -1,0 +1,287 @@
+//! HTML: what a reader sees of a page, as blocks; navigation, scripts and hidden parts are left out.
+
+mod table;
+
+use html5ever::tendril::TendrilSink as _;
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
+
+use crate::builder::Builder;
+use crate::encoding::Decoded;
+use crate::{Error, Format, Limits, Parsed};
+
+/// How deeply blocks are followed; what lies deeper is taken as running text.
+const DEEPEST: usize = 200;
+
+const SKIPPED: [&str; 20] = [
+    "script", "style", "noscript", "template", "nav", "svg", "iframe", "object", "embed", "select",
+    "datalist", "head", "canvas", "audio", "video", "map", "dialog", "textarea", "button", "link",
+];
+
+const BLOCKS: [&str; 32] = [
+    "html",
+    "body",
+    "p",
+    "div",
+    "section",
+    "article",
+    "main",
+    "header",
+    "footer",
+    "aside",
+    "figure",
+    "figcaption",
+    "blockquote",
+    "address",
+    "details",
+    "summary",
+    "form",
+    "fieldset",
+    "legend",
+    "dl",
+    "dt",
+    "dd",
+    "center",
+    "hr",
+    "caption",
+    "tbody",
+    "thead",
+    "tfoot",
+    "tr",
+    "td",
+    "th",
+    "hgroup",
+];
+
+pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error> {
+    limits.check_text(decoded.text.len())?;
+    let dom = html5ever::parse_document(RcDom::default(), html5ever::ParseOpts::default())
+        .one(decoded.text.as_str());
+    let mut walk = Walk { builder: Builder::new(Format::Html), inline: String::new(), item: None };
+    walk.builder.warnings.extend(decoded.warning.clone());
+    walk.builder.title = title(&dom.document);
+    walk.children(&dom.document, 0, 0);
+    walk.flush();
+    Ok(walk.builder.finish())
+}
+
+/// The item of a list that is being read.
+struct Item {
+    depth: usize,
+    /// Taken by the first text; what follows belongs to the same item.
+    marker: Option<String>,
+}
+
+struct Walk {
+    builder: Builder,
+    inline: String,
+    item: Option<Item>,
+}
+
+impl Walk {
+    fn children(&mut self, node: &Handle, level: usize, lists: usize) {
+        for child in node.children.borrow().iter() {
+            self.node(child, level + 1, lists);
+        }
+    }
+
+    fn node(&mut self, node: &Handle, level: usize, lists: usize) {
+        if let NodeData::Text { contents } = &node.data {
+            self.inline.push_str(&contents.borrow());
+            return;
+        }
+        let Some(name) = element(node) else { return };
+        if SKIPPED.contains(&name) || is_hidden(node) {
+            return;
+        }
+        if level > DEEPEST {
+            self.inline.push_str(&text_of(node));
+            return;
+        }
+        match name {
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
+                self.flush();
+                let level = name.as_bytes()[1] - b'0';
+                self.builder.heading(level, &text_of(node));
+            }
+            "ul" | "ol" | "menu" => {
+                self.flush();
+                self.list(node, name == "ol", level, lists);
+            }
+            "table" => {
+                self.flush();
+                match table::grid(node) {
+                    Some(grid) => {
+                        for caption in table::captions(node) {
+                            self.builder.paragraph(&crate::builder::one_line(&text_of(&caption)));
+                        }
+                        self.builder.table(&grid);
+                    }
+                    // One that only arranges blocks.
+                    None => self.children(node, level, lists),
+                }
+            }
+            "pre" | "listing" => {
+                self.flush();
+                self.builder.code(&raw_text(node));
+            }
+            "br" => self.inline.push('\u{2028}'),
+            name if BLOCKS.contains(&name) || name == "li" => {
+                self.flush();
+                self.children(node, level, lists);
+                self.flush();
+            }
+            _ => self.children(node, level, lists),
+        }
+    }
+
+    fn list(&mut self, node: &Handle, counted: bool, level: usize, lists: usize) {
+        let first = attribute(node, "start").and_then(|start| start.trim().parse::<i64>().ok());
+        let mut number = first.unwrap_or(1);
+        let outer = self.item.take();
+        for child in node.children.borrow().iter() {
+            if element(child).is_some_and(|name| matches!(name, "ul" | "ol" | "menu")) {
+                self.node(child, level + 1, lists + 1);
+                continue;
+            }
+            let marker = if counted { format!("{number}.") } else { "-".to_owned() };
+            number = number.saturating_add(1);
+            if element(child) == Some("li") && !is_hidden(child) {
+                self.item = Some(Item { depth: lists, marker: Some(marker) });
+                self.children(child, level + 1, lists + 1);
+                self.flush();
+                self.item = None;
+            } else {
+                number -= 1;
+                self.node(child, level + 1, lists);
+            }
+        }
+        self.flush();
+        self.item = outer;
+    }
+
+    /// Writes the running text read so far as a paragraph, or as the item it belongs to.
+    fn flush(&mut self) {
+        let inline = std::mem::take(&mut self.inline);
+        let text = lines(&inline);
+        if text.is_empty() {
+            return;
+        }
+        match &mut self.item {
+            Some(item) => {
+                let marker = item.marker.take();
+                self.builder.item(item.depth, marker.as_deref().unwrap_or(" "), &text);
+            }
+            None => self.builder.paragraph(&text),
+        }
+    }
+}
+
+/// Collapses space as a browser does; only line breaks of the page stay.
+fn lines(inline: &str) -> String {
+    let lines = inline.split('\u{2028}').map(crate::builder::one_line);
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+fn element(node: &Handle) -> Option<&str> {
+    match &node.data {
+        NodeData::Element { name, .. } => Some(&*name.local),
+        _ => None,
+    }
+}
+
+fn attribute(node: &Handle, wanted: &str) -> Option<String> {
+    let NodeData::Element { attrs, .. } = &node.data else { return None };
+    let attrs = attrs.borrow();
+    attrs.iter().find(|attr| &*attr.name.local == wanted).map(|attr| attr.value.to_string())
+}
+
+fn is_hidden(node: &Handle) -> bool {
+    let style = attribute(node, "style").unwrap_or_default().replace(' ', "").to_lowercase();
+    attribute(node, "hidden").is_some()
+        || attribute(node, "aria-hidden").is_some_and(|value| value == "true")
+        || attribute(node, "role").is_some_and(|role| role == "navigation")
+        || style.contains("display:none")
+        || style.contains("visibility:hidden")
+}
+
+/// Returns a node's text on one line; space stands between its blocks.
+fn text_of(node: &Handle) -> String {
+    let mut text = String::new();
+    // A stack of our own: pages may nest deeper than a thread's stack.
+    let mut open = vec![std::rc::Rc::clone(node)];
+    while let Some(node) = open.pop() {
+        match &node.data {
+            NodeData::Text { contents } => text.push_str(&contents.borrow()),
+            NodeData::Element { name, .. } => {
+                let name = &*name.local;
+                if SKIPPED.contains(&name) || is_hidden(&node) {
+                    continue;
+                }
+                let inline = ["a", "b", "i", "u", "em", "strong", "span", "sub", "sup", "code"];
+                if !inline.contains(&name) {
+                    text.push(' ');
+                }
+            }
+            _ => {}
+        }
+        open.extend(node.children.borrow().iter().rev().cloned());
+        if matches!(element(&node), Some("td" | "th" | "li" | "p" | "div" | "br")) {
+            text.push(' ');
+        }
+    }
+    crate::builder::one_line(&text)
+}
+
+fn raw_text(node: &Handle) -> String {
+    let mut text = String::new();
+    let mut open = vec![std::rc::Rc::clone(node)];
+    while let Some(node) = open.pop() {
+        match &node.data {
+            NodeData::Text { contents } => text.push_str(&contents.borrow()),
+            _ if element(&node) == Some("br") => text.push('\n'),
+            _ => {}
+        }
+        open.extend(node.children.borrow().iter().rev().cloned());
+    }
+    text
+}
+
+fn title(document: &Handle) -> Option<String> {
+    let mut open = vec![std::rc::Rc::clone(document)];
+    while let Some(node) = open.pop() {
+        match element(&node) {
+            Some("title") => return Some(crate::builder::one_line(&raw_text(&node))),
+            Some("body" | "svg") => {}
+            _ => open.extend(node.children.borrow().iter().rev().cloned()),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(html: &str) -> String {
+        let decoded = Decoded { text: html.into(), warning: None };
+        parse(&decoded, &Limits::default()).unwrap().text
+    }
+
+    #[test]
+    fn blocks_lists_and_tables_are_read_as_they_are_seen() {
+        let html = "<title>T</title><nav>Home</nav><h2>A <b>head</b></h2><p>One\n two<br>three<script>x()</script></p>\
+            <ol start=3><li>a<ul><li>b</li></ul></li><li><p>c</p><p>d</p></li></ol>\
+            <table><tr><th>x</th><th>y</th></tr><tr><td colspan=2>both</td></tr></table>\
+            <pre>f(\n  x)</pre><p style='display: none'>no</p>";
+        assert_eq!(
+            text(html),
+            "## A head\n\nOne two\nthree\n\n3. a\n    - b\n4. c\n  d\n\n| x | y |\n| - | - |\n| both | both |\n\n```\nf(\n  x)\n```\n"
+        );
+    }
+
+    #[test]
+    fn a_page_nested_without_end_is_read_without_a_crash() {
+        let html = format!("{}deep{}", "<div>".repeat(4_000), "</div>".repeat(4_000));
+        assert_eq!(text(&html), "deep\n");
+    }
+}

@@ -1,0 +1,59 @@
+//! Documents become one canonical text with an offset table of pages, sections and tables.
+//!
+//! Enter at [`parse`], or at [`child::answer`] where the parsing is done in a process of its own; [`chunk::chunk`]
+//! divides the text for search. Invariant: a document that gives no text is an error that names the reason
+//! (a password, a scan, a broken file), never an empty success. Every range is one of bytes of
+//! [`Parsed::text`] and lies on character boundaries. Deliberately absent: I/O, models, recognition of
+//! characters in pictures.
+
+mod builder;
+pub mod child;
+pub mod chunk;
+mod delimited;
+mod document;
+mod encoding;
+mod error;
+mod format;
+mod html;
+mod limits;
+mod markdown;
+mod office;
+#[cfg(feature = "pdf")]
+mod pdf;
+mod plain;
+mod sheet;
+
+pub use document::{Page, Parsed, Section, Table, Warning};
+pub use error::Error;
+pub use format::Format;
+pub use limits::Limits;
+
+/// Parses a document; `name` is its file name and helps where the bytes do not say what they are.
+///
+/// # Errors
+/// [`Error`] naming what is wrong with the document and the way out.
+pub fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed, Error> {
+    limits.check_input(bytes.len())?;
+    let format = format::detect(bytes, name)?;
+    let mut parsed = match format {
+        #[cfg(feature = "pdf")]
+        Format::Pdf => pdf::parse(bytes, limits),
+        #[cfg(not(feature = "pdf"))]
+        Format::Pdf => Err(Error::Unsupported("PDF, which this build leaves out".into())),
+        Format::Docx => office::docx(bytes, limits),
+        Format::Pptx => office::pptx(bytes, limits),
+        Format::Xlsx | Format::Xls | Format::Ods => sheet::parse(bytes, format, limits),
+        Format::Csv => delimited::parse(bytes, name, limits),
+        Format::Html => html::parse(&encoding::decode_html(bytes)?, limits),
+        Format::Markdown => markdown::parse(encoding::decode(bytes)?, limits),
+        Format::Text => plain::parse(encoding::decode(bytes)?, limits),
+    }?;
+    limits.check_text(parsed.text.len())?;
+    if !parsed.text.chars().any(char::is_alphanumeric) {
+        return Err(Error::NoText);
+    }
+    if parsed.title.is_none() {
+        parsed.title = parsed.first_heading();
+    }
+    Ok(parsed)
+}

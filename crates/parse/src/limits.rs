@@ -1,0 +1,72 @@
+//! How much a document may take.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Bounds of one document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Most bytes of the file.
+    pub input_bytes: usize,
+    /// Most bytes of its text.
+    pub text_bytes: usize,
+    /// Most bytes that a packed document may unpack to.
+    pub unpacked_bytes: usize,
+    /// Most pages of a PDF.
+    pub pages: usize,
+}
+
+/// How many times its size a document may unpack to; office documents reach about 30.
+const RATIO: usize = 200;
+
+/// Below this, what a document unpacks to is not compared with its size.
+const RATIO_FROM: usize = 16 << 20;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            input_bytes: 100 << 20,
+            text_bytes: 32 << 20,
+            unpacked_bytes: 512 << 20,
+            pages: 5_000,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn check_input(&self, bytes: usize) -> Result<(), Error> {
+        match bytes {
+            0 => Err(Error::Empty),
+            bytes if bytes > self.input_bytes => {
+                Err(Error::TooLarge { bytes, most: self.input_bytes })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_text(&self, bytes: usize) -> Result<(), Error> {
+        if bytes > self.text_bytes {
+            return Err(Error::TooLarge { bytes, most: self.text_bytes });
+        }
+        Ok(())
+    }
+
+    /// Checks what a packed document of `packed` bytes unpacks to.
+    pub(crate) fn check_unpacked(&self, packed: usize, unpacked: u64) -> Result<(), Error> {
+        let unpacked = usize::try_from(unpacked).unwrap_or(usize::MAX);
+        let swollen = unpacked > RATIO_FROM && unpacked / RATIO > packed;
+        if unpacked > self.unpacked_bytes || swollen {
+            return Err(Error::Bomb { most: self.unpacked_bytes, ratio: RATIO });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_pages(&self, pages: usize) -> Result<(), Error> {
+        if pages > self.pages {
+            return Err(Error::TooManyPages { pages, most: self.pages });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Markdown: kept as it is, with the places of its headings and tables.
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use crate::encoding::Decoded;
+use crate::{Error, Format, Limits, Parsed, Section, Table};
+
+/// Headings (without ends) and tables of a Markdown text.
+pub(crate) struct Structure {
+    pub sections: Vec<Section>,
+    pub tables: Vec<Table>,
+}
+
+pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> {
+    limits.check_text(decoded.text.len())?;
+    let text = decoded.text;
+    let Structure { mut sections, tables } = structure(&text);
+    crate::builder::close_sections(&mut sections, text.len());
+    Ok(Parsed {
+        format: Format::Markdown,
+        title: front_matter_title(&text),
+        pages: Vec::new(),
+        sections,
+        tables,
+        warnings: decoded.warning.into_iter().collect(),
+        text,
+    })
+}
+
+/// Finds headings and tables.
+pub(crate) fn structure(text: &str) -> Structure {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let mut found = Structure { sections: Vec::new(), tables: Vec::new() };
+    let mut heading: Option<(u8, usize, String)> = None;
+    let mut header_end = 0;
+    for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                heading = Some((number(level), range.start, String::new()));
+            }
+            Event::Text(said) | Event::Code(said) => {
+                if let Some((_, _, title)) = &mut heading {
+                    title.push_str(&said);
+                }
+            }
+            Event::SoftBreak | Event::HardBreak => {
+                if let Some((_, _, title)) = &mut heading {
+                    title.push(' ');
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                if let Some((level, start, title)) = heading.take() {
+                    let title = crate::builder::one_line(&title);
+                    found.sections.push(Section { level, title, start, end: 0 });
+                }
+            }
+            Event::End(TagEnd::TableHead) => header_end = range.end,
+            Event::End(TagEnd::Table) => {
+                // The rule stands on the line below the header.
+                let rest = &text[header_end..range.end];
+                let rule = rest.trim_start_matches('\n').split('\n').next().unwrap_or_default();
+                let skipped = rest.len() - rest.trim_start_matches('\n').len();
+                let end = text[..range.end].trim_end().len();
+                let is_rule = rule.chars().all(|c| "|-: \t".contains(c));
+                let header_end =
+                    if is_rule { header_end + skipped + rule.len() } else { header_end };
+                let header_end = text[..header_end.min(end)].trim_end().len();
+                found.tables.push(Table { start: range.start, header_end, end });
+            }
+            _ => {}
+        }
+    }
+    found.sections.sort_by_key(|section| section.start);
+    found.tables.sort_by_key(|table| table.start);
+    found.tables.dedup_by(|next, before| next.start < before.end);
+    found
+}
+
+fn number(level: HeadingLevel) -> u8 {
+    match level {
+        HeadingLevel::H1 => 1,
+        HeadingLevel::H2 => 2,
+        HeadingLevel::H3 => 3,
+        HeadingLevel::H4 => 4,
+        HeadingLevel::H5 => 5,
+        HeadingLevel::H6 => 6,
+    }
+}
+
+fn front_matter_title(text: &str) -> Option<String> {
+    let body = text.strip_prefix("---\n")?;
+    let (front, _) = body.split_once("\n---")?;
+    let title = front.lines().find_map(|line| line.strip_prefix("title:"))?;
+    Some(title.trim().trim_matches(['"', '\'']).to_owned()).filter(|title| !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_and_tables_are_found_where_they_stand() {
+        let text = "---\ntitle: \"Rates\"\n---\n# One\n\nWords.\n\n## *Two* and `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n```\n# not a heading\n```\n";
+        let decoded = Decoded { text: text.into(), warning: None };
+        let parsed = parse(decoded, &Limits::default()).unwrap();
+        assert_eq!(parsed.title.as_deref(), Some("Rates"));
+        let titles: Vec<&str> = parsed.sections.iter().map(|one| one.title.as_str()).collect();
+        assert_eq!(titles, ["One", "Two and three"]);
+        let table = &parsed.tables[0];
+        assert_eq!(&text[table.start..table.header_end], "| a | b |\n|---|---|");
+        assert_eq!(&text[table.header_end..table.end], "\n| 1 | 2 |\n| 3 | 4 |");
+    }
+}

@@ -1,0 +1,80 @@
+//! Charts of office documents: their titles and the numbers behind them, as a table.
+
+use roxmltree::Node;
+
+use super::{Package, xml};
+use crate::builder::{Builder, Grid};
+use crate::{Error, Format};
+
+/// Most points of a chart that are written.
+const MOST_POINTS: usize = 1_000;
+
+/// Writes a chart's title and data.
+pub(super) fn write(text: &str, format: Format, builder: &mut Builder) -> Result<(), Error> {
+    let document = xml::read(text, format)?;
+    let Some(chart) = xml::child(document.root_element(), "chart") else { return Ok(()) };
+    let title = xml::child(chart, "title").map(spoken).unwrap_or_default();
+    builder.paragraph(&title);
+    let series: Vec<Node<'_, '_>> =
+        chart.descendants().filter(|node| xml::is(*node, "ser")).collect();
+    let Some(first) = series.first() else { return Ok(()) };
+    let labels = ["cat", "xVal"].iter().find_map(|name| xml::child(*first, name)).map(points);
+    let labels = labels.unwrap_or_default();
+    let values: Vec<Vec<String>> = series.iter().map(|one| values(*one)).collect();
+    let rows = values.iter().map(Vec::len).chain([labels.len()]).max().unwrap_or(0);
+    let names =
+        series.iter().map(|one| xml::child(*one, "tx").map(points).unwrap_or_default().join(" "));
+    let mut grid = Grid { rows: vec![[String::new()].into_iter().chain(names).collect()] };
+    for row in 0..rows.min(MOST_POINTS) {
+        let cell = |column: &Vec<String>| column.get(row).cloned().unwrap_or_default();
+        grid.rows.push([cell(&labels)].into_iter().chain(values.iter().map(cell)).collect());
+    }
+    builder.table(&grid);
+    Ok(())
+}
+
+/// Writes what stands beside the cells of a sheet: charts and comments.
+pub(crate) fn sheet_extras(
+    package: &mut Package<'_>,
+    sheet: &str,
+    builder: &mut Builder,
+) -> Result<(), Error> {
+    let format = package.format();
+    for drawing in package.related(sheet, "drawing")? {
+        for chart in package.related(&drawing, "chart")? {
+            if let Some(text) = package.text(&chart)? {
+                write(&text, format, builder)?;
+            }
+        }
+    }
+    // Threaded comments leave a copy among the plain ones.
+    let threaded = package.related(sheet, "threadedComment")?;
+    let kinds = if threaded.is_empty() { package.related(sheet, "comments")? } else { threaded };
+    for part in kinds {
+        let Some(text) = package.text(&part)? else { continue };
+        let document = xml::read(&text, format)?;
+        let said = document
+            .descendants()
+            .filter(|node| xml::is(*node, "threadedComment") || xml::is(*node, "comment"));
+        for comment in said {
+            builder.paragraph(&spoken(comment));
+        }
+    }
+    Ok(())
+}
+
+fn values(series: Node<'_, '_>) -> Vec<String> {
+    let node = ["val", "yVal"].iter().find_map(|name| xml::child(series, name));
+    node.map(points).unwrap_or_default()
+}
+
+fn points(node: Node<'_, '_>) -> Vec<String> {
+    let values = node.descendants().filter(|node| xml::is(*node, "v"));
+    values.filter_map(|value| value.text()).map(|text| text.trim().to_owned()).collect()
+}
+
+fn spoken(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(|node| xml::is(*node, "t") || xml::is(*node, "text"));
+    let said: Vec<&str> = texts.filter_map(|text| text.text()).collect();
+    crate::builder::one_line(&said.join(" "))
+}

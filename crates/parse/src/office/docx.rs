@@ -1,0 +1,276 @@
+//! Word documents: paragraphs with their styles and numbers, tables, text boxes, formulas and notes.
+
+use roxmltree::Node;
+
+use super::numbering::Numbering;
+use super::styles::{self, Styles};
+use super::{Package, math, xml};
+use crate::builder::{Builder, Grid};
+use crate::{Error, Format, Limits, Parsed};
+
+/// How deeply tables and content controls are followed.
+const DEEPEST: usize = 40;
+
+/// Most places that one cell may cover.
+const WIDEST: usize = 500;
+
+pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    let mut package = Package::open(bytes, Format::Docx, limits)?;
+    let main = main_part(&mut package)?;
+    let text = package.needed(&main)?;
+    let styles = package.text("word/styles.xml")?;
+    let numbering = package.text("word/numbering.xml")?;
+    let notes = [package.text("word/footnotes.xml")?, package.text("word/endnotes.xml")?];
+    let title = package.title()?;
+
+    let document = xml::read(&text, Format::Docx)?;
+    let mut reader = Reader {
+        builder: Builder::new(Format::Docx),
+        styles: match &styles {
+            Some(text) => Styles::read(xml::read(text, Format::Docx)?.root_element()),
+            None => Styles::default(),
+        },
+        numbering: match &numbering {
+            Some(text) => Numbering::read(xml::read(text, Format::Docx)?.root_element()),
+            None => Numbering::default(),
+        },
+    };
+    reader.builder.title = title;
+    let body = xml::child(document.root_element(), "body")
+        .ok_or_else(|| Error::broken(Format::Docx, "it has no body"))?;
+    reader.blocks(body, 0);
+    for text in notes.iter().flatten() {
+        let notes = xml::read(text, Format::Docx)?;
+        for note in
+            notes.root_element().children().filter(|node| xml::attribute(*node, "type").is_none())
+        {
+            if note.is_element() {
+                reader.builder.paragraph(&all_text(note));
+            }
+        }
+    }
+    Ok(reader.builder.finish())
+}
+
+fn main_part(package: &mut Package<'_>) -> Result<String, Error> {
+    let part = package.related("", "officeDocument")?.into_iter().next();
+    Ok(part.unwrap_or_else(|| "word/document.xml".to_owned()))
+}
+
+struct Reader {
+    builder: Builder,
+    styles: Styles,
+    numbering: Numbering,
+}
+
+/// A paragraph's text, and the text boxes that are anchored in it.
+#[derive(Default)]
+struct Inline<'a, 'i> {
+    text: String,
+    boxes: Vec<Node<'a, 'i>>,
+    /// All of it is one formula.
+    formulas: usize,
+}
+
+impl Reader {
+    fn blocks(&mut self, node: Node<'_, '_>, depth: usize) {
+        if depth > DEEPEST {
+            self.builder.paragraph(&all_text(node));
+            return;
+        }
+        for child in node.children().filter(Node::is_element) {
+            match child.tag_name().name() {
+                "p" => self.paragraph(child, depth),
+                "tbl" => self.table(child, depth),
+                "sdt" => {
+                    if let Some(content) = xml::child(child, "sdtContent") {
+                        self.blocks(content, depth + 1);
+                    }
+                }
+                "AlternateContent" => {
+                    if let Some(choice) = choice(child) {
+                        self.blocks(choice, depth + 1);
+                    }
+                }
+                "customXml" | "smartTag" | "ins" | "moveTo" => self.blocks(child, depth + 1),
+                _ => {}
+            }
+        }
+    }
+
+    fn paragraph(&mut self, node: Node<'_, '_>, depth: usize) {
+        let mut inline = Inline::default();
+        collect(node, &mut inline, 0);
+        let style = xml::value(node, &["pPr", "pStyle"]).unwrap_or_default();
+        let outline = xml::value(node, &["pPr", "outlineLvl"]);
+        let outline = outline.and_then(|level| level.parse::<u8>().ok()).filter(|level| *level < 9);
+        let heading = self.styles.heading(style).or(outline.map(|level| level + 1));
+        let listed = styles::numbering(node).or_else(|| self.styles.numbering(style));
+        let text = inline.text.trim();
+        let marker = match &listed {
+            Some((id, level)) if !text.is_empty() && id != "0" => self.numbering.next(id, *level),
+            _ => None,
+        };
+        match (heading, marker) {
+            (Some(level), Some(marker)) if marker != "-" => {
+                let number = marker.trim_end_matches('.');
+                self.builder.heading(level, &format!("{number} {text}"));
+            }
+            (Some(level), _) => self.builder.heading(level, text),
+            (None, Some(marker)) => {
+                let level = listed.map_or(0, |(_, level)| level);
+                self.builder.item(level, &marker, text);
+            }
+            (None, None) if self.styles.is_code(style) => self.builder.code(&inline.text),
+            (None, None) => self.builder.paragraph(text),
+        }
+        for content in inline.boxes {
+            self.blocks(content, depth + 1);
+        }
+    }
+
+    fn table(&mut self, node: Node<'_, '_>, depth: usize) {
+        let rows: Vec<Node<'_, '_>> = rows(node);
+        let widest = rows.iter().map(|row| cells(*row).len()).max().unwrap_or(0);
+        // A frame around blocks, not a table.
+        if rows.len() == 1 && widest == 1 {
+            if let Some(cell) = rows.first().and_then(|row| cells(*row).into_iter().next()) {
+                self.blocks(cell, depth + 1);
+            }
+            return;
+        }
+        let mut grid = Grid::default();
+        for row in rows {
+            let mut texts: Vec<String> = Vec::new();
+            let skipped = xml::value(row, &["trPr", "gridBefore"]).and_then(|n| n.parse().ok());
+            texts.resize(skipped.unwrap_or(0).min(WIDEST), String::new());
+            for cell in cells(row) {
+                let wide = xml::value(cell, &["tcPr", "gridSpan"]).and_then(|n| n.parse().ok());
+                let wide: usize = wide.unwrap_or(1).clamp(1, WIDEST);
+                let merge = xml::at(cell, &["tcPr", "vMerge"]);
+                let continues =
+                    merge.is_some_and(|merge| xml::attribute(merge, "val") != Some("restart"));
+                let text = match (continues, grid.rows.last()) {
+                    // A merged cell says in every row what it says in the first.
+                    (true, Some(above)) => above.get(texts.len()).cloned().unwrap_or_default(),
+                    _ => self.cell(cell, depth + 1),
+                };
+                texts.extend(std::iter::repeat_n(text, wide));
+            }
+            grid.rows.push(texts);
+        }
+        self.builder.table(&grid);
+    }
+
+    fn cell(&mut self, node: Node<'_, '_>, depth: usize) -> String {
+        // The cell's blocks are written by a builder of their own, and put on one line.
+        let outer = std::mem::replace(&mut self.builder, Builder::new(Format::Docx));
+        for child in node.children().filter(Node::is_element) {
+            match child.tag_name().name() {
+                "tbl" => {
+                    let text = all_text(child);
+                    self.builder.paragraph(&text);
+                }
+                "p" => self.paragraph(child, depth),
+                "tcPr" => {}
+                _ if depth <= DEEPEST => self.blocks(child, depth + 1),
+                _ => {}
+            }
+        }
+        let cell = std::mem::replace(&mut self.builder, outer).finish();
+        crate::builder::one_line(&cell.text)
+    }
+}
+
+/// Collects a paragraph's text; what was deleted in it is left out.
+fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize) {
+    if depth > DEEPEST {
+        return;
+    }
+    for child in node.children().filter(Node::is_element) {
+        match child.tag_name().name() {
+            "t" => inline.text.push_str(child.text().unwrap_or_default()),
+            "tab" | "ptab" => inline.text.push('\t'),
+            "br" | "cr" => inline.text.push('\n'),
+            "noBreakHyphen" => inline.text.push('-'),
+            "sym" => inline.text.extend(symbol(child)),
+            "checkBox" | "checkbox" => {
+                let checked = xml::value(child, &["checked"]).is_some_and(|value| value != "0");
+                inline.text.push_str(if checked { "[x] " } else { "[ ] " });
+            }
+            "oMathPara" => {
+                let formulas = child.children().filter(|node| xml::is(*node, "oMath"));
+                for formula in formulas {
+                    inline.text.push_str(&format!("\n$${}$$\n", math::latex(formula)));
+                }
+                inline.formulas += 1;
+            }
+            "oMath" => {
+                inline.text.push_str(&format!(" ${}$ ", math::latex(child)));
+                inline.formulas += 1;
+            }
+            "txbxContent" => inline.boxes.push(child),
+            "AlternateContent" => {
+                if let Some(choice) = choice(child) {
+                    collect(choice, inline, depth + 1);
+                }
+            }
+            "del" | "moveFrom" | "instrText" | "pPr" | "rPr" | "delText" | "footnoteReference" => {}
+            _ => collect(child, inline, depth + 1),
+        }
+    }
+}
+
+/// Returns the variant of some content that is read: the newest one that says something.
+fn choice<'a, 'i>(node: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
+    let says = |node: &Node<'_, '_>| node.descendants().any(|node| xml::is(node, "t"));
+    let choice = xml::child(node, "Choice");
+    choice.filter(says).or_else(|| xml::child(node, "Fallback")).or(choice)
+}
+
+fn symbol(node: Node<'_, '_>) -> Option<char> {
+    let code = u32::from_str_radix(xml::attribute(node, "char")?, 16).ok()?;
+    // Symbol fonts lie in the private area, above the characters that they replace.
+    char::from_u32(if (0xF020..=0xF0FF).contains(&code) { code - 0xF000 } else { code })
+}
+
+fn rows<'a, 'i>(table: Node<'a, 'i>) -> Vec<Node<'a, 'i>> {
+    unwrapped(table, "tr")
+}
+
+fn cells<'a, 'i>(row: Node<'a, 'i>) -> Vec<Node<'a, 'i>> {
+    unwrapped(row, "tc")
+}
+
+/// Returns the children of a name, those inside content controls too.
+fn unwrapped<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Vec<Node<'a, 'i>> {
+    let mut found = Vec::new();
+    for child in node.children().filter(Node::is_element) {
+        match child.tag_name().name() {
+            own if own == name => found.push(child),
+            "sdt" => found.extend(
+                xml::child(child, "sdtContent")
+                    .into_iter()
+                    .flat_map(|content| content.children().filter(|node| xml::is(*node, name))),
+            ),
+            "ins" | "customXml" => {
+                found.extend(child.children().filter(|node| xml::is(*node, name)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn all_text(node: Node<'_, '_>) -> String {
+    let mut text = String::new();
+    for node in node.descendants() {
+        if xml::is(node, "p") {
+            text.push(' ');
+        }
+        if xml::is(node, "t") {
+            text.push_str(node.text().unwrap_or_default());
+        }
+    }
+    crate::builder::one_line(&text)
+}

@@ -1,0 +1,140 @@
+//! The archive of an office document and the relations between its parts.
+
+use std::collections::HashMap;
+use std::io::{Cursor, Read as _};
+
+use super::xml;
+use crate::{Error, Format, Limits};
+
+/// An opened package, whose parts are read on demand.
+pub(crate) struct Package<'a> {
+    archive: zip::ZipArchive<Cursor<&'a [u8]>>,
+    format: Format,
+    limits: &'a Limits,
+    packed: usize,
+    unpacked: u64,
+}
+
+/// Where the relations of a part lead: target part and kind, by id.
+pub(super) type Relations = HashMap<String, Relation>;
+
+pub(super) struct Relation {
+    pub part: String,
+    /// The last word of the relation's type, such as `slide`.
+    pub kind: String,
+}
+
+impl<'a> Package<'a> {
+    pub fn open(bytes: &'a [u8], format: Format, limits: &'a Limits) -> Result<Self, Error> {
+        let archive = zip::ZipArchive::new(Cursor::new(bytes))
+            .map_err(|error| Error::broken(format, error))?;
+        Ok(Self { archive, format, limits, packed: bytes.len(), unpacked: 0 })
+    }
+
+    /// Reads a part as text; none where it is not there.
+    pub fn text(&mut self, part: &str) -> Result<Option<String>, Error> {
+        let format = self.format;
+        let file = match self.archive.by_name(part) {
+            Ok(file) => file,
+            Err(zip::result::ZipError::FileNotFound) => return Ok(None),
+            Err(error) => return Err(Error::broken(format, error)),
+        };
+        // What the archive says of sizes may be a lie: the bound is held while reading.
+        let most = (self.limits.unpacked_bytes as u64).saturating_sub(self.unpacked) + 1;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes).map_err(|error| Error::broken(format, error))?;
+        self.unpacked += bytes.len() as u64;
+        self.limits.check_unpacked(self.packed, self.unpacked)?;
+        Ok(Some(crate::encoding::decode(&bytes)?.text))
+    }
+
+    /// Reads a part that the document cannot do without.
+    pub fn needed(&mut self, part: &str) -> Result<String, Error> {
+        let missing = || Error::broken(self.format, format!("a part is missing: {part}"));
+        let missing = missing();
+        self.text(part)?.ok_or(missing)
+    }
+
+    /// Reads the relations of a part.
+    pub(super) fn relations(&mut self, part: &str) -> Result<Relations, Error> {
+        let (directory, name) = part.rsplit_once('/').unwrap_or(("", part));
+        let path = match directory {
+            "" => format!("_rels/{name}.rels"),
+            directory => format!("{directory}/_rels/{name}.rels"),
+        };
+        let Some(text) = self.text(&path)? else { return Ok(Relations::new()) };
+        let document = xml::read(&text, self.format)?;
+        let mut relations = Relations::new();
+        for node in document.root_element().children().filter(|node| xml::is(*node, "Relationship"))
+        {
+            let (Some(id), Some(target)) = (node.attribute("Id"), node.attribute("Target")) else {
+                continue;
+            };
+            if node.attribute("TargetMode") == Some("External") {
+                continue;
+            }
+            let kind = node.attribute("Type").and_then(|kind| kind.rsplit('/').next());
+            let relation = Relation {
+                part: resolved(directory, target),
+                kind: kind.unwrap_or_default().to_owned(),
+            };
+            relations.insert(id.to_owned(), relation);
+        }
+        Ok(relations)
+    }
+
+    /// Returns the parts that a part is related to by a kind, in the order of their names.
+    pub(super) fn related(&mut self, part: &str, kind: &str) -> Result<Vec<String>, Error> {
+        let relations = self.relations(part)?;
+        let mut parts: Vec<String> = relations
+            .into_values()
+            .filter(|relation| relation.kind == kind)
+            .map(|relation| relation.part)
+            .collect();
+        parts.sort();
+        Ok(parts)
+    }
+
+    /// Returns the title among the document's properties.
+    pub fn title(&mut self) -> Result<Option<String>, Error> {
+        let Some(text) = self.text("docProps/core.xml")? else { return Ok(None) };
+        let Ok(document) = xml::read(&text, self.format) else { return Ok(None) };
+        let title = document.descendants().find(|node| xml::is(*node, "title"));
+        Ok(title.and_then(|node| node.text()).map(crate::builder::one_line))
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+}
+
+fn resolved(directory: &str, target: &str) -> String {
+    if let Some(absolute) = target.strip_prefix('/') {
+        return absolute.to_owned();
+    }
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+impl Package<'_> {
+    /// Returns the names of a workbook's sheets and their parts.
+    pub fn sheet_parts(&mut self) -> Result<Vec<(String, String)>, Error> {
+        const MAIN: &str = "xl/workbook.xml";
+        let Some(text) = self.text(MAIN)? else { return Ok(Vec::new()) };
+        let relations = self.relations(MAIN)?;
+        let document = xml::read(&text, self.format)?;
+        let sheets = document.descendants().filter(|node| xml::is(*node, "sheet"));
+        let named = sheets.filter_map(|sheet| {
+            let relation = relations.get(xml::relation(sheet, "id")?)?;
+            Some((sheet.attribute("name")?.to_owned(), relation.part.clone()))
+        });
+        Ok(named.collect())
+    }
+}

@@ -1,0 +1,100 @@
+//! PDF: text, headings and tables page by page, in reading order.
+//!
+//! A page is painted onto a [`page::Painted`], which keeps letters and their places; [`rows`] makes rows of them,
+//! [`columns`] puts the rows in order, and [`flow`] makes paragraphs, headings and tables of them.
+
+mod columns;
+mod direction;
+mod flow;
+mod page;
+mod rows;
+
+use hayro_interpret::InterpreterCache;
+use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+
+use self::rows::Row;
+use crate::builder::Builder;
+use crate::{Error, Format, Limits, Parsed, Warning};
+
+/// Letters and digits below which a page counts as one without text.
+const FEWEST: usize = 8;
+
+pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    let document = Pdf::new(bytes.to_vec()).map_err(refusal)?;
+    let count = document.pages().len();
+    if count == 0 {
+        return Err(Error::broken(Format::Pdf, "it has no pages"));
+    }
+    limits.check_pages(count)?;
+    let cache = InterpreterCache::new();
+    let mut pages: Vec<Vec<Row>> = Vec::with_capacity(count);
+    let mut bare = Vec::new();
+    let mut unread = Vec::new();
+    let mut written = 0;
+    for (page, number) in document.pages().iter().zip(1u32..) {
+        let painted = page::paint(page, document.xref(), &cache);
+        let letters =
+            painted.letters.iter().filter(|one| one.text.chars().any(char::is_alphanumeric));
+        let known = letters.count();
+        if painted.unknown > known {
+            unread.push(number);
+        } else if known < FEWEST && painted.pictures > 0 {
+            bare.push(number);
+        }
+        let (width, height) = page.render_dimensions();
+        let rows = rows::rows(painted.letters, f64::from(width), f64::from(height));
+        let rows = columns::in_order(rows);
+        written += rows.iter().map(Row::len).sum::<usize>();
+        limits.check_text(written)?;
+        pages.push(rows);
+    }
+    if pages.iter().flatten().map(Row::len).sum::<usize>() < FEWEST && unread.is_empty() {
+        return Err(Error::Scan { pages: count });
+    }
+    if unread.len() == count {
+        return Err(Error::broken(Format::Pdf, "its fonts do not say which letters they show"));
+    }
+    rows::drop_running_titles(&mut pages);
+    let mut builder = Builder::new(Format::Pdf);
+    builder.title = title(&document);
+    let doubtful: Vec<u32> = pages
+        .iter()
+        .zip(1u32..)
+        .filter(|(rows, _)| direction::is_doubtful(rows))
+        .map(|(_, number)| number)
+        .collect();
+    flow::write(&pages, &mut builder);
+    let warnings = [
+        (!bare.is_empty()).then_some(Warning::PagesWithoutText { pages: bare }),
+        (!unread.is_empty()).then_some(Warning::PagesUnread { pages: unread }),
+        (!doubtful.is_empty()).then_some(Warning::DoubtfulOrder { pages: doubtful }),
+    ];
+    builder.warnings.extend(warnings.into_iter().flatten());
+    Ok(builder.finish())
+}
+
+fn refusal(error: LoadPdfError) -> Error {
+    match error {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Error::Password,
+        LoadPdfError::Decryption(error) => {
+            Error::broken(Format::Pdf, format!("its encryption cannot be read: {error:?}"))
+        }
+        LoadPdfError::Invalid => Error::broken(Format::Pdf, "it is not a valid PDF file"),
+    }
+}
+
+fn title(document: &Pdf) -> Option<String> {
+    let bytes = document.metadata().title.as_deref()?;
+    let text = match bytes.strip_prefix(&[0xFE, 0xFF]) {
+        Some(wide) => {
+            let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
+            char::decode_utf16(units).map(|c| c.unwrap_or('\u{FFFD}')).collect()
+        }
+        None => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let title = crate::builder::one_line(&text);
+    // What programs put there when nobody said anything.
+    let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
+    let said = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
+    (said && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)
+}

@@ -1,0 +1,155 @@
+//! Makes rows of letters: what shares a baseline, divided where there is a wide gap.
+
+use std::collections::HashMap;
+
+use super::direction;
+use super::page::Letter;
+
+/// A piece of a row without wide gaps: words of a sentence, or a cell of a table.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub text: String,
+    pub left: f64,
+    pub right: f64,
+}
+
+/// Pieces on one baseline.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub pieces: Vec<Piece>,
+    pub baseline: f64,
+    pub size: f64,
+    /// Its place from the page's top, 0 to 1.
+    pub place: f64,
+}
+
+impl Row {
+    pub fn left(&self) -> f64 {
+        self.pieces.iter().map(|piece| piece.left).fold(f64::INFINITY, f64::min)
+    }
+
+    pub fn text(&self) -> String {
+        let right_to_left =
+            self.pieces.iter().any(|piece| direction::is_right_to_left(&piece.text));
+        let mut texts: Vec<&str> = self.pieces.iter().map(|piece| piece.text.as_str()).collect();
+        if right_to_left {
+            texts.reverse();
+        }
+        texts.join(" ")
+    }
+
+    /// Returns how many bytes of text it holds.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.text.len()).sum()
+    }
+}
+
+/// A space is this wide at least, in sizes of the font.
+const SPACE: f64 = 0.17;
+
+/// A gap this wide divides pieces.
+const GAP: f64 = 1.6;
+
+pub(super) fn rows(mut letters: Vec<Letter>, width: f64, height: f64) -> Vec<Row> {
+    let inside = |letter: &Letter| {
+        letter.baseline > 90_000.0
+            || (letter.left > -width
+                && letter.right < 2.0 * width
+                && letter.baseline > -height
+                && letter.baseline < 2.0 * height)
+    };
+    letters.retain(inside);
+    letters.sort_by(|a, b| a.baseline.total_cmp(&b.baseline));
+    let mut rows = Vec::new();
+    let mut group: Vec<Letter> = Vec::new();
+    let mut base: f64 = 0.0;
+    for letter in letters {
+        // Letters of smaller size (raised or lowered) belong to the row they touch.
+        let reach = group.iter().map(|one| one.size).fold(letter.size, f64::max) * 0.45;
+        if !group.is_empty() && letter.baseline - base > reach {
+            rows.extend(row(std::mem::take(&mut group), height));
+        }
+        if group.is_empty() {
+            base = letter.baseline;
+        } else if letter.size >= group.iter().map(|one| one.size).fold(0.0, f64::max) {
+            base = base.max(letter.baseline);
+        }
+        group.push(letter);
+    }
+    rows.extend(row(group, height));
+    rows
+}
+
+fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
+    letters.sort_by(|a, b| a.left.total_cmp(&b.left));
+    let size =
+        median(letters.iter().filter(|one| !one.text.trim().is_empty()).map(|one| one.size))?;
+    let baseline = median(letters.iter().map(|one| one.baseline))?;
+    let mut pieces: Vec<Vec<Letter>> = Vec::new();
+    for letter in letters {
+        if letter.text.trim().is_empty() {
+            // Spaces are painted or not; gaps always show.
+            continue;
+        }
+        match pieces.last_mut().and_then(|piece| piece.last().map(|last| last.right)) {
+            Some(end) if letter.left - end < GAP * size => {
+                if let Some(piece) = pieces.last_mut() {
+                    piece.push(letter);
+                }
+            }
+            _ => pieces.push(vec![letter]),
+        }
+    }
+    let pieces: Vec<Piece> = pieces.into_iter().filter_map(piece).collect();
+    let place = (baseline / height.max(1.0)).clamp(0.0, 1.0);
+    (!pieces.is_empty()).then_some(Row { pieces, baseline, size, place })
+}
+
+fn piece(letters: Vec<Letter>) -> Option<Piece> {
+    let left = letters.first()?.left;
+    let right = letters.iter().map(|one| one.right).fold(left, f64::max);
+    let mut words: Vec<String> = Vec::new();
+    let mut end = f64::NEG_INFINITY;
+    for letter in &letters {
+        let apart = letter.left - end > SPACE * letter.size;
+        end = end.max(letter.right);
+        match words.last_mut() {
+            Some(word) if !apart => word.push_str(&letter.text),
+            _ => words.push(letter.text.clone()),
+        }
+    }
+    Some(Piece { text: direction::in_reading_order(words), left, right })
+}
+
+/// Drops rows at the top and bottom of pages that stand on most of them: running titles and page numbers.
+pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
+    /// Where running titles stand.
+    const EDGE: f64 = 0.09;
+    if pages.len() < 3 {
+        return;
+    }
+    let at_edge = |row: &Row| row.place < EDGE || row.place > 1.0 - EDGE;
+    let key = |row: &Row| -> String {
+        row.text().chars().filter(|c| !c.is_numeric() && !c.is_whitespace()).collect()
+    };
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for page in pages.iter() {
+        let mut keys: Vec<String> = page.iter().filter(|row| at_edge(row)).map(key).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            *counts.entry(key).or_insert(0) += 1;
+        }
+    }
+    // Even and odd pages often differ.
+    let most = (pages.len() * 2 / 5).max(2);
+    for page in pages {
+        page.retain(|row| !at_edge(row) || counts.get(&key(row)).is_none_or(|count| *count < most));
+    }
+}
+
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

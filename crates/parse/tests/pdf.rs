@@ -1,0 +1,108 @@
+//! PDF files written here by hand: pages, headings, columns, tables, and what gives no text.
+
+use perihelion_parse::{Error, Limits, Parsed, parse};
+
+/// Writes a file with these content streams, one a page.
+fn pdf(pages: &[&str]) -> Vec<u8> {
+    let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+    ];
+    for (number, content) in pages.iter().enumerate() {
+        let stream = 5 + 2 * number;
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents {stream} 0 R >>"
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    let mut file = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        places.push(file.len());
+        file.extend(format!("{} 0 obj\n{object}\nendobj\n", number + 1).into_bytes());
+    }
+    let table = file.len();
+    file.extend(format!("xref\n0 {}\n0000000000 65535 f \n", places.len() + 1).into_bytes());
+    for place in &places {
+        file.extend(format!("{place:010} 00000 n \n").into_bytes());
+    }
+    let trailer = format!(
+        "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n",
+        places.len() + 1
+    );
+    file.extend(trailer.into_bytes());
+    file
+}
+
+fn line(x: u32, y: u32, size: u32, text: &str) -> String {
+    format!("BT /F {size} Tf {x} {y} Td ({text}) Tj ET\n")
+}
+
+fn read(pages: &[&str]) -> Parsed {
+    parse(&pdf(pages), "x.pdf", &Limits::default()).unwrap()
+}
+
+#[test]
+fn pages_headings_and_paragraphs_are_found() {
+    let first = [
+        line(72, 700, 20, "Annual report"),
+        line(72, 660, 10, "The year was good in every respect, and the com-"),
+        line(72, 648, 10, "pany grew. More is said below."),
+    ];
+    let second = [line(72, 700, 10, "The second page says little.")];
+    let parsed = read(&[&first.concat(), &second.concat()]);
+    assert_eq!(
+        parsed.text,
+        "# Annual report\n\nThe year was good in every respect, and the company grew. More is said below.\n\nThe second page says little.\n"
+    );
+    assert_eq!(parsed.title.as_deref(), Some("Annual report"));
+    let at = parsed.text.find("second").unwrap();
+    assert_eq!(parsed.page_at(at), Some(2));
+    assert_eq!(parsed.page_at(3), Some(1));
+}
+
+#[test]
+fn two_columns_are_read_one_after_the_other() {
+    let mut content = line(
+        72,
+        740,
+        10,
+        "A title that stands over both of the columns of this page, from left to right.",
+    );
+    for row in 0..8 {
+        let y = 700 - 12 * row;
+        content += &line(72, y, 10, &format!("left column row {row} with its own words"));
+        content += &line(330, y, 10, &format!("right column row {row} with other words"));
+    }
+    let text = read(&[&content]).text;
+    let place = |words: &str| text.find(words).unwrap();
+    assert!(place("A title") < place("left column row 0"));
+    assert!(place("left column row 7") < place("right column row 0"), "{text}");
+}
+
+#[test]
+fn aligned_cells_become_a_table() {
+    let mut content = String::new();
+    for (row, cells) in [["Name", "Age"], ["Ann", "31"], ["Ben", "29"]].iter().enumerate() {
+        let y = 700 - 14 * row as u32;
+        content += &line(72, y, 10, cells[0]);
+        content += &line(300, y, 10, cells[1]);
+    }
+    let parsed = read(&[&content]);
+    assert_eq!(parsed.text, "| Name | Age |\n| - | - |\n| Ann | 31 |\n| Ben | 29 |\n");
+    assert_eq!(parsed.tables.len(), 1);
+}
+
+#[test]
+fn pages_without_text_and_damaged_files_are_named() {
+    let empty = parse(&pdf(&["0 0 m 100 100 l S"]), "x.pdf", &Limits::default());
+    assert!(matches!(empty, Err(Error::Scan { pages: 1 })), "{empty:?}");
+    let broken = parse(b"%PDF-1.4\nrubbish", "x.pdf", &Limits::default());
+    assert!(matches!(broken, Err(Error::Broken { .. })), "{broken:?}");
+    let many = vec!["0 0 m"; 30];
+    let limits = Limits { pages: 20, ..Limits::default() };
+    assert!(matches!(parse(&pdf(&many), "x.pdf", &limits), Err(Error::TooManyPages { .. })));
+}
