@@ -1,0 +1,209 @@
+//! Writes messages, with a Message-ID from the beginning and the headers that keep a thread together.
+
+use lettre::Address;
+use lettre::message::Mailbox as Named;
+use mail_builder::MessageBuilder;
+use mail_builder::headers::address::Address as HeaderAddress;
+use mail_builder::headers::message_id::MessageId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::message::Message;
+use crate::{Account, Error};
+
+/// A message to be written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compose {
+    pub to: Vec<String>,
+    pub cc: Vec<String>,
+    pub bcc: Vec<String>,
+    pub subject: String,
+    pub text: String,
+    pub attachments: Vec<Attachment>,
+}
+
+/// A file to be attached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Name of the file.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A written message.
+pub struct Written {
+    pub id: String,
+    pub bytes: Vec<u8>,
+}
+
+/// Writes a message; `answered` is the one that it answers.
+pub fn write(
+    account: &Account,
+    compose: &Compose,
+    answered: Option<&Message>,
+    id: String,
+) -> Result<Written, Error> {
+    let from = named(&account.from)?;
+    let lists = [&compose.to, &compose.cc, &compose.bcc]
+        .map(|list| list.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>());
+    let [to, cc, bcc] = lists;
+    let (to, cc, bcc) = (to?, cc?, bcc?);
+    if to.is_empty() && cc.is_empty() && bcc.is_empty() {
+        return Err(Error::NoRecipient);
+    }
+    if compose.subject.chars().any(char::is_control) {
+        return Err(Error::Control { what: "the subject" });
+    }
+    let mut builder = MessageBuilder::new()
+        .message_id(plain(&id).to_owned())
+        .from(pair(&from))
+        .subject(compose.subject.clone())
+        .text_body(compose.text.clone());
+    if !to.is_empty() {
+        builder = builder.to(to.iter().map(pair).collect::<Vec<_>>());
+    }
+    if !cc.is_empty() {
+        builder = builder.cc(cc.iter().map(pair).collect::<Vec<_>>());
+    }
+    if !bcc.is_empty() {
+        builder = builder.bcc(bcc.iter().map(pair).collect::<Vec<_>>());
+    }
+    if let Some(answered) = answered {
+        let mut references: Vec<String> =
+            answered.references.iter().map(|id| plain(id).to_owned()).collect();
+        if references.is_empty() {
+            references.extend(answered.in_reply_to.as_deref().map(|id| plain(id).to_owned()));
+        }
+        references.push(plain(&answered.id).to_owned());
+        builder = builder
+            .in_reply_to(plain(&answered.id).to_owned())
+            .references(MessageId::from(references));
+    }
+    for attachment in &compose.attachments {
+        if attachment.name.chars().any(char::is_control) {
+            return Err(Error::Control { what: "the name of an attachment" });
+        }
+        builder = builder.attachment(
+            "text/plain",
+            attachment.name.clone(),
+            attachment.text.as_bytes().to_vec(),
+        );
+    }
+    Ok(Written { id, bytes: builder.write_to_vec()? })
+}
+
+/// Writes an answer to a message.
+pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compose, Error> {
+    let is_own = answered.from.contains(plain_address(&account.from)?.as_str());
+    // An answer to one's own message goes where that went.
+    let to = match (answered.reply_to.is_empty(), is_own) {
+        (_, true) => answered.to.clone(),
+        (false, _) => answered.reply_to.clone(),
+        (true, _) => vec![answered.from.clone()],
+    };
+    let subject = answered.subject.trim();
+    let is_answer = subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
+    let subject = if is_answer { subject.to_owned() } else { format!("Re: {subject}") };
+    let quoted: String =
+        answered.text.lines().take(200).map(|line| format!("> {line}\n")).collect();
+    let when = answered.date.as_deref().map(|date| format!("On {date}, ")).unwrap_or_default();
+    let text = format!("{}\n\n{when}{} wrote:\n{quoted}", text.trim_end(), answered.from);
+    Ok(Compose { to, subject: subject.replace(char::is_control, " "), text, ..Compose::default() })
+}
+
+/// Returns the address without the name.
+pub fn plain_address(text: &str) -> Result<String, Error> {
+    Ok(named(text)?.email.to_string())
+}
+
+/// Reads the address of a recipient as the outgoing server takes it.
+pub fn address(text: &str) -> Result<Address, Error> {
+    Ok(named(text)?.email)
+}
+
+fn named(text: &str) -> Result<Named, Error> {
+    if text.chars().any(char::is_control) {
+        return Err(Error::Control { what: "an address" });
+    }
+    let bad = || Error::BadAddress(text.to_owned());
+    if let Ok(named) = text.trim().parse() {
+        return Ok(named);
+    }
+    // A name with characters that would have to be quoted.
+    let (name, rest) = text.rsplit_once('<').ok_or_else(bad)?;
+    let email = rest.trim().trim_end_matches('>').parse().map_err(|_| bad())?;
+    Ok(Named::new(Some(name.trim().trim_matches('"').to_owned()), email))
+}
+
+fn pair(named: &Named) -> HeaderAddress<'static> {
+    HeaderAddress::new_address(named.name.clone(), named.email.to_string())
+}
+
+fn plain(id: &str) -> &str {
+    id.trim().trim_matches(['<', '>'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Endpoint, Security, message};
+
+    fn account() -> Account {
+        let endpoint = Endpoint { host: "127.0.0.1".into(), port: 1, security: Security::Plain };
+        Account {
+            imap: endpoint.clone(),
+            smtp: endpoint,
+            username: "u".into(),
+            password: "p".to_owned().into(),
+            from: "Bo <bo@b.test>".into(),
+        }
+    }
+
+    const ASKED: &str = "Message-ID: <two@a.test>\r\nReferences: <zero@a.test>\r\n <one@a.test>\r\nIn-Reply-To: <one@a.test>\r\n\
+        From: \"Ann, A.\" <ann@a.test>\r\nTo: bo@b.test\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nDate: Mon, 6 May 2024 10:00:00 +0200\r\n\r\nHow are you?\r\n";
+
+    #[test]
+    fn an_answer_keeps_the_thread_together_with_brackets_and_whole_references() {
+        let asked = message::read(ASKED.as_bytes(), "INBOX", 7);
+        assert_eq!((asked.id.as_str(), asked.subject.as_str()), ("<two@a.test>", "Grüße"));
+        let compose = answer(&account(), &asked, "Well.").unwrap();
+        assert_eq!(
+            (compose.to[0].as_str(), compose.subject.as_str()),
+            ("Ann, A. <ann@a.test>", "Re: Grüße")
+        );
+        let written = write(&account(), &compose, Some(&asked), "<three@b.test>".into()).unwrap();
+        let read = message::read(&written.bytes, "Drafts", 1);
+        assert_eq!(read.id, "<three@b.test>");
+        assert_eq!(read.in_reply_to.as_deref(), Some("<two@a.test>"));
+        assert_eq!(read.references, ["<zero@a.test>", "<one@a.test>", "<two@a.test>"]);
+        assert!(
+            read.text.starts_with(
+                "Well.\n\nOn 2024-05-06T10:00:00+02:00, Ann, A. <ann@a.test> wrote:\n> How are you?"
+            ),
+            "{}",
+            read.text
+        );
+        let raw = String::from_utf8(written.bytes).unwrap();
+        assert!(raw.contains("In-Reply-To: <two@a.test>"), "{raw}");
+    }
+
+    #[test]
+    fn headers_cannot_be_smuggled_in() {
+        let write = |compose: Compose| {
+            super::write(&account(), &compose, None, "<x@b.test>".into()).map(|written| written.id)
+        };
+        let plain =
+            Compose { to: vec!["a@a.test".into()], subject: "s".into(), ..Compose::default() };
+        assert!(write(plain.clone()).is_ok());
+        assert!(
+            write(Compose { subject: "s\r\nBcc: evil@e.test".into(), ..plain.clone() }).is_err()
+        );
+        assert!(
+            write(Compose { to: vec!["a@a.test\r\nBcc: e@e.test".into()], ..plain.clone() })
+                .is_err()
+        );
+        assert!(write(Compose { to: vec!["nobody".into()], ..plain.clone() }).is_err());
+        assert!(matches!(write(Compose { to: Vec::new(), ..plain }), Err(Error::NoRecipient)));
+    }
+}

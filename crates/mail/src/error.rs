@@ -1,0 +1,46 @@
+/// Why mail was not read, kept or sent.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("an unprotected connection is made to this machine only, not to: {0}")]
+    Unprotected(String),
+    #[error("cannot reach the mail server {server}: {reason}")]
+    Unreachable { server: String, reason: String },
+    #[error("the mail server refused the name or the password")]
+    Login,
+    #[error("the mail server answered: {0}")]
+    Server(String),
+    #[error("the mail server gave no answer within {0} s")]
+    Timeout(u64),
+    #[error("there is no such folder; there are {known}: {name}")]
+    NoFolder { name: String, known: String },
+    #[error("there is no message with this id: {0}")]
+    NoMessage(String),
+    #[error("there is no draft with this id, and it was not sent either: {0}")]
+    NoDraft(String),
+    #[error("not an id of a message, as search_mail lists it: {0}")]
+    BadId(String),
+    #[error("not an address: {0}")]
+    BadAddress(String),
+    #[error("the message has no recipient")]
+    NoRecipient,
+    #[error("the search cannot be understood: {0}")]
+    BadQuery(String),
+    #[error("{what} must not hold line breaks or control characters")]
+    Control { what: &'static str },
+    /// A crash between handing over and noting it.
+    #[error(
+        "whether this draft was sent is not known: sending began and did not end. Ask its recipient or look at the outgoing server; \
+         then send it again with `resend`, or leave it: {0}"
+    )]
+    OutcomeUnknown(String),
+    #[error("the outgoing server refused the message: {0}")]
+    Refused(String),
+    #[error("the message cannot be written: {0}")]
+    Unwritable(#[from] std::io::Error),
+}
+
+impl From<async_imap::error::Error> for Error {
+    fn from(error: async_imap::error::Error) -> Self {
+        Self::Server(error.to_string())
+    }
+}

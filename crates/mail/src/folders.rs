@@ -1,0 +1,77 @@
+//! Which folder is which.
+
+use async_imap::types::NameAttribute;
+use futures::TryStreamExt;
+
+use crate::Error;
+use crate::connection::Imap;
+
+/// The folders of a mailbox.
+#[derive(Clone, Debug, Default)]
+pub struct Folders {
+    pub all: Vec<String>,
+    pub sent: Option<String>,
+    pub drafts: Option<String>,
+}
+
+impl Folders {
+    /// Asks the server; what it does not say is guessed from the usual names.
+    pub async fn read(imap: &mut Imap) -> Result<Self, Error> {
+        let names: Vec<_> = imap.list(Some(""), Some("*")).await?.try_collect().await?;
+        let mut folders = Self::default();
+        for name in &names {
+            if name
+                .attributes()
+                .iter()
+                .any(|attribute| matches!(attribute, NameAttribute::NoSelect))
+            {
+                continue;
+            }
+            let text = name.name().to_owned();
+            for attribute in name.attributes() {
+                match attribute {
+                    NameAttribute::Sent => folders.sent = Some(text.clone()),
+                    NameAttribute::Drafts => folders.drafts = Some(text.clone()),
+                    _ => {}
+                }
+            }
+            folders.all.push(text);
+        }
+        let named = |all: &[String], wanted: &[&str]| {
+            all.iter()
+                .find(|name| wanted.iter().any(|wanted| name.eq_ignore_ascii_case(wanted)))
+                .cloned()
+        };
+        let sent = ["Sent", "Sent Items", "Sent Messages", "INBOX.Sent", "INBOX/Sent"];
+        let drafts = ["Drafts", "Draft", "INBOX.Drafts", "INBOX/Drafts"];
+        folders.sent = folders.sent.or_else(|| named(&folders.all, &sent));
+        folders.drafts = folders.drafts.or_else(|| named(&folders.all, &drafts));
+        Ok(folders)
+    }
+
+    /// Finds a folder by what people call it.
+    pub fn named(&self, name: &str) -> Result<String, Error> {
+        let wanted = name.trim().to_ascii_lowercase();
+        let special = match wanted.as_str() {
+            "" | "inbox" => Some("INBOX".to_owned()),
+            "sent" => self.sent.clone(),
+            "drafts" | "draft" => self.drafts.clone(),
+            _ => None,
+        };
+        let found = special.or_else(|| {
+            self.all.iter().find(|known| known.to_ascii_lowercase() == wanted).cloned()
+        });
+        found.ok_or_else(|| Error::NoFolder { name: name.to_owned(), known: self.all.join(", ") })
+    }
+}
+
+/// Makes the folder for drafts or sent mail where there is none.
+pub async fn ensure(imap: &mut Imap, found: Option<String>, name: &str) -> Result<String, Error> {
+    match found {
+        Some(found) => Ok(found),
+        None => {
+            imap.create(name).await?;
+            Ok(name.to_owned())
+        }
+    }
+}

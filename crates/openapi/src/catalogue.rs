@@ -1,0 +1,295 @@
+//! What is known of an API: its operations and what they take.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::Error;
+
+/// An API as its description has it.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    pub title: String,
+    pub version: String,
+    pub description: String,
+    pub servers: Vec<Server>,
+    pub operations: Vec<Operation>,
+    pub schemes: Vec<Scheme>,
+    /// Passages of documentation that belong to no single operation.
+    pub snippets: Vec<Snippet>,
+    /// Operations take whatever they are given, since the document lists no parameters.
+    pub is_loose: bool,
+    pub(crate) document: Value,
+    pub(crate) by_name: HashMap<String, usize>,
+}
+
+/// A passage of documentation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snippet {
+    pub title: String,
+    pub text: String,
+}
+
+/// A base address, perhaps with variables or relative to the document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    pub url: String,
+    /// Defaults by variable.
+    pub variables: Vec<(String, String)>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, Default)]
+pub struct Operation {
+    /// Unique: the document's `operationId`, or method and path.
+    pub id: String,
+    /// In upper case.
+    pub method: String,
+    /// Template with `{name}` placeholders.
+    pub path: String,
+    pub summary: String,
+    pub description: String,
+    pub tags: Vec<String>,
+    pub is_deprecated: bool,
+    pub parameters: Vec<Parameter>,
+    pub body: Option<Body>,
+    /// Its own servers, or those of its path; empty where the API's apply.
+    pub servers: Vec<Server>,
+    /// Alternatives, each a set of scheme names that are needed together; `None` where the document says nothing.
+    pub security: Option<Vec<Vec<String>>>,
+    /// The first successful answer's schema.
+    pub(crate) answer: Option<Value>,
+}
+
+/// Where a parameter stands in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    Path,
+    Query,
+    Header,
+    Cookie,
+}
+
+impl Location {
+    /// Returns its name in descriptions.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+/// How lists and objects are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Simple,
+    Label,
+    Matrix,
+    Form,
+    SpaceDelimited,
+    PipeDelimited,
+    TabDelimited,
+    DeepObject,
+}
+
+/// One parameter.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    pub name: String,
+    pub location: Location,
+    pub is_required: bool,
+    pub style: Style,
+    pub explode: bool,
+    pub allow_reserved: bool,
+    /// The value is one document of this media type.
+    pub media: Option<String>,
+    pub description: String,
+    pub schema: Value,
+}
+
+/// What an operation takes as its body.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    pub is_required: bool,
+    pub description: String,
+    /// In the order of the document.
+    pub contents: Vec<Content>,
+}
+
+/// One form of a body.
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    pub media: String,
+    pub schema: Value,
+    /// How single fields of a form are written, by name.
+    pub encoding: Value,
+}
+
+/// A way to authenticate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    pub name: String,
+    pub kind: SchemeKind,
+}
+
+/// What a scheme asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemeKind {
+    KeyInHeader(String),
+    KeyInQuery(String),
+    KeyInCookie(String),
+    Basic,
+    Bearer,
+    /// With the address that gives tokens to clients, where there is one.
+    OAuth {
+        token_url: Option<String>,
+    },
+    Other(String),
+}
+
+impl Catalogue {
+    /// Finds an operation by its id, or by method and path.
+    ///
+    /// # Errors
+    /// [`Error::UnknownOperation`] with the nearest name.
+    pub fn operation(&self, name: &str) -> Result<&Operation, Error> {
+        let name = name.trim();
+        let exact = self.by_name.get(name).or_else(|| self.by_name.get(&place_name(name)));
+        if let Some(operation) = exact.and_then(|index| self.operations.get(*index)) {
+            return Ok(operation);
+        }
+        let best = self
+            .operations
+            .iter()
+            .map(|operation| (strsim::jaro_winkler(name, &operation.id), &operation.id))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .filter(|(likeness, _)| *likeness > 0.7);
+        let hint = best.map_or_else(
+            || "; find_operations lists those that fit a question".to_owned(),
+            |(_, id)| format!("; did you mean {id}?"),
+        );
+        Err(Error::UnknownOperation { name: name.to_owned(), hint })
+    }
+
+    /// Finds an operation as [`Catalogue::operation`] does, or by method and a path with its values filled in, which are returned.
+    ///
+    /// # Errors
+    /// As [`Catalogue::operation`].
+    pub fn matched(&self, name: &str) -> Result<(&Operation, Vec<(String, String)>), Error> {
+        let refused = match self.operation(&braced(name)) {
+            Ok(operation) => return Ok((operation, Vec::new())),
+            Err(refused) => refused,
+        };
+        let Some((method, path)) = name.trim().split_once(char::is_whitespace) else {
+            return Err(refused);
+        };
+        let path = path.trim().split(['?', '#']).next().unwrap_or_default();
+        let same_method = self
+            .operations
+            .iter()
+            .filter(|operation| operation.method.eq_ignore_ascii_case(method));
+        let mut fitting: Vec<_> = same_method
+            .filter_map(|operation| Some((operation, values_of(&operation.path, path)?)))
+            .collect();
+        // The template with the fewest placeholders says most of the path itself.
+        fitting.sort_by_key(|(_, values)| values.len());
+        if fitting.is_empty() { Err(refused) } else { Ok(fitting.swap_remove(0)) }
+    }
+
+    /// Follows references from a schema to what they mean.
+    #[must_use]
+    pub fn follow<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        self.resolved(schema)
+    }
+
+    /// Returns the names of the properties that a schema requires of a request.
+    #[must_use]
+    pub fn required_of(&self, schema: &Value) -> Vec<String> {
+        crate::schema::required(self, schema)
+    }
+
+    /// Follows a reference within the document.
+    pub(crate) fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+        crate::pointer::resolved(&self.document, value)
+    }
+
+    /// Gives every operation a name of its own and makes them findable.
+    pub(crate) fn index(&mut self) {
+        let mut by_name = HashMap::with_capacity(self.operations.len() * 2);
+        for (index, operation) in self.operations.iter_mut().enumerate() {
+            let place = format!("{} {}", operation.method, operation.path);
+            if operation.id.is_empty() || by_name.contains_key(&operation.id) {
+                operation.id.clone_from(&place);
+            }
+            by_name.entry(operation.id.clone()).or_insert(index);
+            by_name.entry(place).or_insert(index);
+        }
+        self.by_name = by_name;
+    }
+}
+
+impl Operation {
+    /// Returns whether it only reads, as its method promises.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
+    }
+
+    /// Returns the names of the path's placeholders, in order.
+    #[must_use]
+    pub fn placeholders(&self) -> Vec<&str> {
+        placeholders(&self.path).map(|(_, name)| name).collect()
+    }
+}
+
+/// Yields the placeholders of a path with their text: `{name}`.
+pub fn placeholders(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    path.match_indices('{').filter_map(|(start, _)| {
+        let rest = path.get(start..)?;
+        let end = rest.find('}')?;
+        let text = rest.get(..=end)?;
+        let name = text.get(1..end)?.trim_start_matches('+').trim_end_matches('*');
+        (!name.is_empty() && !name.contains('{')).then_some((text, name))
+    })
+}
+
+/// Writes `:name` as `{name}`.
+fn braced(name: &str) -> String {
+    let segments = name.split('/').map(|segment| match segment.strip_prefix(':') {
+        Some(placeholder) if !placeholder.is_empty() => format!("{{{placeholder}}}"),
+        _ => segment.to_owned(),
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// Reads the values out of a path that a template fits, segment by segment.
+fn values_of(template: &str, path: &str) -> Option<Vec<(String, String)>> {
+    let (template, path): (Vec<&str>, Vec<&str>) =
+        (template.split('/').collect(), path.split('/').collect());
+    if template.len() != path.len() {
+        return None;
+    }
+    let mut values = Vec::new();
+    for (wanted, given) in template.iter().zip(path) {
+        match placeholders(wanted).next() {
+            Some((text, name)) if text == *wanted && !given.is_empty() && !given.contains('{') => {
+                let value = percent_encoding::percent_decode_str(given).decode_utf8().ok()?;
+                values.push((name.to_owned(), value.into_owned()));
+            }
+            _ if *wanted == given => {}
+            _ => return None,
+        }
+    }
+    Some(values)
+}
+
+fn place_name(name: &str) -> String {
+    match name.split_once(char::is_whitespace) {
+        Some((method, path)) => format!("{} {}", method.to_ascii_uppercase(), path.trim()),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,111 @@
+//! Which operations yield the value of a path parameter: a search, or the list of what it names.
+
+use std::collections::HashMap;
+
+use super::text::split;
+use super::words::stem;
+use crate::{Catalogue, Operation};
+
+/// Segments of operations that look things up by what people call them.
+const SEARCHES: [&str; 5] = ["search", "find", "lookup", "query", "list"];
+
+/// The best source of each kind of thing.
+pub struct Yields {
+    by_thing: HashMap<String, Vec<usize>>,
+    /// Operations that look things up by name, those that most others need first.
+    lookups: Vec<usize>,
+}
+
+impl Yields {
+    pub fn new(catalogue: &Catalogue) -> Self {
+        let mut scored: HashMap<String, Vec<(i64, usize)>> = HashMap::new();
+        for (index, operation) in
+            catalogue.operations.iter().enumerate().filter(|(_, operation)| operation.is_read())
+        {
+            let segments: Vec<&str> =
+                operation.path.split('/').filter(|segment| !segment.is_empty()).collect();
+            let Some(last) = segments.last().filter(|last| !last.contains('{')) else { continue };
+            let placeholders =
+                segments.iter().filter(|segment| segment.contains('{')).count() as i64;
+            let searches =
+                segments.iter().any(|segment| SEARCHES.contains(&segment.to_lowercase().as_str()));
+            let mut things: Vec<String> =
+                split(last).split_whitespace().map(|word| stem(&word.to_lowercase())).collect();
+            // `/movies/search` looks up movies.
+            if SEARCHES.contains(&last.to_lowercase().as_str())
+                && let Some(before) =
+                    segments.iter().rev().nth(1).filter(|before| !before.contains('{'))
+            {
+                things.extend(
+                    split(before).split_whitespace().map(|word| stem(&word.to_lowercase())),
+                );
+            }
+            let score = if searches { 10 } else { 0 } - 3 * placeholders - segments.len() as i64;
+            for thing in things {
+                scored.entry(thing).or_default().push((score, index));
+            }
+        }
+        let best = |mut list: Vec<(i64, usize)>| {
+            list.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+            list.into_iter().map(|(_, index)| index).take(2).collect()
+        };
+        let by_thing = scored.into_iter().map(|(thing, list)| (thing, best(list))).collect();
+        let mut yields = Self { by_thing, lookups: Vec::new() };
+        let mut needed: HashMap<usize, usize> = HashMap::new();
+        for operation in &catalogue.operations {
+            for (_, index) in yields.of(operation) {
+                *needed.entry(index).or_default() += 1;
+            }
+        }
+        let is_search = |index: &usize| {
+            let path = catalogue
+                .operations
+                .get(*index)
+                .map(|operation| operation.path.to_lowercase())
+                .unwrap_or_default();
+            path.split('/').any(|segment| SEARCHES.contains(&segment))
+        };
+        yields.lookups = needed.keys().copied().filter(is_search).collect();
+        yields.lookups.sort_by_key(|index| (std::cmp::Reverse(needed.get(index).copied()), *index));
+        yields
+    }
+
+    /// Yields the operations that look things up by name, those that most others need first.
+    pub fn lookups(&self) -> impl Iterator<Item = usize> + '_ {
+        self.lookups.iter().copied()
+    }
+
+    /// Returns the path parameters of an operation with the best operation that yields each.
+    pub fn of<'a>(&self, operation: &'a Operation) -> Vec<(&'a str, usize)> {
+        let mut found = Vec::new();
+        let segments: Vec<&str> = operation.path.split('/').collect();
+        for name in operation.placeholders() {
+            let before =
+                segments.iter().position(|segment| segment.contains(&format!("{{{name}}}")));
+            let before = before
+                .and_then(|index| segments.get(index.checked_sub(1)?))
+                .copied()
+                .unwrap_or_default();
+            if let Some(index) =
+                thing(name, before).iter().find_map(|thing| self.by_thing.get(thing)?.first())
+            {
+                found.push((name, *index));
+            }
+        }
+        found
+    }
+}
+
+/// Names what a parameter identifies: `movie_id`, or `id` after `/movies`.
+fn thing(name: &str, before: &str) -> Vec<String> {
+    let words = |text: &str| -> Vec<String> {
+        split(text)
+            .split_whitespace()
+            .map(|word| stem(&word.to_lowercase()))
+            .filter(|word| word != "id" && word != "name")
+            .collect()
+    };
+    let mut things: Vec<String> = words(name).into_iter().rev().collect();
+    things.extend(words(before).into_iter().rev());
+    things
+}

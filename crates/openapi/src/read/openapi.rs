@@ -1,0 +1,175 @@
+//! OpenAPI of all versions.
+
+use serde_json::{Map, Value, json};
+
+use super::{METHODS, flag, parameter, security, servers, swagger, text, texts};
+use crate::catalogue::{Body, Content, Location, Parameter, Style, placeholders};
+use crate::pointer::resolved;
+use crate::{Catalogue, Operation, Snippet};
+
+pub fn read(document: Value) -> Catalogue {
+    let info = document.get("info").cloned().unwrap_or_default();
+    let is_old = document.get("swagger").is_some();
+    let mut catalogue = Catalogue {
+        title: text(&info, "title"),
+        version: text(&info, "version"),
+        description: text(&info, "description"),
+        servers: if is_old {
+            swagger::servers(&document)
+        } else {
+            servers::read(document.get("servers"))
+        },
+        schemes: security::schemes(&document),
+        snippets: tags(&document),
+        ..Catalogue::default()
+    };
+    let common = security::requirements(document.get("security"));
+    let paths = document.get("paths").and_then(Value::as_object);
+    for (path, item) in paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')) {
+        let item = resolved(&document, item);
+        let Some(entries) = item.as_object() else { continue };
+        for (method, operation) in entries {
+            if !METHODS.contains(&method.as_str()) || !operation.is_object() {
+                continue;
+            }
+            let place = Place { document: &document, is_old, path, method, item };
+            let mut read = place.operation(operation);
+            read.security =
+                security::requirements(operation.get("security")).or_else(|| common.clone());
+            catalogue.operations.push(read);
+        }
+    }
+    catalogue.document = document;
+    catalogue
+}
+
+fn tags(document: &Value) -> Vec<Snippet> {
+    let list = document.get("tags").and_then(Value::as_array);
+    let snippets = list
+        .into_iter()
+        .flatten()
+        .map(|tag| Snippet { title: text(tag, "name"), text: text(tag, "description") });
+    snippets.filter(|snippet| !snippet.text.is_empty()).collect()
+}
+
+/// Where an operation stands.
+struct Place<'a> {
+    document: &'a Value,
+    is_old: bool,
+    path: &'a str,
+    method: &'a str,
+    item: &'a Value,
+}
+
+impl Place<'_> {
+    fn operation(&self, value: &Value) -> Operation {
+        let mut described: Vec<&Value> = Vec::new();
+        for source in [value, self.item] {
+            let list = source.get("parameters").and_then(Value::as_array);
+            for entry in list.into_iter().flatten() {
+                let entry = resolved(self.document, entry);
+                let is_known = described.iter().any(|known| {
+                    known.get("name") == entry.get("name") && known.get("in") == entry.get("in")
+                });
+                // An operation's own parameter replaces that of its path.
+                if !is_known {
+                    described.push(entry);
+                }
+            }
+        }
+        let mut parameters: Vec<Parameter> = described
+            .iter()
+            .filter_map(|entry| {
+                if self.is_old { swagger::parameter(entry) } else { parameter::read(entry) }
+            })
+            .collect();
+        self.add_placeholders(&mut parameters);
+        let own = servers::read(value.get("servers"));
+        let body = if self.is_old {
+            swagger::body(self.document, value, &described)
+        } else {
+            value.get("requestBody").and_then(|body| self.body(body))
+        };
+        Operation {
+            id: text(value, "operationId"),
+            method: self.method.to_ascii_uppercase(),
+            path: self.path.to_owned(),
+            summary: text(value, "summary"),
+            description: text(value, "description"),
+            tags: texts(value.get("tags")),
+            is_deprecated: flag(value, "deprecated").unwrap_or(false),
+            parameters,
+            body,
+            servers: if own.is_empty() { servers::read(self.item.get("servers")) } else { own },
+            security: None,
+            answer: self.answer(value),
+        }
+    }
+
+    /// Declares the placeholders of the path that nobody declared.
+    fn add_placeholders(&self, parameters: &mut Vec<Parameter>) {
+        for (_, name) in placeholders(self.path) {
+            let is_known = parameters
+                .iter()
+                .any(|known| known.location == Location::Path && known.name == name);
+            if !is_known {
+                parameters.push(parameter::plain(name, Location::Path));
+            }
+        }
+        // One that stands nowhere in the path cannot be needed.
+        parameters.retain(|parameter| {
+            parameter.location != Location::Path
+                || placeholders(self.path).any(|(_, name)| name == parameter.name)
+        });
+    }
+
+    fn body(&self, value: &Value) -> Option<Body> {
+        let value = resolved(self.document, value);
+        let contents = value.get("content")?.as_object()?;
+        let contents: Vec<Content> = contents
+            .iter()
+            .map(|(media, content)| Content {
+                media: media.clone(),
+                schema: content.get("schema").cloned().unwrap_or_default(),
+                encoding: content.get("encoding").cloned().unwrap_or_default(),
+            })
+            .collect();
+        if contents.is_empty() {
+            return None;
+        }
+        let is_required = flag(value, "required").unwrap_or(false);
+        Some(Body { is_required, description: text(value, "description"), contents })
+    }
+
+    fn answer(&self, value: &Value) -> Option<Value> {
+        let responses = value.get("responses")?.as_object()?;
+        let is_success = |code: &str| code.starts_with('2');
+        let found = responses
+            .iter()
+            .find(|(code, _)| is_success(code))
+            .or_else(|| responses.get_key_value("default"))?;
+        let response = resolved(self.document, found.1);
+        if self.is_old {
+            return response.get("schema").cloned();
+        }
+        let contents: &Map<String, Value> = response.get("content")?.as_object()?;
+        let content = contents
+            .iter()
+            .find(|(media, _)| media.contains("json"))
+            .or_else(|| contents.iter().next())?;
+        content.1.get("schema").cloned()
+    }
+}
+
+/// Returns the style and explosion that hold where a parameter names none.
+pub fn defaults(location: Location) -> (Style, bool) {
+    match location {
+        Location::Path | Location::Header => (Style::Simple, false),
+        Location::Query | Location::Cookie => (Style::Form, true),
+    }
+}
+
+/// The schema of a parameter that says nothing.
+pub fn any_text() -> Value {
+    json!({"type": "string"})
+}

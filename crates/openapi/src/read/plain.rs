@@ -1,0 +1,263 @@
+//! Plain lists of endpoints in YAML, as teams keep them beside their code.
+//!
+//! A list is found under `endpoints`, `apis`, `routes`, `operations` or `paths`, or in groups of these; `docs`, `snippets`, `notes`
+//! and `documentation` hold passages of documentation. Placeholders are `{name}` or `:name`.
+
+use serde_json::{Map, Value};
+
+use super::{flag, parameter, text, texts};
+use crate::catalogue::{Body, Content, Location, Parameter, placeholders};
+use crate::{Catalogue, Operation, Server, Snippet};
+
+const LISTS: [&str; 6] = ["endpoints", "apis", "routes", "operations", "paths", "api"];
+const PASSAGES: [&str; 7] =
+    ["docs", "snippets", "notes", "documentation", "guides", "sections", "chunks"];
+/// How deep groups may stand in groups.
+const DEPTH: usize = 6;
+
+pub fn read(document: Value) -> Catalogue {
+    let base = ["base_url", "baseUrl", "base", "server", "url", "host"]
+        .iter()
+        .map(|key| text(&document, key));
+    let base = base.into_iter().find(|url| url.contains("://"));
+    let mut catalogue = Catalogue {
+        title: [text(&document, "title"), text(&document, "name")]
+            .into_iter()
+            .find(|t| !t.is_empty())
+            .unwrap_or_default(),
+        version: text(&document, "version"),
+        description: text(&document, "description"),
+        servers: base.map(|url| Server { url, variables: Vec::new() }).into_iter().collect(),
+        is_loose: true,
+        ..Catalogue::default()
+    };
+    gather(&document, "", DEPTH, &mut catalogue);
+    catalogue.document = document;
+    catalogue
+}
+
+fn gather(value: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
+    if depth == 0 {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                entry(item, group, depth, catalogue);
+            }
+        }
+        Value::Object(entries) => {
+            for key in LISTS.iter().chain(&["groups", "modules", "categories", "resources"]) {
+                match entries.get(*key) {
+                    Some(list @ Value::Array(_)) => gather(list, group, depth - 1, catalogue),
+                    Some(Value::Object(named)) => by_name(named, depth, catalogue),
+                    _ => {}
+                }
+            }
+            for key in PASSAGES {
+                if let Some(found) = entries.get(key) {
+                    passages(found, group, catalogue);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reads a map from `GET /path`, or from a path to its methods, or from a group's name to its list.
+fn by_name(named: &Map<String, Value>, depth: usize, catalogue: &mut Catalogue) {
+    for (name, value) in named {
+        if let Some((method, path)) = place(name) {
+            catalogue.operations.push(operation(value, &method, &path, ""));
+        } else if name.starts_with('/') {
+            for (method, value) in value.as_object().into_iter().flatten() {
+                if super::METHODS.contains(&method.to_ascii_lowercase().as_str()) {
+                    catalogue.operations.push(operation(value, method, name, ""));
+                }
+            }
+        } else {
+            gather(value, name, depth - 1, catalogue);
+        }
+    }
+}
+
+fn entry(item: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
+    if let Some(line) = item.as_str() {
+        // `GET /path: what it does`, or `GET /path - what it does`
+        if let Some((method, path)) = place(line) {
+            let about = line
+                .split_once(path.as_str())
+                .map_or("", |(_, rest)| rest)
+                .trim_matches([' ', '-', ':', '–', '—']);
+            let mut read = operation(&Value::Null, &method, path.trim_end_matches(':'), group);
+            read.summary = about.to_owned();
+            catalogue.operations.push(read);
+        }
+        return;
+    }
+    let path = [text(item, "path"), text(item, "endpoint"), text(item, "route"), text(item, "url")];
+    let path = path.into_iter().find(|path| !path.is_empty()).unwrap_or_default();
+    if let Some((method, path)) = place(&path) {
+        catalogue.operations.push(operation(item, &method, &path, group));
+    } else if path.starts_with('/') {
+        let method = [text(item, "method"), text(item, "verb")].into_iter().find(|m| !m.is_empty());
+        let methods = method.map_or_else(|| texts(item.get("methods")), |method| vec![method]);
+        let methods = if methods.is_empty() { vec!["GET".to_owned()] } else { methods };
+        for method in methods {
+            catalogue.operations.push(operation(item, &method, &path, group));
+        }
+    } else {
+        let name = [text(item, "name"), text(item, "title"), text(item, "tag")];
+        let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        gather(item, &name, depth - 1, catalogue);
+    }
+}
+
+/// Splits `GET /path`.
+fn place(line: &str) -> Option<(String, String)> {
+    let (method, rest) = line.trim().split_once(char::is_whitespace)?;
+    let path = rest.split_whitespace().next()?;
+    let is_place =
+        super::METHODS.contains(&method.to_ascii_lowercase().as_str()) && path.starts_with('/');
+    is_place.then(|| (method.to_ascii_uppercase(), path.to_owned()))
+}
+
+fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation {
+    let path = braced(path);
+    let mut parameters: Vec<Parameter> =
+        placeholders(&path).map(|(_, name)| parameter::plain(name, Location::Path)).collect();
+    for (keys, location) in [
+        (&["path_params", "pathParams"][..], Location::Path),
+        (&["query_params", "queryParams", "query", "query_parameters"][..], Location::Query),
+        (&["headers", "header_params"][..], Location::Header),
+        (&["params", "parameters"][..], Location::Query),
+    ] {
+        for key in keys {
+            fields(value.get(*key), location, &mut parameters);
+        }
+    }
+    parameters.retain(|p| {
+        p.location != Location::Path || placeholders(&path).any(|(_, name)| name == p.name)
+    });
+    let schema = ["body", "json_body", "request_body", "requestBody", "payload"]
+        .iter()
+        .find_map(|key| value.get(*key));
+    let body = schema.filter(|schema| !schema.is_null()).map(|schema| {
+        let content = Content {
+            media: "application/json".into(),
+            schema: body_schema(schema),
+            encoding: Value::Null,
+        };
+        Body {
+            is_required: false,
+            description: schema.as_str().unwrap_or_default().to_owned(),
+            contents: vec![content],
+        }
+    });
+    let takes_body = matches!(method.to_ascii_uppercase().as_str(), "POST" | "PUT" | "PATCH");
+    let free = || {
+        let content = Content { media: "application/json".into(), ..Content::default() };
+        Body { contents: vec![content], ..Body::default() }
+    };
+    let mut tags = texts(value.get("tags"));
+    if !group.is_empty() {
+        tags.push(group.to_owned());
+    }
+    let id = [text(value, "operationId"), text(value, "id")].into_iter().find(|id| !id.is_empty());
+    let summary = [text(value, "summary"), text(value, "title"), text(value, "name")];
+    Operation {
+        id: id.unwrap_or_default(),
+        method: method.to_ascii_uppercase(),
+        path,
+        summary: summary.into_iter().find(|summary| !summary.is_empty()).unwrap_or_default(),
+        description: [text(value, "description"), text(value, "notes"), text(value, "details")]
+            .join("\n")
+            .trim()
+            .to_owned(),
+        tags,
+        parameters,
+        body: body.or_else(|| takes_body.then(free)),
+        ..Operation::default()
+    }
+}
+
+/// Writes `:name` as `{name}`, where a segment begins with the colon.
+fn braced(path: &str) -> String {
+    let (path, _) = path.split_once('?').unwrap_or((path, ""));
+    let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
+        Some(name) if !name.is_empty() => format!("{{{name}}}"),
+        _ => segment.to_owned(),
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+fn fields(value: Option<&Value>, location: Location, parameters: &mut Vec<Parameter>) {
+    let mut add = |name: &str, about: &Value| {
+        let own = parameter::location(&text(about, "in"));
+        let mut made = parameter::plain(name, own.unwrap_or(location));
+        if let Some(known) = parameters
+            .iter_mut()
+            .find(|known| known.name == name && known.location == Location::Path)
+        {
+            known.description =
+                about.as_str().map_or_else(|| text(about, "description"), str::to_owned);
+            return;
+        }
+        made.is_required = flag(about, "required").unwrap_or(false);
+        made.description = about.as_str().map_or_else(|| text(about, "description"), str::to_owned);
+        if let Some(kind) = about.get("type").and_then(Value::as_str) {
+            made.schema = serde_json::json!({"type": kind});
+        }
+        parameters.push(made);
+    };
+    match value {
+        Some(Value::Object(named)) => named.iter().for_each(|(name, about)| add(name, about)),
+        Some(Value::Array(list)) => {
+            for item in list {
+                match item.as_str() {
+                    Some(name) => add(name, &Value::Null),
+                    None => add(&text(item, "name"), item),
+                }
+            }
+        }
+        _ => {}
+    }
+    parameters.retain(|parameter| !parameter.name.is_empty());
+}
+
+fn body_schema(value: &Value) -> Value {
+    if value.get("type").is_some() || value.get("properties").is_some() {
+        return value.clone();
+    }
+    match value {
+        Value::Object(_) => serde_json::json!({"type": "object", "example": value}),
+        _ => Value::Null,
+    }
+}
+
+fn passages(value: &Value, group: &str, catalogue: &mut Catalogue) {
+    match value {
+        Value::String(text) => catalogue
+            .snippets
+            .push(Snippet { title: group.to_owned(), text: text.trim().to_owned() }),
+        Value::Array(list) => list.iter().for_each(|item| passages(item, group, catalogue)),
+        Value::Object(entries) => {
+            let body = ["text", "content", "body", "description"]
+                .iter()
+                .map(|key| text(value, key))
+                .find(|t| !t.is_empty());
+            if let Some(body) = body {
+                let title = ["title", "name", "heading"]
+                    .iter()
+                    .map(|key| text(value, key))
+                    .find(|t| !t.is_empty());
+                catalogue
+                    .snippets
+                    .push(Snippet { title: title.unwrap_or_else(|| group.to_owned()), text: body });
+            } else {
+                entries.iter().for_each(|(name, item)| passages(item, name, catalogue));
+            }
+        }
+        _ => {}
+    }
+}

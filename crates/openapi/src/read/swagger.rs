@@ -1,0 +1,153 @@
+//! What OpenAPI 2 says differently.
+
+use serde_json::{Map, Value, json};
+
+use super::openapi::defaults;
+use super::parameter::location;
+use super::{flag, text, texts};
+use crate::catalogue::{Body, Content, Location, Parameter, Server, Style};
+use crate::pointer::resolved;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const MULTIPART: &str = "multipart/form-data";
+
+/// Reads the base addresses out of `schemes`, `host` and `basePath`.
+pub fn servers(document: &Value) -> Vec<Server> {
+    let (host, base) = (text(document, "host"), text(document, "basePath"));
+    let base = if base.is_empty() || base.starts_with('/') { base } else { format!("/{base}") };
+    if host.is_empty() {
+        return if base.is_empty() {
+            Vec::new()
+        } else {
+            vec![Server { url: base, variables: Vec::new() }]
+        };
+    }
+    let mut schemes = texts(document.get("schemes"));
+    schemes.retain(|scheme| scheme == "http" || scheme == "https");
+    // What is encrypted comes first, and is assumed where nothing is said.
+    schemes.sort_by_key(|scheme| scheme == "http");
+    if schemes.is_empty() {
+        schemes.push("https".to_owned());
+    }
+    schemes
+        .iter()
+        .map(|scheme| Server { url: format!("{scheme}://{host}{base}"), variables: Vec::new() })
+        .collect()
+}
+
+/// Reads a parameter that is neither a body nor a field of a form.
+pub fn parameter(value: &Value) -> Option<Parameter> {
+    let name = text(value, "name");
+    let location = location(&text(value, "in"))?;
+    if name.is_empty() {
+        return None;
+    }
+    let (simple, _) = defaults(location);
+    let (style, explode) = match (text(value, "collectionFormat").as_str(), location) {
+        ("multi", Location::Query) => (Style::Form, true),
+        ("ssv", Location::Query) => (Style::SpaceDelimited, false),
+        ("pipes", Location::Query) => (Style::PipeDelimited, false),
+        ("tsv", Location::Query) => (Style::TabDelimited, false),
+        _ => (simple, false),
+    };
+    Some(Parameter {
+        name,
+        location,
+        is_required: location == Location::Path || flag(value, "required").unwrap_or(false),
+        style,
+        explode,
+        allow_reserved: false,
+        media: None,
+        description: text(value, "description"),
+        schema: schema(value),
+    })
+}
+
+/// Reads the body out of the parameters.
+pub fn body(document: &Value, operation: &Value, parameters: &[&Value]) -> Option<Body> {
+    let consumes = operation.get("consumes").or_else(|| document.get("consumes"));
+    let consumes = texts(consumes);
+    let is_in = |place: &'static str| {
+        move |value: &&&Value| value.get("in").and_then(Value::as_str) == Some(place)
+    };
+    if let Some(body) = parameters.iter().find(is_in("body")) {
+        let schema = body.get("schema").cloned().unwrap_or_default();
+        let media =
+            if consumes.is_empty() { vec!["application/json".to_owned()] } else { consumes };
+        let contents = media.into_iter().map(|media| Content {
+            media,
+            schema: schema.clone(),
+            encoding: Value::Null,
+        });
+        let is_required = flag(body, "required").unwrap_or(false);
+        return Some(Body {
+            is_required,
+            description: text(body, "description"),
+            contents: contents.collect(),
+        });
+    }
+    let fields: Vec<&&Value> = parameters.iter().filter(is_in("formData")).collect();
+    if fields.is_empty() {
+        return None;
+    }
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    let mut encoding = Map::new();
+    for field in &fields {
+        let name = text(field, "name");
+        if flag(field, "required").unwrap_or(false) {
+            required.push(Value::from(name.clone()));
+        }
+        let style = match text(field, "collectionFormat").as_str() {
+            "multi" => json!({"style": "form", "explode": true}),
+            "ssv" => json!({"style": "spaceDelimited", "explode": false}),
+            "pipes" => json!({"style": "pipeDelimited", "explode": false}),
+            _ => json!({"style": "form", "explode": false}),
+        };
+        encoding.insert(name.clone(), style);
+        properties.insert(name, schema(resolved(document, field)));
+    }
+    let has_file = fields.iter().any(|field| text(field, "type") == "file");
+    let media = match consumes.iter().find(|media| *media == FORM || *media == MULTIPART) {
+        Some(_) if has_file => MULTIPART.to_owned(),
+        Some(media) => media.clone(),
+        None if has_file => MULTIPART.to_owned(),
+        None => FORM.to_owned(),
+    };
+    let is_required = !required.is_empty();
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    let content = Content { media, schema, encoding: Value::Object(encoding) };
+    Some(Body { is_required, description: String::new(), contents: vec![content] })
+}
+
+/// Makes a schema of what a parameter says of its values.
+fn schema(value: &Value) -> Value {
+    let kept = [
+        "type",
+        "format",
+        "items",
+        "enum",
+        "default",
+        "minimum",
+        "maximum",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "x-example",
+        "example",
+        "description",
+    ];
+    let mut schema = Map::new();
+    for key in kept {
+        if let Some(found) = value.get(key) {
+            schema.insert(key.to_owned(), found.clone());
+        }
+    }
+    if schema.get("type").and_then(Value::as_str) == Some("file") {
+        schema.insert("type".into(), "string".into());
+        schema.insert("format".into(), "binary".into());
+    }
+    Value::Object(schema)
+}

@@ -1,0 +1,257 @@
+//! Renders a call of an operation into a request.
+//!
+//! Enter at [`render`]. Invariant: the address keeps the origin and prefix of its base, and every value of a path is one segment.
+
+mod body;
+mod form;
+mod path;
+mod value;
+mod xml;
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::catalogue::Location;
+use crate::{Base, Catalogue, Error, Operation};
+
+pub use body::Payload;
+
+/// Headers that describe the connection or carry credentials; a model sets neither.
+const FORBIDDEN: [&str; 14] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "te",
+    "upgrade",
+    "trailer",
+    "keep-alive",
+    "expect",
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "forwarded",
+    "x-forwarded-host",
+];
+
+/// The values of one call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arguments {
+    pub path: Map<String, Value>,
+    pub query: Map<String, Value>,
+    /// Header parameters, and cookies where the operation declares them.
+    pub headers: Map<String, Value>,
+    pub body: Option<Value>,
+}
+
+/// A request that may be sent, without credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    pub url: Url,
+    /// In lower case, each once.
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Payload>,
+}
+
+/// Renders a call.
+///
+/// # Errors
+/// [`Error::Missing`] with every name that is missing, before anything else; [`Error::UnknownParameter`], [`Error::PathValue`],
+/// [`Error::Value`], [`Error::ForbiddenHeader`], [`Error::Body`] for values that do not fit; [`Error::Outside`] for an address that
+/// would leave the base.
+pub fn render(
+    catalogue: &Catalogue,
+    operation: &Operation,
+    arguments: &Arguments,
+    base: &Base,
+) -> Result<Request, Error> {
+    check_names(catalogue, operation, arguments)?;
+    check_missing(catalogue, operation, arguments)?;
+    let (path, fixed_query) = path::render(catalogue, operation, &arguments.path)?;
+    let mut query = fixed_query;
+    let mut headers = vec![("accept".to_owned(), "application/json, */*;q=0.5".to_owned())];
+    let mut cookies = Vec::new();
+    for parameter in &operation.parameters {
+        let given = match parameter.location {
+            Location::Path => None,
+            Location::Query => arguments.query.get(&parameter.name),
+            Location::Header => header(&arguments.headers, &parameter.name),
+            Location::Cookie => arguments.headers.get(&parameter.name),
+        };
+        let Some(given) = given.filter(|given| !given.is_null()) else { continue };
+        let given = value::fitted(catalogue, parameter, given);
+        match parameter.location {
+            Location::Path => {}
+            Location::Query => form::query(parameter, &given, &mut query)?,
+            Location::Header => {
+                put_header(&mut headers, &parameter.name, &value::simple(parameter, &given)?)?
+            }
+            Location::Cookie => form::query(parameter, &given, &mut cookies)?,
+        }
+    }
+    for (name, given) in &arguments.headers {
+        let is_declared = operation.parameters.iter().any(|parameter| match parameter.location {
+            Location::Header => parameter.name.eq_ignore_ascii_case(name),
+            Location::Cookie => parameter.name == *name,
+            _ => false,
+        });
+        if !is_declared && !given.is_null() {
+            put_header(
+                &mut headers,
+                name,
+                &value::scalar(given).unwrap_or_else(|| given.to_string()),
+            )?;
+        }
+    }
+    if catalogue.is_loose {
+        for (name, given) in arguments.query.iter().filter(|(_, given)| !given.is_null()) {
+            if !operation
+                .parameters
+                .iter()
+                .any(|p| p.location == Location::Query && p.name == *name)
+            {
+                form::query(&form::loose(name), given, &mut query)?;
+            }
+        }
+    }
+    if !cookies.is_empty() {
+        let text: Vec<String> =
+            cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        headers.push(("cookie".to_owned(), text.join("; ")));
+    }
+    let wanted =
+        headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
+    let body = body::render(catalogue, operation, arguments.body.as_ref(), wanted.as_deref())?;
+    if let Some(body) = &body {
+        headers.retain(|(name, _)| name != "content-type");
+        headers.push(("content-type".to_owned(), body.content_type()));
+    }
+    let url = address(base, &path, &query)?;
+    Ok(Request { method: operation.method.clone(), url, headers, body })
+}
+
+fn address(base: &Base, path: &str, query: &[(String, String)]) -> Result<Url, Error> {
+    let outside =
+        |url: &str| Error::Outside { base: base.as_str().to_owned(), url: url.to_owned() };
+    let full = format!("{}{path}", base.prefix());
+    let text = format!("{}{path}", base.as_str());
+    let mut url = Url::parse(&text).map_err(|_| outside(&text))?;
+    // A parser that changed the path understood it otherwise than it was rendered: as a step upwards, for one.
+    if url.path() != full || !base.holds(&url) {
+        return Err(outside(url.as_str()));
+    }
+    if !query.is_empty() {
+        let pairs: Vec<String> = query
+            .iter()
+            .map(|(name, value)| {
+                if value.is_empty() && name.contains('=') {
+                    name.clone()
+                } else {
+                    format!("{name}={value}")
+                }
+            })
+            .collect();
+        url.set_query(Some(&pairs.join("&")));
+    }
+    Ok(url)
+}
+
+fn header<'a>(headers: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) -> Result<(), Error> {
+    let lower = name.to_ascii_lowercase();
+    if FORBIDDEN.contains(&lower.as_str()) || lower.starts_with("proxy-") {
+        return Err(Error::ForbiddenHeader(name.to_owned()));
+    }
+    let refused = |reason: &str| Error::Value {
+        location: "header",
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if lower.is_empty() || !lower.chars().all(is_token) {
+        return Err(refused("it is no name of a header"));
+    }
+    if value.chars().any(|c| c.is_control() && c != '\t') {
+        return Err(refused("it holds line breaks or control characters"));
+    }
+    headers.retain(|(known, _)| *known != lower);
+    headers.push((lower, value.to_owned()));
+    Ok(())
+}
+
+fn check_names(
+    catalogue: &Catalogue,
+    operation: &Operation,
+    arguments: &Arguments,
+) -> Result<(), Error> {
+    for (location, given) in
+        [(Location::Path, &arguments.path), (Location::Query, &arguments.query)]
+    {
+        let known: Vec<&str> = operation
+            .parameters
+            .iter()
+            .filter(|p| p.location == location)
+            .map(|p| p.name.as_str())
+            .collect();
+        for name in given.keys() {
+            if known.contains(&name.as_str()) || (catalogue.is_loose && location == Location::Query)
+            {
+                continue;
+            }
+            let nearest = known.iter().max_by(|a, b| {
+                strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
+            });
+            let hint = match nearest {
+                Some(best) if strsim::jaro_winkler(best, name) > 0.75 => {
+                    format!("; did you mean {best}?")
+                }
+                Some(_) => format!("; it takes {}", known.join(", ")),
+                None => "; it takes none".to_owned(),
+            };
+            let operation = operation.id.clone();
+            return Err(Error::UnknownParameter {
+                operation,
+                location: location.name(),
+                name: name.clone(),
+                hint,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Names everything that is missing at once, so that one repair is enough.
+fn check_missing(
+    catalogue: &Catalogue,
+    operation: &Operation,
+    arguments: &Arguments,
+) -> Result<(), Error> {
+    let mut names = Vec::new();
+    for parameter in operation.parameters.iter().filter(|parameter| parameter.is_required) {
+        let given = match parameter.location {
+            Location::Path => arguments.path.get(&parameter.name),
+            Location::Query => arguments.query.get(&parameter.name),
+            Location::Header if is_set_elsewhere(&parameter.name) => continue,
+            Location::Header => header(&arguments.headers, &parameter.name),
+            Location::Cookie => arguments.headers.get(&parameter.name),
+        };
+        if given.is_none_or(Value::is_null) {
+            names.push(format!("{} ({})", parameter.name, parameter.location.name()));
+        }
+    }
+    names.extend(body::missing(catalogue, operation, arguments.body.as_ref()));
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Missing { operation: operation.id.clone(), names })
+}
+
+/// Returns whether a header parameter is one that the connection or the credentials set.
+fn is_set_elsewhere(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    FORBIDDEN.contains(&lower.as_str()) || lower == "accept" || lower == "content-type"
+}

@@ -1,0 +1,128 @@
+//! The path of a request.
+
+use serde_json::{Map, Value};
+
+use super::value::{encoded, fitted, items, scalar, unsendable};
+use crate::catalogue::{Location, Parameter, Style, placeholders};
+use crate::{Catalogue, Error, Operation};
+
+/// Renders the template; returns the query that the template itself has, if any.
+pub fn render(
+    catalogue: &Catalogue,
+    operation: &Operation,
+    given: &Map<String, Value>,
+) -> Result<(String, Vec<(String, String)>), Error> {
+    // What follows a number sign tells operations of one path apart and is never sent.
+    let template = operation.path.split('#').next().unwrap_or_default();
+    let (template, query) = template.split_once('?').unwrap_or((template, ""));
+    let mut path = String::new();
+    let mut rest = template;
+    while let Some((text, name)) = placeholders(rest).next() {
+        let Some((before, after)) = rest.split_once(text) else { break };
+        path.push_str(&literal(before));
+        let parameter =
+            operation.parameters.iter().find(|p| p.location == Location::Path && p.name == name);
+        match (parameter, given.get(name)) {
+            (Some(parameter), Some(value)) => path.push_str(&segment(catalogue, parameter, value)?),
+            _ => {
+                return Err(Error::Missing {
+                    operation: operation.id.clone(),
+                    names: vec![format!("{name} (path)")],
+                });
+            }
+        }
+        rest = after;
+    }
+    path.push_str(&literal(rest));
+    for segment in path.split('/') {
+        // Two values side by side could make one; the address is checked again as a whole.
+        if matches!(segment, "." | "..") {
+            return Err(Error::PathValue { name: template.to_owned(), value: segment.to_owned() });
+        }
+    }
+    let pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains('{'));
+    let pairs = pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (encoded(name, true), encoded(value, true))
+    });
+    Ok((path, pairs.collect()))
+}
+
+/// Encodes what the template itself has between its placeholders.
+fn literal(text: &str) -> String {
+    let mut made = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_kept = c.is_ascii_alphanumeric() || "/-._~:@!$&'()*+,;=%".contains(c);
+        if is_kept {
+            made.push(c);
+        } else {
+            made.push_str(&encoded(c.encode_utf8(&mut [0; 4]), false));
+        }
+    }
+    made
+}
+
+/// Renders one value as one segment, or a part of one.
+fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Result<String, Error> {
+    let value = fitted(catalogue, parameter, value);
+    let bad = || Error::PathValue { name: parameter.name.clone(), value: value.to_string() };
+    let name = encoded(&parameter.name, false);
+    let code = |text: &String| encoded(text, false);
+    let pair = |(name, value): (&String, &Value), joint: &str| {
+        format!(
+            "{}{joint}{}",
+            code(name),
+            code(&scalar(value).unwrap_or_else(|| value.to_string()))
+        )
+    };
+    let text = match (value.as_ref(), parameter.style) {
+        (Value::Null, _) => return Err(unsendable(parameter)),
+        (Value::Array(list), style) => {
+            let texts: Vec<String> = items(list).iter().map(code).collect();
+            if texts.is_empty() {
+                return Err(unsendable(parameter));
+            }
+            match (style, parameter.explode) {
+                (Style::Label, true) => format!(".{}", texts.join(".")),
+                (Style::Label, false) => format!(".{}", texts.join(",")),
+                (Style::Matrix, true) => {
+                    texts.iter().map(|text| format!(";{name}={text}")).collect()
+                }
+                (Style::Matrix, false) => format!(";{name}={}", texts.join(",")),
+                _ => texts.join(","),
+            }
+        }
+        (Value::Object(entries), style) => {
+            if entries.is_empty() {
+                return Err(unsendable(parameter));
+            }
+            let pairs = |joint: &str, between: &str| {
+                entries.iter().map(|entry| pair(entry, joint)).collect::<Vec<_>>().join(between)
+            };
+            match (style, parameter.explode) {
+                (Style::Label, true) => format!(".{}", pairs("=", ".")),
+                (Style::Label, false) => format!(".{}", pairs(",", ",")),
+                (Style::Matrix, true) => format!(";{}", pairs("=", ";")),
+                (Style::Matrix, false) => format!(";{name}={}", pairs(",", ",")),
+                (_, true) => pairs("=", ","),
+                (_, false) => pairs(",", ","),
+            }
+        }
+        (scalar_value, style) => {
+            let plain = scalar(scalar_value).ok_or_else(bad)?;
+            if plain.is_empty() {
+                return Err(unsendable(parameter));
+            }
+            // A dot is never encoded, so these two would be steps and not names.
+            if matches!(plain.trim(), "." | "..") {
+                return Err(bad());
+            }
+            match style {
+                Style::Label => format!(".{}", code(&plain)),
+                Style::Matrix => format!(";{name}={}", code(&plain)),
+                _ => code(&plain),
+            }
+        }
+    };
+    if matches!(text.as_str(), "." | "..") { Err(bad()) } else { Ok(text) }
+}

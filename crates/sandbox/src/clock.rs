@@ -1,0 +1,12 @@
+//! The only place of the crate that reads the time.
+
+use std::time::Instant;
+
+/// Returns the present moment of a clock that never goes back.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a library of its own has its own clock, and this is it"
+)]
+pub fn monotonic() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,335 @@
+# Runs one program and writes what it left behind; started with the directory of its request as the only argument.
+# It shares its interpreter with the program, so nothing here is a boundary: the boundary is the sandbox around both.
+import sys
+
+
+def main(home):
+    import json
+    import os
+
+    if home == "-":
+        # Standard error is the way back; what is printed to it joins standard output.
+        write = os.fdopen(os.dup(2), "w", encoding="utf-8")
+        request = json.load(sys.stdin)
+        os.dup2(1, 2)
+        sys.stdin = open(os.devnull)
+    else:
+        with open(home + "/request.json", encoding="utf-8") as file:
+            request = json.load(file)
+        write = open(home + "/outcome.json", "w", encoding="utf-8")
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure:
+        reconfigure(write_through=True, errors="backslashreplace")
+    if request["strict"]:
+        close_doors()
+    else:
+        import random
+
+        random.seed(request["seed"])
+    outcome = run(request)
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass
+    if home == "-":
+        outcome["files"] = files(request["limits"])
+    json.dump(outcome, write, allow_nan=False)
+    write.flush()
+    write.close()
+
+
+def files(limits):
+    import base64
+    import os
+
+    found = []
+    room = limits["file_bytes_shown"]
+    for folder, folders, names in os.walk("."):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if len(found) >= limits["files"] or os.path.islink(path) or not os.path.isfile(path):
+                continue
+            file = {"path": os.path.relpath(path), "size": os.path.getsize(path), "text": None, "base64": None}
+            if file["size"] <= min(room, limits["file_shown"]):
+                with open(path, "rb") as opened:
+                    content = opened.read()
+                room -= len(content)
+                try:
+                    file["text"] = content.decode("utf-8")
+                except UnicodeDecodeError:
+                    file["base64"] = base64.b64encode(content).decode("ascii")
+            found.append(file)
+    return found
+
+
+class SandboxViolation(PermissionError):
+    pass
+
+
+class MissingModule(ImportError):
+    pass
+
+
+DENIED_MODULES = {
+    "_socket", "socket", "ssl", "_ssl", "ctypes", "_ctypes", "cffi", "multiprocessing", "requests", "httpx", "httpx2",
+    "urllib3", "aiohttp", "_bashkit", "_bashkit_http", "_bashkit_webcore", "mmap", "resource", "pty", "fcntl",
+}
+DENIED_CALLS = (
+    "system", "popen", "fork", "forkpty", "kill", "killpg", "posix_spawn", "posix_spawnp", "startfile",
+    "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe",
+    "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe",
+    "setuid", "setgid", "chroot", "mount",
+)
+
+
+class Doorkeeper:
+    # Answers with a reason where an import would fail with less of one.
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in DENIED_MODULES:
+            raise MissingModule("the sandbox has no network, no processes and no native code: " + name, name=name)
+        return None
+
+
+def close_doors():
+    import os
+
+    for name in [name for name in sys.modules if name.partition(".")[0] in DENIED_MODULES]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, Doorkeeper)
+
+    def denied(name):
+        def call(*args, **kwargs):
+            raise SandboxViolation("the sandbox starts no processes: " + name)
+
+        call.__name__ = name
+        return call
+
+    for name in DENIED_CALLS:
+        setattr(os, name, denied("os." + name))
+    subprocess = sys.modules.get("subprocess")
+    if subprocess is not None:
+        subprocess.Popen = denied("subprocess.Popen")
+        subprocess.run = subprocess.call = subprocess.check_call = subprocess.check_output = denied("subprocess.run")
+        subprocess.getoutput = subprocess.getstatusoutput = denied("subprocess.getoutput")
+
+
+def run(request):
+    import ast
+    import types
+
+    limits = request["limits"]
+    inputs = request["inputs"]
+    module = types.ModuleType("__main__")
+    scope = module.__dict__
+    scope["inputs"] = inputs
+    for name, value in inputs.items():
+        if name.isidentifier():
+            scope[name] = value
+    given = {name: id(value) for name, value in scope.items()}
+    sys.modules["__main__"] = module
+    sys.argv = ["program"]
+    outcome = {"result": None, "locals": {}, "table": None, "error": None, "denied": False}
+    value = None
+    source = request["code"]
+    try:
+        tree = ast.parse(source, "<program>")
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        import linecache
+
+        linecache.cache["<program>"] = (len(source), None, source.splitlines(True), "<program>")
+        exec(compile(tree, "<program>", "exec", dont_inherit=True), scope)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), "<program>", "eval", dont_inherit=True), scope)
+        elif "result" in scope and given.get("result") != id(scope["result"]):
+            value = scope["result"]
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            failed(outcome, error)
+    except BaseException as error:
+        failed(outcome, error)
+    try:
+        collect(outcome, scope, given, value, limits)
+    except BaseException as error:
+        outcome.update(result=None, table=None, locals={})
+        if outcome["error"] is None:
+            failed(outcome, error)
+    return outcome
+
+
+def failed(outcome, error):
+    line = None
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == "<program>":
+            line = step.tb_lineno
+        step = step.tb_next
+    if isinstance(error, SyntaxError) and error.filename == "<program>":
+        line = error.lineno
+    kind = "PythonError"
+    seen = []
+    cause = error
+    while cause is not None and cause not in seen and len(seen) < 20:
+        seen.append(cause)
+        if isinstance(cause, (SandboxViolation, MissingModule)):
+            kind = "SandboxViolation"
+        elif isinstance(cause, PermissionError):
+            kind = "SandboxViolation"
+        elif isinstance(cause, FileNotFoundError) and outside(cause.filename):
+            kind = "SandboxViolation"
+        elif isinstance(cause, OSError):
+            outcome["denied"] = True
+        elif isinstance(cause, MemoryError):
+            kind = "MemoryLimit"
+        cause = cause.__cause__ or cause.__context__
+    # On a machine of 32 bits a size past its addresses is no memory error yet.
+    is_memory = isinstance(error, MemoryError) or (isinstance(error, OverflowError) and "index-sized" in str(error))
+    if is_memory:
+        kind = "MemoryLimit"
+    if isinstance(error, SyntaxError):
+        text = str(error.msg)
+    else:
+        try:
+            text = str(error)
+        except BaseException:
+            text = ""
+    name = type(error).__name__
+    if name in ("SandboxViolation", "MissingModule"):
+        message = text
+    elif is_memory:
+        message = "the program needs more memory than the sandbox grants"
+    else:
+        message = name + ": " + text if text else name
+    outcome["error"] = {"type": kind, "message": message[:4000], "line": line}
+
+
+def outside(path):
+    import os
+
+    # The host's files are not there at all, so that opening one says no more than that.
+    return isinstance(path, str) and path.startswith("/") and not path.startswith((os.getcwd() + "/", "/tmp/"))
+
+
+def collect(outcome, scope, given, value, limits):
+    import types
+
+    budget = [limits["values"]]
+    outcome["result"] = plain(value, budget, 0)
+    table = None
+    if "table" in scope and given.get("table") != id(scope["table"]):
+        table = tabular(scope["table"], limits)
+    if table is None:
+        table = tabular(value, limits)
+    outcome["table"] = table
+    hidden = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+    names = {}
+    for name, item in list(scope.items()):
+        if name.startswith("_") or given.get(name) == id(item) or isinstance(item, hidden):
+            continue
+        if len(names) >= limits["locals"]:
+            break
+        names[name] = shortened(item)
+    outcome["locals"] = names
+
+
+def shortened(item):
+    import json
+
+    budget = [200]
+    made = plain(item, budget, 0)
+    if budget[0] >= 0 and len(json.dumps(made, allow_nan=False)) <= 2000:
+        return made
+    try:
+        text = repr(item)
+    except Exception:
+        text = "<" + type(item).__name__ + ">"
+    return text[:500] + "…" if len(text) > 500 else text
+
+
+def plain(value, budget, depth):
+    # Returns a JSON value that says the same; what has none becomes its text.
+    budget[0] -= 1
+    if value is None or value is True or value is False:
+        return value
+    kind = type(value)
+    if kind is str:
+        budget[0] -= len(value) // 64
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, int) and kind.__module__ == "builtins":
+        return int(value) if -(2**63) <= value < 2**64 else text_of(value)
+    if isinstance(value, float):
+        value = float(value)
+        return value if value - value == 0 else repr(value)
+    if budget[0] < 0 or depth > 24:
+        return text_of(value)
+    name = kind.__name__
+    if isinstance(value, dict):
+        made = {}
+        for key, item in value.items():
+            if budget[0] < 0:
+                break
+            key = key if type(key) is str else key.isoformat() if hasattr(key, "isoformat") else str(key)
+            made[key.encode("utf-8", "replace").decode("utf-8")] = plain(item, budget, depth + 1)
+        return made
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict(), budget, depth + 1)
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=lambda item: (type(item).__name__, repr(item)))
+    if isinstance(value, (list, tuple)) or name in ("dict_keys", "dict_values", "dict_items", "range", "deque", "map", "filter", "zip", "generator"):
+        made = []
+        for item in value:
+            if budget[0] < 0:
+                break
+            made.append(plain(item, budget, depth + 1))
+        return made
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return {field: plain(getattr(value, field), budget, depth + 1) for field in value.__dataclass_fields__}
+    if name == "DataFrame":
+        return plain(value.to_dict("records"), budget, depth + 1)
+    if name == "Series" or name == "ndarray":
+        return plain(value.tolist(), budget, depth + 1)
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        return plain(value.item(), budget, depth + 1)
+    return text_of(value)
+
+
+def text_of(value):
+    if isinstance(value, int) and value.bit_length() > 12000:
+        return "an integer of " + str(value.bit_length()) + " bits"
+    kind = type(value).__name__
+    text = str(value) if kind in ("Decimal", "Fraction", "UUID", "PosixPath", "int", "timedelta", "complex") else repr(value)
+    return text[:2000] + "…" if len(text) > 2000 else text
+
+
+def tabular(value, limits):
+    kind = type(value).__name__
+    if kind == "DataFrame":
+        columns = [str(name) for name in value.columns]
+        rows = value.values.tolist()
+    elif isinstance(value, dict) and isinstance(value.get("columns"), (list, tuple)) and isinstance(value.get("rows"), (list, tuple)):
+        columns = [str(name) for name in value["columns"]]
+        rows = [[row.get(name) for name in columns] if isinstance(row, dict) else row for row in value["rows"]]
+    elif isinstance(value, (list, tuple)) and value and all(isinstance(row, dict) for row in value):
+        columns = []
+        for row in value:
+            for name in row:
+                if str(name) not in columns:
+                    columns.append(str(name))
+        rows = [[row.get(name) for name in columns] for row in [{str(k): v for k, v in row.items()} for row in value]]
+    else:
+        return None
+    if not all(isinstance(row, (list, tuple)) and len(row) == len(columns) for row in rows):
+        return None
+    budget = [limits["values"]]
+    kept = []
+    for row in rows[: limits["rows"]]:
+        kept.append([plain(cell, budget, 1) for cell in row])
+        if budget[0] < 0:
+            break
+    return {"columns": columns, "rows": kept, "row_count": len(rows), "truncated": len(kept) < len(rows)}
+
+
+main(sys.argv[1])

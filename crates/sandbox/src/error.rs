@@ -1,0 +1,35 @@
+use std::path::PathBuf;
+
+/// Why a sandbox could not be had or failed; a program's own failures are a [`crate::Fault`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The build leaves the tier out.
+    #[error(
+        "this build has no Python of its own: build with the feature `python-wasm`, or use the system's with `--tier system`"
+    )]
+    NotBuilt,
+    /// There is no bubblewrap, and nothing runs without it.
+    #[error(
+        "the system's Python runs in bubblewrap only, and there is no `bwrap` on the PATH: install the package bubblewrap"
+    )]
+    NoBubblewrap,
+    /// There is no Python.
+    #[error(
+        "there is no `python3` on the PATH: install Python, or use the bundled one with `--tier wasm`"
+    )]
+    NoPython,
+    /// Bubblewrap is there but may not make its namespaces.
+    #[error(
+        "bubblewrap cannot confine Python here; allow unprivileged user namespaces, or use `--tier wasm`: {0}"
+    )]
+    Bubblewrap(String),
+    /// The interpreter could not be loaded or its state could not be prepared.
+    #[error("the Python interpreter cannot be prepared: {0}")]
+    Interpreter(String),
+    /// The scratch folder could not be used.
+    #[error("cannot use the scratch folder {}: {source}", path.display())]
+    Scratch { path: PathBuf, source: std::io::Error },
+    /// The request could not be written for the interpreter.
+    #[error("the inputs cannot be written as JSON: {0}")]
+    Inputs(#[from] serde_json::Error),
+}

@@ -1,0 +1,152 @@
+//! The system's Python under bubblewrap: its packages, and nothing else of the host.
+//!
+//! Invariant: without bubblewrap nothing runs. The request goes in by standard input and the report comes out by standard error, so
+//! that no folder of the host is shared; the scratch folder is memory that vanishes with the namespace.
+
+mod command;
+mod filter;
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::request::{report, request};
+use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
+use command::find;
+
+/// Most bytes of a report.
+const REPORT_BYTES: usize = 16 << 20;
+/// Memory below which the interpreter with its packages does not start.
+const LEAST_MEMORY: usize = 1 << 30;
+
+/// Where Python and bubblewrap are.
+pub struct Interpreter {
+    bubblewrap: PathBuf,
+    /// The interpreter, and the folders that belong to it.
+    python: PathBuf,
+    folders: Vec<PathBuf>,
+    /// The system call filter, which bubblewrap reads from an open file.
+    filter: tempfile::NamedTempFile,
+}
+
+impl Interpreter {
+    /// Finds both.
+    ///
+    /// # Errors
+    /// [`Error::NoBubblewrap`], [`Error::NoPython`], or [`Error::Scratch`] where the filter cannot be written.
+    pub fn open() -> Result<Self, Error> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let bubblewrap = find("bwrap", &path).ok_or(Error::NoBubblewrap)?;
+        let python = find("python3", &path).ok_or(Error::NoPython)?;
+        let (python, folders) = command::installation(&python).ok_or(Error::NoPython)?;
+        let scratch = |source| Error::Scratch { path: std::env::temp_dir(), source };
+        let mut filter = tempfile::NamedTempFile::new().map_err(scratch)?;
+        filter.write_all(&filter::program()?).map_err(scratch)?;
+        let interpreter = Self { bubblewrap, python, folders, filter };
+        interpreter.check()?;
+        Ok(interpreter)
+    }
+
+    /// Runs a program.
+    ///
+    /// # Errors
+    /// When bubblewrap cannot be started.
+    pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
+        let limits = Limits { memory_bytes: limits.memory_bytes.max(LEAST_MEMORY), ..*limits };
+        let started = clock::monotonic();
+        let mut child = self
+            .command(program, &limits)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Error::Bubblewrap(error.to_string()))?;
+        let written = request(program, &limits, false)?;
+        let input = child.stdin.take();
+        let printed = collect(child.stdout.take(), limits.output_bytes);
+        let reported = collect(child.stderr.take(), REPORT_BYTES);
+        // A program that never reads its request must not hold up the clock.
+        std::thread::spawn(move || input.map(|mut input| input.write_all(&written)));
+        let in_time = wait(&mut child, &reported, started + limits.time);
+        let (output, is_cut) = finished(printed);
+        let mut stdout = String::from_utf8_lossy(&output).into_owned();
+        if is_cut {
+            stdout.push_str("\n… more was printed than is kept");
+        }
+        let mut outcome = Outcome { stdout, ..Outcome::default() };
+        let Some((bytes, _)) = in_time else {
+            let message =
+                format!("the program ran longer than its limit of {} s", limits.time.as_secs_f64());
+            outcome.error = Some(Fault { kind: FaultType::Timeout, message, line: None });
+            return Ok(outcome);
+        };
+        match report(&bytes) {
+            Some(report) => report.into_outcome(&mut outcome, None),
+            None => outcome.error = Some(unreported(&bytes)?),
+        }
+        Ok(outcome)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let program = Program { code: "1".to_owned(), ..Program::default() };
+        let outcome = self.run(&program, &Limits::default())?;
+        match outcome.error {
+            None => Ok(()),
+            Some(fault) => Err(Error::Bubblewrap(fault.message)),
+        }
+    }
+}
+
+type Collected = mpsc::Receiver<(Vec<u8>, bool)>;
+
+/// Reads a stream to its end in a thread of its own, keeping its beginning.
+fn collect(stream: Option<impl Read + Send + 'static>, limit: usize) -> Collected {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut is_cut = false;
+        if let Some(mut stream) = stream {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(count) = stream.read(&mut buffer) {
+                if count == 0 {
+                    break;
+                }
+                let room = limit.saturating_sub(kept.len());
+                is_cut |= count > room;
+                kept.extend(buffer.iter().take(count.min(room)));
+            }
+        }
+        // Nobody listens any more where the run was given up.
+        let _ = sender.send((kept, is_cut));
+    });
+    receiver
+}
+
+fn finished(collected: Collected) -> (Vec<u8>, bool) {
+    // The process is gone, and with it the other end of the pipe.
+    collected.recv_timeout(Duration::from_secs(2)).unwrap_or_default()
+}
+
+/// Waits for the report; kills what is still running at the deadline. The report is the last that a run writes.
+fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<(Vec<u8>, bool)> {
+    let rest = deadline.saturating_duration_since(clock::monotonic());
+    let report = reported.recv_timeout(rest).ok();
+    // With bubblewrap its namespace goes, and every process in it.
+    let _ = child.kill();
+    let _ = child.wait();
+    report
+}
+
+fn unreported(bytes: &[u8]) -> Result<Fault, Error> {
+    let said = String::from_utf8_lossy(bytes);
+    let last = said.lines().last().unwrap_or_default().to_owned();
+    if let Some(complaint) = last.strip_prefix("bwrap: ") {
+        return Err(Error::Bubblewrap(complaint.to_owned()));
+    }
+    let kind =
+        if said.contains("MemoryError") { FaultType::MemoryLimit } else { FaultType::PythonError };
+    let message = "the program ended the interpreter before its result was read".to_owned();
+    Ok(Fault { kind, message, line: None })
+}

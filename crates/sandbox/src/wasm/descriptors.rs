@@ -1,0 +1,284 @@
+//! The WASI functions over what is open.
+
+use wasmtime::{Caller, Linker};
+
+use super::files::{Errno, Inode, Node};
+use super::guest::Guest;
+use super::host::{Host, number};
+use super::open::Open;
+
+const CHARACTER_DEVICE: u8 = 2;
+const FOLDER: u8 = 3;
+const REGULAR_FILE: u8 = 4;
+
+/// Provides the functions.
+pub fn link(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
+    linker.func_wrap(
+        wasi,
+        "fd_read",
+        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, done: u32| {
+            number(
+                Guest::of(&mut c).and_then(|mut guest| read(&mut guest, fd, (list, n), None, done)),
+            )
+        },
+    )?;
+    linker.func_wrap(
+        wasi,
+        "fd_pread",
+        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, offset: u64, done: u32| {
+            number(
+                Guest::of(&mut c)
+                    .and_then(|mut guest| read(&mut guest, fd, (list, n), Some(offset), done)),
+            )
+        },
+    )?;
+    linker.func_wrap(
+        wasi,
+        "fd_write",
+        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, done: u32| {
+            number(
+                Guest::of(&mut c)
+                    .and_then(|mut guest| write(&mut guest, fd, (list, n), None, done)),
+            )
+        },
+    )?;
+    linker.func_wrap(
+        wasi,
+        "fd_pwrite",
+        |mut c: Caller<'_, Host>, fd: u32, list: u32, n: u32, offset: u64, done: u32| {
+            number(
+                Guest::of(&mut c)
+                    .and_then(|mut guest| write(&mut guest, fd, (list, n), Some(offset), done)),
+            )
+        },
+    )?;
+    linker.func_wrap(
+        wasi,
+        "fd_seek",
+        |mut c: Caller<'_, Host>, fd: u32, by: i64, from: u32, at: u32| {
+            number(Guest::of(&mut c).and_then(|mut guest| seek(&mut guest, fd, by, from, at)))
+        },
+    )?;
+    linker.func_wrap(wasi, "fd_tell", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
+        number(Guest::of(&mut c).and_then(|mut guest| seek(&mut guest, fd, 0, 1, at)))
+    })?;
+    linker.func_wrap(wasi, "fd_close", |mut c: Caller<'_, Host>, fd: u32| {
+        number(c.data_mut().open.close(fd))
+    })?;
+    linker.func_wrap(
+        wasi,
+        "fd_readdir",
+        |mut c: Caller<'_, Host>, fd: u32, at: u32, size: u32, cookie: u64, used: u32| {
+            number(
+                Guest::of(&mut c)
+                    .and_then(|mut guest| list(&mut guest, fd, (at, size), cookie, used)),
+            )
+        },
+    )?;
+    linker.func_wrap(
+        wasi,
+        "fd_filestat_set_size",
+        |mut c: Caller<'_, Host>, fd: u32, size: u64| number(resize(c.data_mut(), fd, size)),
+    )?;
+    linker.func_wrap(wasi, "fd_filestat_set_times", |_: u32, _: u64, _: u64, _: u32| 0_u32)?;
+    linker.func_wrap(wasi, "fd_fdstat_set_flags", |_: u32, _: u32| 0_u32)?;
+    linker.func_wrap(wasi, "fd_advise", |_: u32, _: u64, _: u64, _: u32| 0_u32)?;
+    linker.func_wrap(wasi, "fd_datasync", |_: u32| 0_u32)?;
+    linker.func_wrap(wasi, "fd_sync", |_: u32| 0_u32)?;
+    link_descriptions(linker, wasi)
+}
+
+fn link_descriptions(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
+    linker.func_wrap(wasi, "fd_fdstat_get", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
+        number(Guest::of(&mut c).and_then(|mut guest| {
+            let kind = match guest.host.open.get(fd)? {
+                Open::Input | Open::Output => 0,
+                Open::Folder { .. } => FOLDER,
+                Open::File(_) => REGULAR_FILE,
+            };
+            guest.put(at, &[0; 24])?;
+            guest.put(at, &[kind])?;
+            guest.put(at.saturating_add(8), &[0xff; 16])
+        }))
+    })?;
+    linker.func_wrap(wasi, "fd_filestat_get", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
+        number(Guest::of(&mut c).and_then(|mut guest| {
+            let inode = match guest.host.open.get(fd)? {
+                Open::Input | Open::Output => None,
+                Open::Folder { inode, .. } => Some(*inode),
+                Open::File(file) => Some(file.inode),
+            };
+            describe(&mut guest, inode, at)
+        }))
+    })?;
+    linker.func_wrap(wasi, "fd_prestat_get", |mut c: Caller<'_, Host>, fd: u32, at: u32| {
+        if fd != 3 {
+            return Errno::BadFile as u32;
+        }
+        number(Guest::of(&mut c).and_then(|mut guest| {
+            guest.put_u32(at, 0)?;
+            guest.put_u32(at.saturating_add(4), 1)
+        }))
+    })?;
+    linker.func_wrap(
+        wasi,
+        "fd_prestat_dir_name",
+        |mut c: Caller<'_, Host>, fd: u32, at: u32, size: u32| {
+            if fd != 3 || size < 1 {
+                return Errno::BadFile as u32;
+            }
+            number(Guest::of(&mut c).and_then(|mut guest| guest.put(at, b"/")))
+        },
+    )?;
+    Ok(())
+}
+
+/// Writes what a node is; a stream has none.
+pub fn describe(guest: &mut Guest<'_>, inode: Option<Inode>, at: u32) -> Result<(), Errno> {
+    let (kind, size) = match inode {
+        None => (CHARACTER_DEVICE, 0),
+        Some(inode) => match guest.host.files.node(inode)? {
+            Node::Folder(_) => (FOLDER, 0),
+            _ => (REGULAR_FILE, guest.host.files.bytes(inode)?.len() as u64),
+        },
+    };
+    let time = u64::try_from(guest.host.started.as_nanos()).unwrap_or(u64::MAX);
+    guest.put(at, &[0; 64])?;
+    guest.put_u64(at, 1)?;
+    guest.put_u64(at.saturating_add(8), inode.unwrap_or(0))?;
+    guest.put(at.saturating_add(16), &[kind])?;
+    guest.put_u64(at.saturating_add(24), 1)?;
+    guest.put_u64(at.saturating_add(32), size)?;
+    for field in [40, 48, 56] {
+        guest.put_u64(at.saturating_add(field), time)?;
+    }
+    Ok(())
+}
+
+fn read(
+    guest: &mut Guest<'_>,
+    fd: u32,
+    list: (u32, u32),
+    offset: Option<u64>,
+    done: u32,
+) -> Result<(), Errno> {
+    let buffers = guest.buffers(list.0, list.1)?;
+    let file = match guest.host.open.get(fd)? {
+        Open::Input => return guest.put_u32(done, 0),
+        Open::Output => return Err(Errno::BadFile),
+        Open::Folder { .. } => return Err(Errno::IsFolder),
+        Open::File(file) => file.clone(),
+    };
+    let start = offset.unwrap_or(file.offset);
+    let mut at = usize::try_from(start).map_err(|_| Errno::Invalid)?;
+    let mut total = 0_u32;
+    for (address, length) in buffers {
+        let held = guest.host.files.bytes(file.inode)?;
+        let rest = held.get(at..).unwrap_or_default();
+        let count = rest.len().min(length as usize);
+        let place = (address as usize, (address as usize).saturating_add(count));
+        let into = guest.memory.get_mut(place.0..place.1).ok_or(Errno::Invalid)?;
+        into.copy_from_slice(rest.get(..count).unwrap_or_default());
+        at += count;
+        total = total.saturating_add(u32::try_from(count).map_err(|_| Errno::TooBig)?);
+        if count < length as usize {
+            break;
+        }
+    }
+    if offset.is_none() {
+        guest.host.open.file(fd)?.offset = at as u64;
+    }
+    guest.put_u32(done, total)
+}
+
+fn write(
+    guest: &mut Guest<'_>,
+    fd: u32,
+    list: (u32, u32),
+    offset: Option<u64>,
+    done: u32,
+) -> Result<(), Errno> {
+    let buffers = guest.buffers(list.0, list.1)?;
+    let open = guest.host.open.get(fd)?.clone();
+    let mut total = 0_u32;
+    for (address, length) in buffers {
+        let place = (address as usize, (address as usize).saturating_add(length as usize));
+        let bytes = guest.memory.get(place.0..place.1).ok_or(Errno::Invalid)?;
+        match &open {
+            Open::Output => guest.host.output.take(bytes),
+            Open::File(file) if file.may_write => {
+                let end = guest.host.files.bytes(file.inode)?.len() as u64;
+                let ours = guest.host.open.file(fd)?;
+                let start = match offset {
+                    Some(offset) => offset,
+                    None if file.appends => end,
+                    None => ours.offset,
+                };
+                let start =
+                    start.saturating_add(if offset.is_some() { u64::from(total) } else { 0 });
+                let at = usize::try_from(start).map_err(|_| Errno::TooBig)?;
+                guest.host.files.write(file.inode, at, bytes)?;
+                if offset.is_none() {
+                    guest.host.open.file(fd)?.offset = start.saturating_add(u64::from(length));
+                }
+            }
+            Open::File(_) | Open::Input => return Err(Errno::BadFile),
+            Open::Folder { .. } => return Err(Errno::IsFolder),
+        }
+        total = total.saturating_add(length);
+    }
+    guest.put_u32(done, total)
+}
+
+fn seek(guest: &mut Guest<'_>, fd: u32, by: i64, from: u32, at: u32) -> Result<(), Errno> {
+    let file = guest.host.open.file(fd)?.clone();
+    let start = match from {
+        0 => 0,
+        1 => i64::try_from(file.offset).map_err(|_| Errno::Invalid)?,
+        2 => {
+            i64::try_from(guest.host.files.bytes(file.inode)?.len()).map_err(|_| Errno::Invalid)?
+        }
+        _ => return Err(Errno::Invalid),
+    };
+    let offset =
+        start.checked_add(by).and_then(|sum| u64::try_from(sum).ok()).ok_or(Errno::Invalid)?;
+    guest.host.open.file(fd)?.offset = offset;
+    guest.put_u64(at, offset)
+}
+
+fn resize(host: &mut Host, fd: u32, size: u64) -> Result<(), Errno> {
+    let file = host.open.file(fd)?.clone();
+    if !file.may_write {
+        return Err(Errno::BadFile);
+    }
+    host.files.resize(file.inode, usize::try_from(size).map_err(|_| Errno::TooBig)?)
+}
+
+fn list(
+    guest: &mut Guest<'_>,
+    fd: u32,
+    place: (u32, u32),
+    cookie: u64,
+    used: u32,
+) -> Result<(), Errno> {
+    let Open::Folder { inode, .. } = *guest.host.open.get(fd)? else {
+        return Err(Errno::NotFolder);
+    };
+    let room = place.1 as usize;
+    let mut bytes = Vec::new();
+    let skip = usize::try_from(cookie).map_err(|_| Errno::Invalid)?;
+    for (index, (name, child)) in guest.host.files.folder(inode)?.iter().enumerate().skip(skip) {
+        let is_folder = matches!(guest.host.files.node(*child)?, Node::Folder(_));
+        bytes.extend((index as u64 + 1).to_le_bytes());
+        bytes.extend(child.to_le_bytes());
+        bytes.extend(u32::try_from(name.len()).map_err(|_| Errno::TooBig)?.to_le_bytes());
+        bytes.extend([if is_folder { FOLDER } else { REGULAR_FILE }, 0, 0, 0]);
+        bytes.extend(name.as_bytes());
+        if bytes.len() >= room {
+            break;
+        }
+    }
+    bytes.truncate(room);
+    guest.put(place.0, &bytes)?;
+    guest.put_u32(used, u32::try_from(bytes.len()).map_err(|_| Errno::TooBig)?)
+}

@@ -1,0 +1,308 @@
+//! The guest's files: a small tree in memory, of which only the scratch folders can be written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::embedded::{LIBRARY, LIBRARY_PATH};
+
+/// Where the program works; its files are in the outcome.
+pub const WORK: &str = "work";
+/// Where temporary files go; they are dropped.
+pub const TEMPORARY: &str = "tmp";
+/// Where the request lies and the report is put.
+pub const RUN: &str = "run";
+
+/// A node's number; never used again after the node is gone.
+pub type Inode = u64;
+
+/// The root folder.
+pub const ROOT: Inode = 1;
+
+/// What a node is.
+pub enum Node {
+    Folder(BTreeMap<String, Inode>),
+    /// Bytes that cannot be changed.
+    Fixed(&'static [u8]),
+    Data(Arc<Vec<u8>>),
+}
+
+/// Why an operation was refused, as WASI numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Errno {
+    Success = 0,
+    Access = 2,
+    BadFile = 8,
+    Exists = 20,
+    TooBig = 22,
+    Invalid = 28,
+    IsFolder = 31,
+    NameTooLong = 37,
+    NoEntry = 44,
+    NoSpace = 51,
+    NotFolder = 54,
+    NotEmpty = 55,
+    NotSupported = 58,
+}
+
+/// A tree of files within bounds.
+pub struct Files {
+    nodes: BTreeMap<Inode, Node>,
+    next: Inode,
+    /// Bytes that may still be written.
+    room: usize,
+    /// Files and folders that may still be made.
+    slots: usize,
+    /// The file whose bytes are bounded by themselves.
+    report: Option<Inode>,
+}
+
+/// Largest report.
+const REPORT_BYTES: usize = 16 << 20;
+
+impl Files {
+    /// Makes the tree that every run starts from.
+    pub fn new(room: usize, slots: usize) -> Self {
+        let mut files = Self {
+            nodes: BTreeMap::new(),
+            next: ROOT + 1,
+            room: usize::MAX,
+            slots: usize::MAX,
+            report: None,
+        };
+        files.nodes.insert(ROOT, Node::Folder(BTreeMap::new()));
+        let library = LIBRARY_PATH.trim_start_matches('/');
+        let (folder, name) = library.rsplit_once('/').unwrap_or(("", library));
+        let mut at = ROOT;
+        for part in folder.split('/') {
+            at = files.add(at, part, Node::Folder(BTreeMap::new()));
+        }
+        files.add(at, name, Node::Fixed(LIBRARY));
+        for folder in [WORK, TEMPORARY, RUN] {
+            files.add(ROOT, folder, Node::Folder(BTreeMap::new()));
+        }
+        files.room = room;
+        files.slots = slots;
+        files
+    }
+
+    /// Puts a file into a folder of the root, beside the bounds.
+    pub fn put(&mut self, folder: &str, name: &str, node: Node) {
+        if let Ok(folder) = self.child(ROOT, folder) {
+            self.add(folder, name, node);
+        }
+    }
+
+    /// Puts the file that the report is written to.
+    pub fn put_report(&mut self, folder: &str, name: &str) {
+        if let Ok(folder) = self.child(ROOT, folder) {
+            self.report = Some(self.add(folder, name, Node::Data(Arc::default())));
+        }
+    }
+
+    /// Returns whether a file is the one that the report is written to.
+    pub fn is_report(&self, inode: Inode) -> bool {
+        self.report == Some(inode)
+    }
+
+    /// Returns a node.
+    pub fn node(&self, inode: Inode) -> Result<&Node, Errno> {
+        // A file that was removed while it was open.
+        self.nodes.get(&inode).ok_or(Errno::BadFile)
+    }
+
+    /// Returns what a folder holds.
+    pub fn folder(&self, inode: Inode) -> Result<&BTreeMap<String, Inode>, Errno> {
+        match self.node(inode)? {
+            Node::Folder(entries) => Ok(entries),
+            _ => Err(Errno::NotFolder),
+        }
+    }
+
+    /// Returns a file's bytes.
+    pub fn bytes(&self, inode: Inode) -> Result<&[u8], Errno> {
+        match self.node(inode)? {
+            Node::Folder(_) => Err(Errno::IsFolder),
+            Node::Fixed(bytes) => Ok(bytes),
+            Node::Data(bytes) => Ok(bytes),
+        }
+    }
+
+    /// Finds a name in a folder.
+    pub fn child(&self, folder: Inode, name: &str) -> Result<Inode, Errno> {
+        self.folder(folder)?.get(name).copied().ok_or(Errno::NoEntry)
+    }
+
+    /// Makes a node within the bounds.
+    pub fn make(&mut self, folder: Inode, name: &str, node: Node) -> Result<Inode, Errno> {
+        if self.folder(folder)?.contains_key(name) {
+            return Err(Errno::Exists);
+        }
+        self.slots = self.slots.checked_sub(1).ok_or(Errno::NoSpace)?;
+        Ok(self.add(folder, name, node))
+    }
+
+    /// Removes a file, or an empty folder.
+    pub fn remove(&mut self, folder: Inode, name: &str, is_folder: bool) -> Result<(), Errno> {
+        let inode = self.child(folder, name)?;
+        let freed = match self.node(inode)? {
+            Node::Folder(_) if !is_folder => return Err(Errno::IsFolder),
+            Node::Folder(entries) if !entries.is_empty() => return Err(Errno::NotEmpty),
+            Node::Folder(_) => 0,
+            _ if is_folder => return Err(Errno::NotFolder),
+            Node::Fixed(_) => 0,
+            Node::Data(bytes) => bytes.len(),
+        };
+        self.nodes.remove(&inode);
+        self.unlink(folder, name);
+        self.room = self.room.saturating_add(freed);
+        self.slots = self.slots.saturating_add(1);
+        Ok(())
+    }
+
+    /// Moves an entry, replacing a file of that name.
+    pub fn rename(&mut self, from: (Inode, &str), to: (Inode, &str)) -> Result<(), Errno> {
+        let inode = self.child(from.0, from.1)?;
+        if from == to {
+            return Ok(());
+        }
+        if self.is_within(to.0, inode) {
+            return Err(Errno::Invalid);
+        }
+        if let Ok(there) = self.child(to.0, to.1) {
+            let is_folder = matches!(self.node(there)?, Node::Folder(_));
+            self.remove(to.0, to.1, is_folder)?;
+        }
+        self.folder(to.0)?;
+        self.unlink(from.0, from.1);
+        if let Some(Node::Folder(entries)) = self.nodes.get_mut(&to.0) {
+            entries.insert(to.1.to_owned(), inode);
+        }
+        Ok(())
+    }
+
+    /// Writes bytes at an offset, filling a gap with zeros.
+    pub fn write(&mut self, inode: Inode, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
+        let end = offset.checked_add(bytes.len()).ok_or(Errno::TooBig)?;
+        let held = self.bytes(inode)?.len();
+        if end > held {
+            self.resize(inode, end)?;
+        }
+        if let Some(Node::Data(data)) = self.nodes.get_mut(&inode)
+            && let Some(place) = Arc::make_mut(data).get_mut(offset..end)
+        {
+            place.copy_from_slice(bytes);
+            return Ok(());
+        }
+        Err(Errno::Access)
+    }
+
+    /// Cuts a file, or fills it with zeros.
+    pub fn resize(&mut self, inode: Inode, size: usize) -> Result<(), Errno> {
+        let is_report = self.is_report(inode);
+        let Some(Node::Data(data)) = self.nodes.get_mut(&inode) else { return Err(Errno::Access) };
+        let held = data.len();
+        if is_report {
+            if size > REPORT_BYTES {
+                return Err(Errno::NoSpace);
+            }
+            Arc::make_mut(data).resize(size, 0);
+            return Ok(());
+        }
+        let more = size.saturating_sub(held);
+        self.room = self.room.checked_sub(more).ok_or(Errno::NoSpace)?;
+        Arc::make_mut(data).resize(size, 0);
+        self.room = self.room.saturating_add(held.saturating_sub(size));
+        Ok(())
+    }
+
+    /// Returns the files below a folder of the root, by path.
+    pub fn below(&self, folder: &str) -> Vec<(String, Arc<Vec<u8>>)> {
+        let mut found = Vec::new();
+        if let Ok(folder) = self.child(ROOT, folder) {
+            self.gather(folder, "", &mut found);
+        }
+        found
+    }
+
+    fn gather(&self, folder: Inode, path: &str, found: &mut Vec<(String, Arc<Vec<u8>>)>) {
+        let Ok(entries) = self.folder(folder) else { return };
+        for (name, inode) in entries {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+            match self.nodes.get(inode) {
+                Some(Node::Folder(_)) => self.gather(*inode, &path, found),
+                Some(Node::Data(bytes)) => found.push((path, Arc::clone(bytes))),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_within(&self, mut folder: Inode, inode: Inode) -> bool {
+        // Folders are few; the tree has no links, so each has one parent.
+        while folder != ROOT {
+            if folder == inode {
+                return true;
+            }
+            let parent = self.nodes.iter().find(|(_, node)| {
+                matches!(node, Node::Folder(entries) if entries.values().any(|child| *child == folder))
+            });
+            let Some((parent, _)) = parent else { return false };
+            folder = *parent;
+        }
+        inode == ROOT
+    }
+
+    fn add(&mut self, folder: Inode, name: &str, node: Node) -> Inode {
+        let inode = self.next;
+        self.next += 1;
+        self.nodes.insert(inode, node);
+        if let Some(Node::Folder(entries)) = self.nodes.get_mut(&folder) {
+            entries.insert(name.to_owned(), inode);
+        }
+        inode
+    }
+
+    fn unlink(&mut self, folder: Inode, name: &str) {
+        if let Some(Node::Folder(entries)) = self.nodes.get_mut(&folder) {
+            entries.remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(text: &str) -> Node {
+        Node::Data(Arc::new(text.as_bytes().to_vec()))
+    }
+
+    #[test]
+    fn writing_is_bounded_by_bytes_and_by_number_of_files_and_removing_gives_back() {
+        let mut files = Files::new(10, 2);
+        let work = files.child(ROOT, WORK).unwrap();
+        let a = files.make(work, "a", data("")).unwrap();
+        files.write(a, 0, b"12345678").unwrap();
+        assert_eq!(files.write(a, 8, b"123"), Err(Errno::NoSpace));
+        assert_eq!(files.resize(a, usize::MAX), Err(Errno::NoSpace));
+        files.make(work, "b", Node::Folder(BTreeMap::new())).unwrap();
+        assert_eq!(files.make(work, "c", data("")), Err(Errno::NoSpace));
+        files.remove(work, "a", false).unwrap();
+        let c = files.make(work, "c", data("")).unwrap();
+        files.write(c, 3, b"1234567").unwrap();
+        assert_eq!(files.bytes(c).unwrap(), b"\0\0\x001234567");
+    }
+
+    #[test]
+    fn a_folder_cannot_move_into_itself_and_a_full_one_cannot_be_removed() {
+        let mut files = Files::new(10, 9);
+        let work = files.child(ROOT, WORK).unwrap();
+        let a = files.make(work, "a", Node::Folder(BTreeMap::new())).unwrap();
+        let b = files.make(a, "b", Node::Folder(BTreeMap::new())).unwrap();
+        assert_eq!(files.rename((work, "a"), (b, "a")), Err(Errno::Invalid));
+        assert_eq!(files.remove(work, "a", true), Err(Errno::NotEmpty));
+        files.rename((a, "b"), (work, "b")).unwrap();
+        files.remove(work, "a", true).unwrap();
+        assert_eq!(files.folder(work).unwrap().keys().collect::<Vec<_>>(), ["b"]);
+    }
+}

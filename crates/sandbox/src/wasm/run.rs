@@ -1,0 +1,153 @@
+//! One run: an instance, polled until it ends or its time does.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use wasmtime::{Store, Trap};
+
+use super::Interpreter;
+use super::files::{Files, Node, RUN, WORK};
+use super::host::{Host, Output, Stop};
+use super::open::OpenFiles;
+use super::random::Random;
+use crate::outcome::shown_files;
+use crate::request::{DRIVER, report, request};
+use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
+
+/// Stack of the guest's calls.
+pub const WASM_STACK: usize = 4 << 20;
+/// Stack that the guest's calls and the host's functions share.
+pub const HOST_STACK: usize = 6 << 20;
+/// Name of the driver's report.
+pub const OUTCOME: &str = "outcome.json";
+/// Fuel between two looks at the clock, a few milliseconds' worth.
+const SLICE: u64 = 2_000_000;
+
+/// How an instance came to its end.
+enum End {
+    Returned,
+    Trapped(wasmtime::Error),
+    TimedOut,
+}
+
+impl Interpreter {
+    /// Runs a program.
+    ///
+    /// # Errors
+    /// [`Error::Interpreter`] where no instance can be made.
+    pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
+        let failed = |error: wasmtime::Error| Error::Interpreter(format!("{error:#}"));
+        let mut store = Store::new(&self.engine, host(program, limits)?);
+        store.limiter(|host| host);
+        store.set_fuel(u64::MAX).map_err(failed)?;
+        store.fuel_async_yield_interval(Some(SLICE)).map_err(failed)?;
+        let end = self.drive(&mut store)?;
+        let mut host = store.into_data();
+        Ok(outcome(&mut host, end))
+    }
+
+    fn drive(&self, store: &mut Store<Host>) -> Result<End, Error> {
+        let started = clock::monotonic();
+        let limit = store.data().limits.time;
+        // The sleep of a guest is counted by the host's own functions; what is measured here is work.
+        let call = async {
+            let instance = self.instance.instantiate_async(&mut *store).await?;
+            let memory = instance.get_memory(&mut *store, "memory");
+            store.data_mut().memory = memory;
+            let run = instance.get_typed_func::<(), i32>(&mut *store, "bashkit_run")?;
+            run.call_async(&mut *store, ()).await
+        };
+        let mut call = pin!(call);
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            match call.as_mut().poll(&mut context) {
+                Poll::Ready(Ok(_)) => return Ok(End::Returned),
+                Poll::Ready(Err(error)) => return Ok(End::Trapped(error)),
+                Poll::Pending if started.elapsed() >= limit => return Ok(End::TimedOut),
+                Poll::Pending => {}
+            }
+        }
+    }
+}
+
+fn host(program: &Program, limits: &Limits) -> Result<Host, Error> {
+    let mut files = Files::new(limits.file_bytes, limits.files);
+    files.put(RUN, "driver.py", Node::Fixed(DRIVER.as_bytes()));
+    files.put(RUN, "request.json", Node::Data(Arc::new(request(program, limits, true)?)));
+    files.put_report(RUN, OUTCOME);
+    Ok(Host {
+        memory: None,
+        files,
+        open: OpenFiles::new(),
+        output: Output { bytes: Vec::new(), limit: limits.output_bytes, is_cut: false },
+        random: Random::new(program.seed),
+        started: program.clock,
+        slept: std::time::Duration::ZERO,
+        limits: *limits,
+        violation: None,
+        memory_refused: false,
+        arguments: ["python3", "/run/driver.py", "/run"].map(str::to_owned).to_vec(),
+        environment: ["PWD=/work", "HOME=/work", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"]
+            .map(str::to_owned)
+            .to_vec(),
+    })
+}
+
+fn outcome(host: &mut Host, end: End) -> Outcome {
+    let mut stdout = String::from_utf8_lossy(&host.output.bytes).into_owned();
+    if host.output.is_cut {
+        stdout.push_str("\n… more was printed than is kept");
+    }
+    let work = host.files.below(WORK);
+    let files = shown_files(work.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
+    let mut outcome = Outcome { stdout, files, ..Outcome::default() };
+    let written = host.files.below(RUN).into_iter().find(|(name, _)| name == OUTCOME);
+    let report = written.and_then(|(_, bytes)| report(&bytes));
+    match (end, report) {
+        (End::TimedOut, _) => outcome.error = Some(timed_out(host)),
+        (End::Returned, Some(report)) => {
+            report.into_outcome(&mut outcome, host.violation.as_deref())
+        }
+        (End::Returned, None) => {
+            outcome.error = Some(unreported(
+                host,
+                "the program ended the interpreter before its result was read",
+            ))
+        }
+        (End::Trapped(error), report) => match error.downcast_ref::<Stop>() {
+            Some(Stop::Slept) => outcome.error = Some(timed_out(host)),
+            Some(Stop::Exit(_)) => match report {
+                Some(report) => report.into_outcome(&mut outcome, host.violation.as_deref()),
+                None => {
+                    outcome.error = Some(unreported(
+                        host,
+                        "the program ended the interpreter with os._exit or abort",
+                    ))
+                }
+            },
+            None if matches!(error.downcast_ref::<Trap>(), Some(Trap::StackOverflow)) => {
+                outcome.error = Some(unreported(
+                    host,
+                    "RecursionError: the calls are nested deeper than the sandbox's stack",
+                ));
+            }
+            None => outcome.error = Some(unreported(host, "the program crashed the interpreter")),
+        },
+    }
+    outcome
+}
+
+fn timed_out(host: &Host) -> Fault {
+    let message =
+        format!("the program ran longer than its limit of {} s", host.limits.time.as_secs_f64());
+    Fault { kind: FaultType::Timeout, message, line: None }
+}
+
+fn unreported(host: &Host, message: &str) -> Fault {
+    if host.memory_refused {
+        let message = "the program needs more memory than the sandbox grants".to_owned();
+        return Fault { kind: FaultType::MemoryLimit, message, line: None };
+    }
+    Fault { kind: FaultType::PythonError, message: message.to_owned(), line: None }
+}

@@ -1,0 +1,224 @@
+//! Fetches a page: public, allowed, in turn, within bounds.
+
+use std::sync::Arc;
+
+use reqwest::header::{CONTENT_TYPE, LOCATION};
+use url::Url;
+
+use crate::cache::Cache;
+use crate::polite::{AGENT, Rules, Sites};
+use crate::search::Provider;
+use crate::{Addresses, Error, Hit, Kind, Limits, Page, page};
+
+/// Redirects followed.
+const REDIRECTS: usize = 8;
+/// Most bytes of a robots.txt, as its standard asks for.
+const ROBOTS: usize = 512 << 10;
+
+/// A way into the web.
+pub struct Web {
+    client: reqwest::Client,
+    addresses: Addresses,
+    limits: Limits,
+    provider: Option<Provider>,
+    obeys_robots: bool,
+    sites: Sites,
+    cache: Cache,
+}
+
+impl Web {
+    /// Opens it; the process's TLS provider must be installed.
+    ///
+    /// # Errors
+    /// [`Error::Client`] where no client can be made.
+    pub fn open(
+        addresses: Addresses,
+        limits: Limits,
+        provider: Option<Provider>,
+        obeys_robots: bool,
+    ) -> Result<Self, Error> {
+        let client = reqwest::Client::builder()
+            // Decided at the connection: a name that was public a moment ago need not be so now.
+            .dns_resolver(Arc::new(addresses.clone()))
+            // A proxy would connect for us, and ask nobody.
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(limits.time)
+            .user_agent(format!(
+                "{AGENT}/{} (+https://crates.io/crates/perihelion)",
+                env!("CARGO_PKG_VERSION")
+            ))
+            .build()
+            .map_err(Error::Client)?;
+        Ok(Self {
+            client,
+            addresses,
+            limits,
+            provider,
+            obeys_robots,
+            sites: Sites::default(),
+            cache: Cache::default(),
+        })
+    }
+
+    /// Searches through the provider.
+    ///
+    /// # Errors
+    /// [`Error::NoProvider`] where none is configured, [`Error::Search`] where it fails.
+    pub async fn search(&self, query: &str, kind: Kind, limit: usize) -> Result<Vec<Hit>, Error> {
+        let provider = self.provider.as_ref().ok_or(Error::NoProvider)?;
+        provider.search(query, kind, limit).await
+    }
+
+    /// Fetches a page and reads it.
+    ///
+    /// # Errors
+    /// As [`Addresses::check`] for the address and each redirect; [`Error::Robots`], [`Error::Status`], [`Error::Timeout`],
+    /// [`Error::Unreachable`], [`Error::Redirects`] and [`Error::Media`] on the way.
+    pub async fn fetch(&self, address: &str) -> Result<Page, Error> {
+        let mut url = self.addresses.check(address)?;
+        let asked = url.to_string();
+        if let Some(page) = self.cache.get(&asked, &self.limits) {
+            return Ok(page);
+        }
+        for _ in 0..=REDIRECTS {
+            let site = url.origin().ascii_serialization();
+            let rules = self.rules(&url, &site).await;
+            if !rules.allow(url.as_str()) {
+                return Err(Error::Robots(url.into()));
+            }
+            self.sites.turn(&site, self.limits.pause, &rules).await;
+            let answer = self
+                .client
+                .get(url.clone())
+                .send()
+                .await
+                .map_err(|error| self.failed(&url, &error))?;
+            let target = answer.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+            if let (true, Some(target)) = (answer.status().is_redirection(), target) {
+                let next = url.join(target).map_err(|_| Error::NotAnAddress(target.to_owned()))?;
+                url = self.addresses.check(next.as_str())?;
+                continue;
+            }
+            let page = self.read(&url, answer).await?;
+            self.cache.put(&asked, &page, &self.limits);
+            return Ok(page);
+        }
+        Err(Error::Redirects { address: asked, most: REDIRECTS })
+    }
+
+    async fn read(&self, url: &Url, mut answer: reqwest::Response) -> Result<Page, Error> {
+        let address = url.to_string();
+        if !answer.status().is_success() {
+            return Err(Error::Status { address, status: answer.status().as_u16() });
+        }
+        let media = answer
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|media| media.to_str().ok())
+            .unwrap_or_default();
+        let media = media.to_ascii_lowercase();
+        let is_text =
+            ["text/", "json", "xml", "javascript"].iter().any(|kind| media.contains(kind))
+                || media.is_empty();
+        if !is_text {
+            return Err(Error::Media { address, media });
+        }
+        let (bytes, is_cut) = bounded(&mut answer, self.limits.bytes)
+            .await
+            .map_err(|error| self.failed(url, &error))?;
+        let text = decoded(&bytes, &media);
+        let limits = self.limits;
+        let here = url.clone();
+        // Reading a large page takes long enough to hold others up.
+        let read =
+            tokio::task::spawn_blocking(move || page::read(&here, &media, &text, &limits)).await;
+        let mut page = read
+            .map_err(|_| Error::Unreachable { address, reason: "it cannot be read".to_owned() })?;
+        page.truncated |= is_cut;
+        Ok(page)
+    }
+
+    async fn rules(&self, url: &Url, site: &str) -> Rules {
+        if !self.obeys_robots {
+            return Rules::Free;
+        }
+        if let Some(rules) = self.sites.rules(site) {
+            return rules;
+        }
+        let rules = self.read_rules(url).await;
+        self.sites.keep(site, rules.clone());
+        rules
+    }
+
+    async fn read_rules(&self, url: &Url) -> Rules {
+        let Ok(mut at) = url.join("/robots.txt") else { return Rules::Free };
+        for _ in 0..=REDIRECTS {
+            let Ok(mut answer) = self.client.get(at.clone()).send().await else {
+                return Rules::Closed;
+            };
+            let target = answer.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+            if let (true, Some(target)) = (answer.status().is_redirection(), target) {
+                let Some(next) =
+                    at.join(target).ok().and_then(|next| self.addresses.check(next.as_str()).ok())
+                else {
+                    return Rules::Free;
+                };
+                at = next;
+                continue;
+            }
+            let status = answer.status().as_u16();
+            return match bounded(&mut answer, ROBOTS).await {
+                Ok((text, _)) => Rules::read(status, &text),
+                Err(_) => Rules::Closed,
+            };
+        }
+        Rules::Free
+    }
+
+    fn failed(&self, url: &Url, error: &reqwest::Error) -> Error {
+        let address = url.to_string();
+        if error.is_timeout() {
+            return Error::Timeout { address, seconds: self.limits.time.as_secs() };
+        }
+        let mut reason = "it cannot be reached".to_owned();
+        let mut source = std::error::Error::source(error);
+        while let Some(inner) = source {
+            reason = inner.to_string();
+            source = inner.source();
+        }
+        if reason.contains("no public address") {
+            Error::NotPublic(address)
+        } else {
+            Error::Unreachable { address, reason }
+        }
+    }
+}
+
+/// Reads a body up to a bound.
+pub async fn bounded(
+    answer: &mut reqwest::Response,
+    limit: usize,
+) -> Result<(Vec<u8>, bool), reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        let room = limit.saturating_sub(bytes.len());
+        bytes.extend(chunk.iter().take(room));
+        if chunk.len() > room {
+            return Ok((bytes, true));
+        }
+    }
+    Ok((bytes, false))
+}
+
+/// Decodes a text: as UTF-8 where it is, else byte by byte, as the oldest pages are.
+fn decoded(bytes: &[u8], media: &str) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(error) if error.error_len().is_none() => String::from_utf8_lossy(bytes).into_owned(),
+        Err(_) if media.contains("iso-8859-1") || media.contains("windows-1252") => {
+            bytes.iter().map(|byte| char::from(*byte)).collect()
+        }
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}

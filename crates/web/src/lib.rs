@@ -1,0 +1,21 @@
+//! The web for models: searched through a provider, fetched from public addresses only, read as Markdown.
+//!
+//! Enter at [`Web::open`]. Invariant: no connection is made to an address that is not public, whoever names it: a link, a redirect, a
+//! name that resolves elsewhere the second time. Deliberately absent: scripts of pages, cookies, and any proxy of the environment.
+
+mod address;
+mod cache;
+mod clock;
+mod error;
+mod fetch;
+mod limits;
+mod page;
+mod polite;
+mod search;
+
+pub use address::{Addresses, is_public};
+pub use error::Error;
+pub use fetch::Web;
+pub use limits::Limits;
+pub use page::{Link, Page};
+pub use search::{Hit, Kind, Provider, Wire};

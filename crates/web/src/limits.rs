@@ -1,0 +1,34 @@
+use std::time::Duration;
+
+/// The bounds of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest fetch, redirects included.
+    pub time: Duration,
+    /// Most bytes read of a page.
+    pub bytes: usize,
+    /// Most characters of Markdown.
+    pub characters: usize,
+    /// Most links listed of a page.
+    pub links: usize,
+    /// Least time between two requests to one host.
+    pub pause: Duration,
+    /// How long a page is kept.
+    pub keep: Duration,
+    /// Pages kept.
+    pub pages: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(20),
+            bytes: 4 << 20,
+            characters: 60_000,
+            links: 100,
+            pause: Duration::from_millis(500),
+            keep: Duration::from_secs(900),
+            pages: 256,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A page as a model reads it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use url::Url;
+
+use crate::Limits;
+
+/// What was read of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Page {
+    /// The address at which it was found, after redirects.
+    pub url: String,
+    pub title: String,
+    /// The main text as Markdown.
+    pub text: String,
+    /// When it was published, as far as it says.
+    pub published: Option<String>,
+    pub author: Option<String>,
+    pub language: Option<String>,
+    /// Links of the page.
+    pub links: Vec<Link>,
+    /// The text, or the page itself, was longer than is read.
+    pub truncated: bool,
+    /// It was read before and kept.
+    pub cached: bool,
+}
+
+/// A link of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Link {
+    pub url: String,
+    pub text: String,
+}
+
+/// Reads the main text of a document; a text that is no HTML stays as it is.
+pub fn read(url: &Url, media: &str, text: &str, limits: &Limits) -> Page {
+    let is_html =
+        media.contains("html") || (media.is_empty() && text.trim_start().starts_with('<'));
+    let mut page = if is_html {
+        html(url, text, limits)
+    } else {
+        Page { text: text.to_owned(), ..Page::default() }
+    };
+    page.url = url.to_string();
+    if let Some((end, _)) = page.text.char_indices().nth(limits.characters) {
+        page.text.truncate(end);
+        page.truncated = true;
+    }
+    page
+}
+
+fn html(url: &Url, text: &str, limits: &Limits) -> Page {
+    let options = rs_trafilatura::Options {
+        include_links: true,
+        include_tables: true,
+        output_markdown: true,
+        url: Some(url.to_string()),
+        ..rs_trafilatura::Options::default()
+    };
+    let links = links(url, text, limits.links);
+    let Ok(found) = rs_trafilatura::extract_with_options(text, &options) else {
+        return Page { text: plain(text), links, ..Page::default() };
+    };
+    let markdown = found.content_markdown.filter(|markdown| !markdown.trim().is_empty());
+    let body = markdown.unwrap_or(found.content_text);
+    Page {
+        title: found.metadata.title.unwrap_or_default(),
+        // A page that is all navigation still says something.
+        text: if body.trim().is_empty() { plain(text) } else { body.trim().to_owned() },
+        published: found.metadata.date.map(|date| date.to_rfc3339()),
+        author: found.metadata.author,
+        language: found.metadata.language,
+        links,
+        ..Page::default()
+    }
+}
+
+/// Leaves the tags out, and what stands within scripts and styles.
+fn plain(text: &str) -> String {
+    let mut made = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        made.push_str(rest.get(..start).unwrap_or_default());
+        rest = rest.get(start..).unwrap_or_default();
+        let tag: String = rest
+            .chars()
+            .skip(1)
+            .take_while(char::is_ascii_alphanumeric)
+            .collect::<String>()
+            .to_ascii_lowercase();
+        let end = if tag == "script" || tag == "style" {
+            let closing = format!("</{tag}");
+            rest.to_ascii_lowercase().find(&closing).map_or(rest.len(), |end| end + closing.len())
+        } else {
+            0
+        };
+        let close = rest
+            .get(end..)
+            .and_then(|after| after.find('>'))
+            .map_or(rest.len(), |close| end + close + 1);
+        rest = rest.get(close..).unwrap_or_default();
+        made.push(' ');
+    }
+    made.push_str(rest);
+    made.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Lists the links of a document with their texts, each address once.
+fn links(base: &Url, text: &str, most: usize) -> Vec<Link> {
+    let lower = text.to_ascii_lowercase();
+    let mut links: Vec<Link> = Vec::new();
+    let mut at = 0;
+    while let Some(start) = lower.get(at..).and_then(|rest| rest.find("<a ")) {
+        let start = at + start;
+        let Some(end) = text.get(start..).and_then(|rest| rest.find('>')).map(|end| start + end)
+        else {
+            break;
+        };
+        at = end;
+        let tag = text.get(start..end).unwrap_or_default();
+        let Some(target) = attribute(tag, "href").and_then(|target| base.join(&target).ok()) else {
+            continue;
+        };
+        let close = lower
+            .get(end..)
+            .and_then(|rest| rest.find("</a"))
+            .map_or(text.len(), |close| end + close);
+        let label = plain(text.get(end + 1..close).unwrap_or_default());
+        let mut target = target;
+        target.set_fragment(None);
+        let is_new = matches!(target.scheme(), "http" | "https")
+            && !links.iter().any(|link| link.url == target.as_str());
+        if is_new {
+            links.push(Link { url: target.into(), text: label.chars().take(120).collect() });
+        }
+        if links.len() >= most {
+            break;
+        }
+    }
+    links
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let lower = tag.to_ascii_lowercase();
+    let start = lower.find(&format!("{name}="))? + name.len() + 1;
+    let rest = tag.get(start..)?;
+    let value = match rest.chars().next()? {
+        quote @ ('"' | '\'') => rest.get(1..)?.split(quote).next()?,
+        _ => rest.split([' ', '>', '\t', '\n']).next()?,
+    };
+    Some(value.replace("&amp;", "&").trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_main_text_is_markdown_and_the_links_are_whole() {
+        let text = format!(
+            "<html><head><title>Tides</title></head><body><nav><a href='/home'>Home</a></nav><article><h1>Tides</h1><p>{}</p>\
+             <table><tr><th>Port</th><th>Height</th></tr><tr><td>Brest</td><td>7 m</td></tr></table>\
+             <p>See <a href=\"moon?a=1&amp;b=2#x\">the <b>moon</b></a>.</p></article><script>var x = '<p>no</p>';</script></body></html>",
+            "The tide rises and falls twice a day, and the moon pulls at the sea. ".repeat(8)
+        );
+        let url = Url::parse("https://sea.test/a/b").unwrap();
+        let page = read(&url, "text/html", &text, &Limits::default());
+        assert_eq!(page.title, "Tides");
+        assert!(
+            page.text.contains("The tide rises")
+                && page.text.contains("Brest")
+                && !page.text.contains("var x"),
+            "{}",
+            page.text
+        );
+        let moon = Link { url: "https://sea.test/a/moon?a=1&b=2".into(), text: "the moon".into() };
+        assert!(page.links.contains(&moon), "{:?}", page.links);
+    }
+
+    #[test]
+    fn text_that_is_no_html_stays_and_long_text_is_cut() {
+        let url = Url::parse("https://sea.test/x.txt").unwrap();
+        let limits = Limits { characters: 4, ..Limits::default() };
+        let page = read(&url, "text/plain", "täglich", &limits);
+        assert_eq!((page.text.as_str(), page.truncated), ("tägl", true));
+    }
+}

@@ -1,0 +1,97 @@
+//! What a site asks of those who fetch: its robots.txt, and a pause between two requests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use texting_robots::Robot;
+
+use crate::clock;
+
+/// The name under which sites are visited.
+pub const AGENT: &str = "perihelion";
+/// How long a site's rules are kept.
+const KEEP: Duration = Duration::from_secs(3_600);
+/// Most sites whose rules are kept.
+const SITES: usize = 1_000;
+
+/// What a site's rules are.
+#[derive(Clone)]
+pub enum Rules {
+    /// There are none.
+    Free,
+    Some(Arc<Robot>),
+    /// They cannot be had for now, which counts as a no.
+    Closed,
+}
+
+impl Rules {
+    /// Reads a robots.txt by how it was answered.
+    pub fn read(status: u16, text: &[u8]) -> Self {
+        match status {
+            200..300 => {
+                Robot::new(AGENT, text).map_or(Self::Free, |robot| Self::Some(Arc::new(robot)))
+            }
+            500.. => Self::Closed,
+            _ => Self::Free,
+        }
+    }
+
+    pub fn allow(&self, url: &str) -> bool {
+        match self {
+            Self::Free => true,
+            Self::Closed => false,
+            Self::Some(robot) => robot.allowed(url),
+        }
+    }
+
+    fn delay(&self) -> Duration {
+        let Self::Some(robot) = self else { return Duration::ZERO };
+        // A site that asks for more than ten seconds would stop everything.
+        robot
+            .delay
+            .and_then(|seconds| Duration::try_from_secs_f32(seconds.clamp(0.0, 10.0)).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// Rules and turns by site.
+#[derive(Default)]
+pub struct Sites {
+    rules: Mutex<HashMap<String, (Instant, Rules)>>,
+    turns: Mutex<HashMap<String, Instant>>,
+}
+
+impl Sites {
+    pub fn rules(&self, site: &str) -> Option<Rules> {
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let (read, found) = rules.get(site)?;
+        (clock::monotonic().saturating_duration_since(*read) < KEEP).then(|| found.clone())
+    }
+
+    pub fn keep(&self, site: &str, found: Rules) {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if rules.len() >= SITES {
+            rules.clear();
+        }
+        rules.insert(site.to_owned(), (clock::monotonic(), found));
+    }
+
+    /// Waits for a request's turn; turns of one site are a pause apart.
+    pub async fn turn(&self, site: &str, pause: Duration, rules: &Rules) {
+        let pause = pause.max(rules.delay());
+        let wait = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            if turns.len() >= SITES {
+                turns.clear();
+            }
+            let now = clock::monotonic();
+            let at = turns.get(site).map_or(now, |next| (*next).max(now));
+            turns.insert(site.to_owned(), at + pause);
+            at.saturating_duration_since(now)
+        };
+        if !wait.is_zero() {
+            clock::sleep(wait).await;
+        }
+    }
+}

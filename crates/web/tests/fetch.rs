@@ -1,0 +1,125 @@
+//! Pages of a real server on this machine, which the operator allows, and what is refused all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Html;
+use axum::routing::get;
+use perihelion_web::{Addresses, Error, Kind, Limits, Provider, Web, Wire};
+
+async fn serve(router: Router) -> String {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    address
+}
+
+fn web(allowed: &[&str], provider: Option<Provider>) -> Web {
+    let allowed: Vec<String> = allowed.iter().map(|host| (*host).to_owned()).collect();
+    let limits = Limits { pause: Duration::ZERO, bytes: 20_000, ..Limits::default() };
+    Web::open(Addresses::allowing(&allowed), limits, provider, true).unwrap()
+}
+
+/// S3.07
+#[tokio::test]
+async fn a_page_is_read_as_markdown_once_and_then_from_the_cache() {
+    let reads = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&reads);
+    let text = format!(
+        "<html><head><title>Sea</title></head><body><article><h1>Sea</h1><p>{}</p></article></body></html>",
+        "Salt water covers most of the earth. ".repeat(20)
+    );
+    let page = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let text = text.clone();
+        async move { Html(text) }
+    };
+    let address = serve(Router::new().route("/sea", get(page))).await;
+    let web = web(&[&address], None);
+    let page = web.fetch(&format!("http://{address}/sea#top")).await.unwrap();
+    assert_eq!((page.title.as_str(), page.cached), ("Sea", false));
+    assert!(page.text.contains("Salt water covers"), "{}", page.text);
+    assert!(web.fetch(&format!("http://{address}/sea")).await.unwrap().cached);
+    assert_eq!(reads.load(Ordering::SeqCst), 1);
+}
+
+/// S3.07
+#[tokio::test]
+async fn redirects_robots_and_odd_answers_are_refused_by_name() {
+    let secret = serve(Router::new().route("/", get(|| async { "secret" }))).await;
+    let to_secret = format!("http://{secret}/");
+    let router = Router::new()
+        .route("/robots.txt", get(|| async { "User-agent: *\nDisallow: /private\n" }))
+        .route("/private/x", get(|| async { "x" }))
+        .route(
+            "/inside",
+            get(move || async move { (StatusCode::FOUND, [("location", to_secret)]) }),
+        )
+        .route("/file", get(|| async { (StatusCode::FOUND, [("location", "file:///etc/passwd")]) }))
+        .route("/circle", get(|| async { (StatusCode::FOUND, [("location", "/circle")]) }))
+        .route("/image", get(|| async { ([("content-type", "image/png")], "x") }))
+        .route("/long", get(|| async { "x".repeat(1_000_000) }));
+    let address = serve(router).await;
+    let web = web(&[&address], None);
+    let fetch = async |path: &str| web.fetch(&format!("http://{address}{path}")).await;
+    assert!(matches!(fetch("/private/x").await, Err(Error::Robots(_))));
+    assert!(matches!(fetch("/inside").await, Err(Error::NotPublic(_))));
+    assert!(matches!(fetch("/file").await, Err(Error::NotAnAddress(_))));
+    assert!(matches!(fetch("/circle").await, Err(Error::Redirects { .. })));
+    assert!(matches!(fetch("/image").await, Err(Error::Media { .. })));
+    assert!(matches!(fetch("/nothing").await, Err(Error::Status { status: 404, .. })));
+    let long = fetch("/long").await.unwrap();
+    assert!(long.truncated && long.text.len() <= 20_000);
+    assert!(matches!(
+        self::web(&[], None).fetch(&format!("http://{address}/")).await,
+        Err(Error::NotPublic(_))
+    ));
+    let named = self::web(&[], None).fetch("http://nowhere.invalid/").await;
+    assert!(matches!(named, Err(Error::NotPublic(_) | Error::Unreachable { .. })), "{named:?}");
+}
+
+/// S3.07
+#[tokio::test]
+async fn a_search_is_spoken_in_the_wire_of_its_provider() {
+    let searxng = r#"{"results": [{"title": "Sea", "url": "https://sea.test/", "content": "Salt", "publishedDate": "2024-01-02"},
+                                  {"title": "Bad", "url": "javascript:alert(1)"}], "unresponsive_engines": []}"#;
+    let brave = r#"{"web": {"results": [{"title": "Sea", "url": "https://sea.test/", "description": "Salt", "extra_snippets": ["more"]}]}}"#;
+    let router = Router::new()
+        .route(
+            "/search",
+            get(move || async move { ([("content-type", "application/json")], searxng) }),
+        )
+        .route("/res/v1/web/search", get(move || async move { brave }))
+        .route(
+            "/empty/search",
+            get(|| async { r#"{"results": [], "unresponsive_engines": [["wiki", "timeout"]]}"# }),
+        )
+        .route("/closed/search", get(|| async { StatusCode::FORBIDDEN }));
+    let address = serve(router).await;
+    let provider =
+        |wire, path: &str| Provider::new(wire, &format!("http://{address}{path}"), None).unwrap();
+    let hits =
+        web(&[], Some(provider(Wire::Searxng, ""))).search("sea", Kind::Basic, 5).await.unwrap();
+    assert_eq!(
+        (hits.len(), hits[0].snippet.as_str(), hits[0].published.as_deref()),
+        (1, "Salt", Some("2024-01-02"))
+    );
+    let hits =
+        web(&[], Some(provider(Wire::Brave, ""))).search("sea", Kind::Deep, 5).await.unwrap();
+    assert_eq!(hits[0].snippet, "Salt\nmore");
+    let failed = web(&[], Some(provider(Wire::Searxng, "/empty")))
+        .search("sea", Kind::News, 5)
+        .await
+        .unwrap_err();
+    assert!(failed.to_string().contains("wiki"), "{failed}");
+    let failed = web(&[], Some(provider(Wire::Searxng, "/closed")))
+        .search("sea", Kind::Basic, 5)
+        .await
+        .unwrap_err();
+    assert!(failed.to_string().contains("search.formats"), "{failed}");
+    assert!(matches!(web(&[], None).search("sea", Kind::Basic, 5).await, Err(Error::NoProvider)));
+}
