@@ -1,0 +1,31 @@
+//! Why somebody was refused, or something about people could not be kept.
+
+/// Why somebody was refused, or something about people could not be kept.
+///
+/// A refusal does not say which part was wrong: a stranger learns nothing of who is known.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Name and password belong to nobody, or to somebody who may not enter.
+    #[error("name and password do not fit")]
+    WrongPassword,
+    /// A key, session or token that is unknown, revoked or expired.
+    #[error("the credentials are not accepted: {0}")]
+    NotAccepted(&'static str),
+    /// A name that is taken within the tenant.
+    #[error("the name is taken; choose another one: {0}")]
+    Taken(String),
+    /// A name or password that cannot be used.
+    #[error("{0}")]
+    Unfit(String),
+    /// Nothing of this name, in this tenant.
+    #[error("there is no {what} of this name: {name}")]
+    Unknown { what: &'static str, name: String },
+    /// The keys of a token's issuer cannot be read.
+    #[error("the keys of the issuer cannot be used: {0}")]
+    Jwks(String),
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+    /// Hashing a password failed, for want of memory.
+    #[error("the password could not be hashed: {0}")]
+    Hash(String),
+}

@@ -1,0 +1,151 @@
+//! JSON Web Tokens of another issuer (RFC 7519), checked against its published keys (JWKS, RFC 7517).
+//!
+//! The algorithms are the operator's choice and never the token's; keys come from the configured document alone, so that
+//! `jku`, `jwk` and `x5u` of a token are ignored.
+
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde_json::{Map, Value};
+
+use crate::Error;
+use crate::principal::{Principal, ProvedBy, Scope};
+use crate::users::read_scopes;
+
+/// Bytes of a token and of a key's id at most.
+const LONGEST: usize = 16 * 1024;
+const LONGEST_KID: usize = 256;
+
+/// Keys of one issuer at most.
+const KEYS: usize = 64;
+
+/// What a token must say to be accepted.
+#[derive(Clone, Debug)]
+pub struct JwtRules {
+    pub issuer: String,
+    pub audience: String,
+    /// Names of algorithms, such as `RS256`, `ES256` and `EdDSA`; symmetric ones are refused.
+    pub algorithms: Vec<String>,
+    /// The claim that holds the tenant; without one all users are of `tenant`.
+    pub tenant_claim: Option<String>,
+    pub tenant: String,
+    /// The claim that holds scopes, as words with spaces between; without one everybody may read and run.
+    pub scope_claim: Option<String>,
+}
+
+/// Checks tokens of one issuer.
+#[derive(Debug)]
+pub struct JwtVerifier {
+    rules: JwtRules,
+    algorithms: Vec<Algorithm>,
+    keys: JwkSet,
+}
+
+impl JwtVerifier {
+    /// Uses the issuer's key document.
+    ///
+    /// # Errors
+    /// [`Error::Jwks`] when the document is none, has more than 64 keys, or a wanted algorithm is unknown or symmetric.
+    pub fn new(rules: JwtRules, jwks: &str) -> Result<Self, Error> {
+        let algorithms =
+            rules.algorithms.iter().map(|name| algorithm(name)).collect::<Result<Vec<_>, _>>()?;
+        if algorithms.is_empty() {
+            return Err(Error::Jwks("name at least one algorithm, such as RS256".to_owned()));
+        }
+        let keys: JwkSet =
+            serde_json::from_str(jwks).map_err(|error| Error::Jwks(error.to_string()))?;
+        if keys.keys.len() > KEYS {
+            return Err(Error::Jwks(format!("more than {KEYS} keys: {}", keys.keys.len())));
+        }
+        Ok(Self { rules, algorithms, keys })
+    }
+
+    /// Tells whether a token names a key that is not in the document: the issuer may have published a new one.
+    pub fn names_unknown_key(&self, token: &str) -> bool {
+        if token.len() > LONGEST {
+            return false;
+        }
+        let Ok(header) = decode_header(token) else { return false };
+        header.kid.is_some_and(|kid| kid.len() <= LONGEST_KID && self.keys.find(&kid).is_none())
+    }
+
+    /// Checks a token and says who it is of; `now` in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`].
+    pub fn verify(&self, token: &str, now: i64) -> Result<Principal, Error> {
+        if token.len() > LONGEST {
+            return Err(Error::NotAccepted("the token is too long"));
+        }
+        let header =
+            decode_header(token).map_err(|_| Error::NotAccepted("not a JSON Web Token"))?;
+        if !self.algorithms.contains(&header.alg) {
+            return Err(Error::NotAccepted("the token's algorithm is not permitted"));
+        }
+        let key = self.key(header.kid.as_deref())?;
+        let decoding =
+            DecodingKey::from_jwk(key).map_err(|_| Error::NotAccepted("the key cannot be used"))?;
+        let mut validation = Validation::new(header.alg);
+        validation.set_issuer(&[&self.rules.issuer]);
+        validation.set_audience(&[&self.rules.audience]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        // The library reads the system's clock; times are checked below by the caller's.
+        validation.validate_exp = false;
+        let claims = decode::<Map<String, Value>>(token, &decoding, &validation)
+            .map_err(|_| Error::NotAccepted("the token's signature, issuer or audience is wrong"))?
+            .claims;
+        let time = |name: &str| claims.get(name).and_then(Value::as_f64);
+        if time("exp").is_none_or(|end| end <= now as f64) {
+            return Err(Error::NotAccepted("the token has expired"));
+        }
+        if time("nbf").is_some_and(|begin| begin > now as f64 + 60.0) {
+            return Err(Error::NotAccepted("the token is not valid yet"));
+        }
+        self.principal(&claims)
+    }
+
+    fn key(&self, kid: Option<&str>) -> Result<&Jwk, Error> {
+        let key = match kid {
+            Some(kid) if kid.len() > LONGEST_KID => None,
+            Some(kid) => self.keys.find(kid),
+            None if self.keys.keys.len() == 1 => self.keys.keys.first(),
+            None => None,
+        };
+        let key = key.ok_or(Error::NotAccepted("the token's key is unknown"))?;
+        match key.algorithm {
+            AlgorithmParameters::OctetKey(_) => {
+                Err(Error::NotAccepted("symmetric keys are not accepted"))
+            }
+            _ => Ok(key),
+        }
+    }
+
+    fn principal(&self, claims: &Map<String, Value>) -> Result<Principal, Error> {
+        let text =
+            |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let user = text("sub").ok_or(Error::NotAccepted("the token names nobody"))?;
+        let tenant = match &self.rules.tenant_claim {
+            Some(claim) => text(claim).ok_or(Error::NotAccepted("the token names no tenant"))?,
+            None => &self.rules.tenant,
+        };
+        let scopes = match &self.rules.scope_claim {
+            Some(claim) => text(claim).map(read_scopes).unwrap_or_default(),
+            None => vec![Scope::Read, Scope::Run],
+        };
+        Ok(Principal {
+            tenant: tenant.to_owned(),
+            user: user.to_owned(),
+            scopes,
+            proved_by: ProvedBy::Token,
+        })
+    }
+}
+
+fn algorithm(name: &str) -> Result<Algorithm, Error> {
+    match name.parse::<Algorithm>() {
+        Ok(Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) => {
+            Err(Error::Jwks(format!("a published key cannot be symmetric: {name}")))
+        }
+        Ok(algorithm) => Ok(algorithm),
+        Err(_) => Err(Error::Jwks(format!("unknown algorithm, use RS256, ES256 or EdDSA: {name}"))),
+    }
+}

@@ -1,0 +1,174 @@
+//! API keys of the service: 256 random bits, shown once, stored as a hash, scoped, revocable.
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Row, Value, query};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::principal::{Principal, ProvedBy, Scope};
+use crate::secret::{Secret, digest};
+use crate::users::{read_scopes, write_scopes};
+use crate::{Error, People};
+
+const PURPOSE: &str = "perihelion 2026-11 api key";
+
+/// How every key begins, so that scanners of leaked secrets know it.
+const PREFIX: &str = "ph_";
+
+/// A key that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewKey<'a> {
+    pub tenant: &'a str,
+    /// What it is called; unique among the keys of the tenant that are in force.
+    pub name: &'a str,
+    /// Whom it acts for; the key's own name where it is nobody.
+    pub user: Option<&'a str>,
+    pub scopes: &'a [Scope],
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// A key as it is listed: without its secret, which nobody has but its owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ApiKey {
+    pub id: Uuid,
+    pub tenant: String,
+    pub name: String,
+    pub user: Option<String>,
+    pub scopes: Vec<Scope>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
+/// A key that was made, with its secret.
+#[derive(Clone, Debug)]
+pub struct CreatedKey {
+    pub key: ApiKey,
+    pub secret: Secret,
+}
+
+fn read(row: &Row) -> Result<ApiKey, Error> {
+    Ok(ApiKey {
+        id: row.get(0)?,
+        tenant: row.get(1)?,
+        name: row.get(2)?,
+        user: row.get(3)?,
+        scopes: read_scopes(&row.get::<String>(4)?),
+        created_at: row.get(5)?,
+        expires_at: row.get(6)?,
+        revoked_at: row.get(7)?,
+    })
+}
+
+impl People {
+    /// Makes a key; its secret is returned here and nowhere else.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] when a key of this name is in force, [`Error::Unfit`] for an empty or long name.
+    pub async fn create_key(
+        &self,
+        new: NewKey<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<CreatedKey, Error> {
+        let name = new.name.trim();
+        if name.is_empty() || name.chars().count() > 100 {
+            return Err(Error::Unfit("a key's name has 1 to 100 characters".to_owned()));
+        }
+        let secret = Secret::draw(PREFIX)?;
+        let key = ApiKey {
+            id: Uuid::now_v7(),
+            tenant: new.tenant.to_owned(),
+            name: name.to_owned(),
+            user: new.user.map(str::to_owned),
+            scopes: new.scopes.to_vec(),
+            created_at: now,
+            expires_at: new.expires_at,
+            revoked_at: None,
+        };
+        let insert = query(
+            "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(key.id)
+        .bind(&key.tenant)
+        .bind(&key.name)
+        .bind(key.user.clone())
+        .bind(write_scopes(&key.scopes))
+        .bind(digest(PURPOSE, secret.expose()))
+        .bind(now)
+        .bind(Value::Time(key.expires_at));
+        match self.database.execute(&insert).await {
+            Ok(_) => Ok(CreatedKey { key, secret }),
+            Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lists the keys of a tenant, newest first, the revoked ones too.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>, Error> {
+        let all = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM api_key WHERE tenant = $1 ORDER BY created_at DESC, id DESC")
+            .bind(tenant);
+        self.database.fetch_all(&all).await?.iter().map(read).collect()
+    }
+
+    /// Revokes a key by its name; from the next look at it on, nobody gets in by it.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when no key of this name is in force.
+    pub async fn revoke_key(
+        &self,
+        tenant: &str,
+        name: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let revoke = query("UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL")
+            .bind(tenant)
+            .bind(name)
+            .bind(now);
+        match self.database.execute(&revoke).await? {
+            0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds who a key belongs to.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`] when it is unknown, revoked or expired.
+    pub async fn by_key(&self, secret: &str, now: DateTime<Utc>) -> Result<Principal, Error> {
+        if !secret.starts_with(PREFIX) || secret.len() > 100 {
+            return Err(Error::NotAccepted("this is no key of this service"));
+        }
+        let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM api_key WHERE token = $1")
+            .bind(digest(PURPOSE, secret));
+        let row = self.database.fetch_optional(&find).await?;
+        let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
+        if key.revoked_at.is_some() {
+            return Err(Error::NotAccepted("the key was revoked"));
+        }
+        if key.expires_at.is_some_and(|end| end <= now) {
+            return Err(Error::NotAccepted("the key has expired"));
+        }
+        let user = key.user.unwrap_or(key.name);
+        Ok(Principal {
+            tenant: key.tenant,
+            user,
+            scopes: key.scopes,
+            proved_by: ProvedBy::Key { id: key.id },
+        })
+    }
+
+    /// Tells whether any key is in force or any user can log in, so that authentication is wanted.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn is_anybody_known(&self) -> Result<bool, Error> {
+        let look = query(
+            "SELECT 1 FROM api_key WHERE revoked_at IS NULL UNION ALL SELECT 1 FROM person WHERE disabled_at IS NULL LIMIT 1",
+        );
+        Ok(self.database.fetch_optional(&look).await?.is_some())
+    }
+}

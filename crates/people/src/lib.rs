@@ -1,0 +1,40 @@
+//! Who asks, and what they may do: users, sessions, API keys, tokens of other issuers, and the audit.
+//!
+//! Enter at [`People`], on a [`perihelion_database::Database`]. Whatever way somebody proves who they are by, the
+//! result is one [`Principal`]: a tenant, a user, and what is permitted. Invariant: a secret is never stored, only
+//! what recognises it; every row has a tenant, and every question to the database names one. Deliberately absent:
+//! HTTP (cookies, headers, status codes) and threads.
+
+mod audit;
+mod error;
+mod jwt;
+mod keys;
+mod password;
+mod principal;
+mod secret;
+mod sessions;
+mod users;
+
+pub use audit::{AuditEntry, AuditQuery};
+pub use error::Error;
+pub use jwt::{JwtRules, JwtVerifier};
+pub use keys::{ApiKey, CreatedKey, NewKey};
+pub use principal::{Principal, ProvedBy, Scope};
+pub use secret::Secret;
+pub use sessions::Session;
+pub use users::User;
+
+use perihelion_database::Database;
+
+/// Users, sessions, keys and audit of one database; cheap to clone.
+#[derive(Clone)]
+pub struct People {
+    database: Database,
+}
+
+impl People {
+    /// Uses a migrated database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}

@@ -1,0 +1,75 @@
+//! Passwords: Argon2id with the parameters that OWASP recommends (19 MiB, two passes, one lane).
+
+use std::sync::LazyLock;
+
+use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::Semaphore;
+
+use crate::Error;
+
+/// Characters of a password at least.
+const SHORTEST: usize = 10;
+
+/// Bytes of a password at most: hashing takes time with its length.
+const LONGEST: usize = 1_024;
+
+/// Passwords that are hashed at a time; more wait, so that a flood of logins takes neither all memory nor all time.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+/// Stands for the hash of a user that is unknown, so that such a login takes as long as any other.
+static NOBODY: LazyLock<String> =
+    LazyLock::new(|| hash_now("nobody has this password").unwrap_or_default());
+
+fn hasher() -> Argon2<'static> {
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::default())
+}
+
+fn hash_now(password: &str) -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Error::Hash("the system has no randomness".to_owned()))?;
+    let failed = |error: argon2::password_hash::Error| Error::Hash(error.to_string());
+    let salt = SaltString::encode_b64(&bytes).map_err(failed)?;
+    Ok(hasher().hash_password(password.as_bytes(), &salt).map_err(failed)?.to_string())
+}
+
+/// Hashes a password off the async threads.
+///
+/// # Errors
+/// [`Error::Unfit`] when it is too short or too long.
+pub(crate) async fn hash(password: &str) -> Result<String, Error> {
+    if password.chars().count() < SHORTEST {
+        return Err(Error::Unfit(format!("a password has at least {SHORTEST} characters")));
+    }
+    if password.len() > LONGEST {
+        return Err(Error::Unfit(format!("a password has at most {LONGEST} bytes")));
+    }
+    let password = password.to_owned();
+    in_turn(move || hash_now(&password)).await?
+}
+
+/// Tells whether a password fits a stored hash; without one it takes the same time and does not.
+pub(crate) async fn fits(password: &str, stored: Option<String>) -> Result<bool, Error> {
+    if password.len() > LONGEST {
+        return Ok(false);
+    }
+    let password = password.to_owned();
+    in_turn(move || {
+        let is_known = stored.is_some();
+        let stored = stored.unwrap_or_else(|| NOBODY.clone());
+        let fits = PasswordHash::new(&stored)
+            .and_then(|parsed| hasher().verify_password(password.as_bytes(), &parsed))
+            .is_ok();
+        fits && is_known
+    })
+    .await
+}
+
+async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Hash(error.to_string());
+    let _turn = TURNS.acquire().await.map_err(|error| failed(&error))?;
+    tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
+}

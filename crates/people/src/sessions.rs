@@ -1,0 +1,105 @@
+//! Sessions: what a browser shows after a login.
+
+use chrono::{DateTime, Duration, Utc};
+use perihelion_database::query;
+
+use crate::principal::{Principal, ProvedBy};
+use crate::secret::{Secret, digest};
+use crate::users::{User, read_scopes};
+use crate::{Error, People};
+
+const PURPOSE: &str = "perihelion 2026-11 session cookie";
+
+/// A session that was begun.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Goes into a cookie that scripts cannot read.
+    pub cookie: Secret,
+    /// Is to be sent with every request that changes something, in a header that no other site can set.
+    pub csrf: Secret,
+    pub expires_at: DateTime<Utc>,
+}
+
+impl People {
+    /// Begins a session of a user.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn begin_session(
+        &self,
+        user: &User,
+        lasts: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<Session, Error> {
+        let session = Session {
+            cookie: Secret::draw("phs_")?,
+            csrf: Secret::draw("phc_")?,
+            expires_at: now + lasts,
+        };
+        let clean = query("DELETE FROM session WHERE tenant = $1 AND expires_at < $2")
+            .bind(&user.tenant)
+            .bind(now);
+        self.database.execute(&clean).await?;
+        let insert = query(
+            "INSERT INTO session (token, tenant, person, csrf, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        )
+        .bind(digest(PURPOSE, session.cookie.expose()))
+        .bind(&user.tenant)
+        .bind(user.id)
+        .bind(digest(PURPOSE, session.csrf.expose()))
+        .bind(now)
+        .bind(session.expires_at);
+        self.database.execute(&insert).await?;
+        Ok(session)
+    }
+
+    /// Finds who a cookie belongs to; `csrf` is given where the request changes something.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`] when the session is unknown or over, or the second secret is missing or wrong.
+    pub async fn by_session(
+        &self,
+        cookie: &str,
+        csrf: Option<Option<&str>>,
+        now: DateTime<Utc>,
+    ) -> Result<Principal, Error> {
+        let find = query(
+            "SELECT session.tenant, person.name, person.scopes, session.csrf, session.expires_at FROM session \
+             JOIN person ON person.id = session.person WHERE session.token = $1 AND person.disabled_at IS NULL",
+        )
+        .bind(digest(PURPOSE, cookie));
+        let row = self
+            .database
+            .fetch_optional(&find)
+            .await?
+            .ok_or(Error::NotAccepted("no such session; log in"))?;
+        if row.get::<DateTime<Utc>>(4)? <= now {
+            return Err(Error::NotAccepted("the session is over; log in"));
+        }
+        if let Some(given) = csrf {
+            let expected: Vec<u8> = row.get(3)?;
+            // Both are hashes of secrets, so that comparing them tells nothing by its time.
+            if given.is_none_or(|given| digest(PURPOSE, given) != expected) {
+                return Err(Error::NotAccepted(
+                    "the header x-csrf-token is missing or of another session",
+                ));
+            }
+        }
+        Ok(Principal {
+            tenant: row.get(0)?,
+            user: row.get(1)?,
+            scopes: read_scopes(&row.get::<String>(2)?),
+            proved_by: ProvedBy::Session,
+        })
+    }
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn end_session(&self, cookie: &str) -> Result<(), Error> {
+        let end = query("DELETE FROM session WHERE token = $1").bind(digest(PURPOSE, cookie));
+        self.database.execute(&end).await?;
+        Ok(())
+    }
+}

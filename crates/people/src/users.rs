@@ -1,0 +1,159 @@
+//! Users of a tenant.
+
+use chrono::{DateTime, Utc};
+use perihelion_database::query;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::principal::Scope;
+use crate::{Error, People, password};
+
+/// Characters of a name at most.
+const LONGEST: usize = 64;
+
+/// Somebody who can log in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    pub id: Uuid,
+    pub tenant: String,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub created_at: DateTime<Utc>,
+}
+
+impl People {
+    /// Registers a user.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] for a name or password that cannot be used, [`Error::Taken`].
+    pub async fn register(
+        &self,
+        tenant: &str,
+        name: &str,
+        password: &str,
+        scopes: &[Scope],
+        now: DateTime<Utc>,
+    ) -> Result<User, Error> {
+        let name = fit_name(name)?;
+        let hash = password::hash(password).await?;
+        let user = User {
+            id: Uuid::now_v7(),
+            tenant: tenant.to_owned(),
+            name,
+            scopes: scopes.to_vec(),
+            created_at: now,
+        };
+        let insert = query(
+            "INSERT INTO person (id, tenant, name, password, scopes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        )
+        .bind(user.id)
+        .bind(tenant)
+        .bind(&user.name)
+        .bind(hash)
+        .bind(write_scopes(scopes))
+        .bind(now);
+        match self.database.execute(&insert).await {
+            Ok(_) => Ok(user),
+            Err(error) if error.is_duplicate() => Err(Error::Taken(user.name)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Finds the user whom name and password belong to; takes as long when there is none.
+    ///
+    /// # Errors
+    /// [`Error::WrongPassword`].
+    pub async fn check_password(
+        &self,
+        tenant: &str,
+        name: &str,
+        password: &str,
+    ) -> Result<User, Error> {
+        let found = query(
+            "SELECT id, name, scopes, created_at, password FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
+        )
+        .bind(tenant)
+        .bind(name.trim().to_lowercase());
+        let row = self.database.fetch_optional(&found).await?;
+        let stored = row.as_ref().map(|row| row.get::<String>(4)).transpose()?;
+        if !password::fits(password, stored).await? {
+            return Err(Error::WrongPassword);
+        }
+        let row = row.ok_or(Error::WrongPassword)?;
+        Ok(User {
+            id: row.get(0)?,
+            tenant: tenant.to_owned(),
+            name: row.get(1)?,
+            scopes: read_scopes(&row.get::<String>(2)?),
+            created_at: row.get(3)?,
+        })
+    }
+
+    /// Lists the users of a tenant by name.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn users(&self, tenant: &str) -> Result<Vec<User>, Error> {
+        let all = query("SELECT id, name, scopes, created_at FROM person WHERE tenant = $1 AND disabled_at IS NULL ORDER BY name")
+            .bind(tenant);
+        let rows = self.database.fetch_all(&all).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(User {
+                    id: row.get(0)?,
+                    tenant: tenant.to_owned(),
+                    name: row.get(1)?,
+                    scopes: read_scopes(&row.get::<String>(2)?),
+                    created_at: row.get(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Shuts a user out, with all sessions; the name stays taken, so that nobody else is taken for them.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub async fn disable_user(
+        &self,
+        tenant: &str,
+        name: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let mut transaction = self.database.begin().await?;
+        let disable = query(
+            "UPDATE person SET disabled_at = $3 WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
+        )
+        .bind(tenant)
+        .bind(name)
+        .bind(now);
+        if transaction.execute(&disable).await? == 0 {
+            return Err(Error::Unknown { what: "user", name: name.to_owned() });
+        }
+        let end = query("DELETE FROM session WHERE tenant = $1 AND person IN (SELECT id FROM person WHERE tenant = $1 AND name = $2)")
+            .bind(tenant)
+            .bind(name);
+        transaction.execute(&end).await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+/// Checks a name and brings it into the form that it is kept in.
+fn fit_name(name: &str) -> Result<String, Error> {
+    let name = name.trim().to_lowercase();
+    let fits = |c: char| c.is_alphanumeric() || "._-@+".contains(c);
+    if name.is_empty() || name.chars().count() > LONGEST || !name.chars().all(fits) {
+        return Err(Error::Unfit(format!(
+            "a user's name has 1 to {LONGEST} letters, digits or any of . _ - @ +"
+        )));
+    }
+    Ok(name)
+}
+
+pub(crate) fn write_scopes(scopes: &[Scope]) -> String {
+    scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn read_scopes(text: &str) -> Vec<Scope> {
+    text.split_whitespace().filter_map(Scope::parse).collect()
+}

@@ -1,0 +1,177 @@
+//! Users, sessions, keys and the audit on SQLite and Postgres.
+
+use chrono::{DateTime, Duration, Utc};
+use perihelion_database::Database;
+use perihelion_people::{AuditEntry, AuditQuery, Error, NewKey, People, ProvedBy, Scope};
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use uuid::Uuid;
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_795_000_000, 0).unwrap()
+}
+
+/// Runs a test on both databases; Postgres where `TEST_DATABASE_URL` names a server.
+async fn on_both<F: Future<Output = ()>>(test: impl Fn(People) -> F) {
+    let database = Database::open("memory:").await.unwrap();
+    test(People::new(database.clone())).await;
+    database.close().await;
+    let Ok(admin) = std::env::var("TEST_DATABASE_URL") else {
+        assert!(std::env::var("CI").is_err(), "TEST_DATABASE_URL is not set");
+        return;
+    };
+    let name = format!("people_{}", Uuid::now_v7().simple());
+    let mut connection = PgConnection::connect(&admin).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let at = admin.rfind('/').unwrap();
+    let database = Database::open(&format!("{}/{name}", &admin[..at])).await.unwrap();
+    test(People::new(database.clone())).await;
+    database.close().await;
+    sqlx::raw_sql(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)")))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+}
+
+fn key<'a>(tenant: &'a str, name: &'a str) -> NewKey<'a> {
+    NewKey { tenant, name, user: None, scopes: &[Scope::Read, Scope::Run], expires_at: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_lets_its_owner_in_until_it_is_revoked_and_its_name_is_free_again() {
+    on_both(|people| async move {
+        let made = people.create_key(key("acme", "ci"), now()).await.unwrap();
+        let who = people.by_key(made.secret.expose(), now()).await.unwrap();
+        assert_eq!((who.tenant.as_str(), who.user.as_str()), ("acme", "ci"));
+        assert_eq!(who.proved_by, ProvedBy::Key { id: made.key.id });
+        assert!(who.may(Scope::Run) && !who.may(Scope::Manage));
+        assert!(matches!(people.create_key(key("acme", "ci"), now()).await, Err(Error::Taken(_))));
+        people.create_key(key("other", "ci"), now()).await.unwrap();
+        people.revoke_key("acme", "ci", now()).await.unwrap();
+        let refused = people.by_key(made.secret.expose(), now()).await.unwrap_err();
+        assert!(refused.to_string().contains("revoked"), "{refused}");
+        assert!(matches!(people.revoke_key("acme", "ci", now()).await, Err(Error::Unknown { .. })));
+        people.create_key(key("acme", "ci"), now()).await.unwrap();
+        let listed = people.keys("acme").await.unwrap();
+        assert_eq!(listed.len(), 2, "the revoked key stays in the list");
+        assert!(!format!("{made:?}").contains(made.secret.expose()), "secrets are not printed");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_or_unknown_key_is_refused() {
+    on_both(|people| async move {
+        let expires_at = Some(now() + Duration::hours(1));
+        let made =
+            people.create_key(NewKey { expires_at, ..key("acme", "brief") }, now()).await.unwrap();
+        assert!(people.by_key(made.secret.expose(), now()).await.is_ok());
+        assert!(people.by_key(made.secret.expose(), now() + Duration::hours(1)).await.is_err());
+        for wrong in ["", "ph_", "ph_unknown", "Bearer x", &"ph_x".repeat(1_000)] {
+            assert!(
+                matches!(people.by_key(wrong, now()).await, Err(Error::NotAccepted(_))),
+                "{wrong}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_logs_in_by_password_within_the_tenant_alone() {
+    on_both(|people| async move {
+        let scopes = [Scope::Read, Scope::Run, Scope::Approve];
+        people.register("acme", " Ann ", "correct horse battery", &scopes, now()).await.unwrap();
+        let ann = people.check_password("acme", "ANN", "correct horse battery").await.unwrap();
+        assert_eq!(ann.name, "ann");
+        for (tenant, name, password) in [
+            ("acme", "ann", "wrong horse battery"),
+            ("acme", "bob", "correct horse battery"),
+            ("other", "ann", "correct horse battery"),
+            ("acme", "ann", ""),
+        ] {
+            let refused = people.check_password(tenant, name, password).await.unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "name and password do not fit",
+                "the same words for all"
+            );
+        }
+        let again = people.register("acme", "ann", "another long password", &scopes, now()).await;
+        assert!(matches!(again, Err(Error::Taken(_))));
+        for (name, password) in
+            [("eve", "short"), ("", "a long password"), ("a b", "a long password")]
+        {
+            let unfit = people.register("acme", name, password, &scopes, now()).await;
+            assert!(matches!(unfit, Err(Error::Unfit(_))), "{name}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_ends_by_time_by_logout_and_with_its_user() {
+    on_both(|people| async move {
+        let ann = people
+            .register("acme", "ann", "correct horse battery", &[Scope::Read], now())
+            .await
+            .unwrap();
+        let begun = people.begin_session(&ann, Duration::hours(8), now()).await.unwrap();
+        let (cookie, csrf) = (begun.cookie.expose(), begun.csrf.expose());
+        let who = people.by_session(cookie, None, now()).await.unwrap();
+        assert_eq!((who.user.as_str(), &who.proved_by), ("ann", &ProvedBy::Session));
+        assert!(people.by_session(cookie, Some(Some(csrf)), now()).await.is_ok());
+        assert!(
+            people.by_session(cookie, Some(None), now()).await.is_err(),
+            "a change needs the second secret"
+        );
+        assert!(people.by_session(cookie, Some(Some(cookie)), now()).await.is_err());
+        assert!(people.by_session(cookie, None, now() + Duration::hours(8)).await.is_err());
+        people.end_session(cookie).await.unwrap();
+        assert!(people.by_session(cookie, None, now()).await.is_err());
+        let begun = people.begin_session(&ann, Duration::hours(8), now()).await.unwrap();
+        people.disable_user("acme", "ann", now()).await.unwrap();
+        assert!(people.by_session(begun.cookie.expose(), None, now()).await.is_err());
+        assert!(people.check_password("acme", "ann", "correct horse battery").await.is_err());
+        let again =
+            people.register("acme", "ann", "correct horse battery", &[Scope::Read], now()).await;
+        assert!(matches!(again, Err(Error::Taken(_))), "nobody takes a name over");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_is_read_newest_first_by_tenant_and_thread() {
+    on_both(|people| async move {
+        let thread = Uuid::now_v7();
+        for (number, tenant, thread) in
+            [(1, "acme", Some(thread)), (2, "acme", None), (3, "other", Some(thread))]
+        {
+            let entry = AuditEntry {
+                at: now() + Duration::seconds(number),
+                tenant: tenant.to_owned(),
+                actor: "ann".to_owned(),
+                action: "approval.approved".to_owned(),
+                subject: format!("call {number}"),
+                thread,
+                details: json!({ "number": number }),
+            };
+            people.note(&entry).await.unwrap();
+        }
+        let all = people.audit("acme", &AuditQuery::default()).await.unwrap();
+        assert_eq!(
+            all.iter().map(|entry| entry.subject.as_str()).collect::<Vec<_>>(),
+            ["call 2", "call 1"]
+        );
+        let of_thread = AuditQuery { thread: Some(thread), ..AuditQuery::default() };
+        let found = people.audit("acme", &of_thread).await.unwrap();
+        assert_eq!((found.len(), &found[0].details), (1, &json!({ "number": 1 })));
+        let earlier =
+            AuditQuery { before: Some(now() + Duration::seconds(2)), ..AuditQuery::default() };
+        assert_eq!(people.audit("acme", &earlier).await.unwrap().len(), 1);
+    })
+    .await;
+}

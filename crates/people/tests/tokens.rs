@@ -1,0 +1,134 @@
+//! Tokens of another issuer, genuine and forged.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use perihelion_people::{JwtRules, JwtVerifier, Scope};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
+
+const NOW: i64 = 1_795_000_000;
+
+struct Issuer {
+    pair: EcdsaKeyPair,
+}
+
+impl Issuer {
+    fn new() -> Self {
+        let random = SystemRandom::new();
+        let document =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
+                .unwrap();
+        Self { pair }
+    }
+
+    fn jwks(&self) -> String {
+        let point = self.pair.public_key().as_ref();
+        let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let key = json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "k1", "x": part(&point[1..33]), "y": part(&point[33..65]) });
+        json!({ "keys": [key] }).to_string()
+    }
+
+    fn token(&self, header: Value, claims: &Value) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(&header), part(claims));
+        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+    }
+}
+
+fn rules() -> JwtRules {
+    JwtRules {
+        issuer: "https://login.example".to_owned(),
+        audience: "perihelion".to_owned(),
+        algorithms: vec!["ES256".to_owned()],
+        tenant_claim: Some("org".to_owned()),
+        tenant: "default".to_owned(),
+        scope_claim: Some("scope".to_owned()),
+    }
+}
+
+fn header() -> Value {
+    json!({ "alg": "ES256", "typ": "JWT", "kid": "k1" })
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": "https://login.example", "aud": "perihelion", "sub": "ann", "org": "acme",
+        "scope": "read run nonsense", "exp": NOW + 60,
+    })
+}
+
+fn with(mut base: Value, key: &str, value: Value) -> Value {
+    base[key] = value;
+    base
+}
+
+#[test]
+fn a_genuine_token_says_who_asks_and_what_is_permitted() {
+    let issuer = Issuer::new();
+    let verifier = JwtVerifier::new(rules(), &issuer.jwks()).unwrap();
+    let who = verifier.verify(&issuer.token(header(), &claims()), NOW).unwrap();
+    assert_eq!((who.tenant.as_str(), who.user.as_str()), ("acme", "ann"));
+    assert_eq!(who.scopes, [Scope::Read, Scope::Run]);
+}
+
+#[test]
+fn forged_and_foreign_tokens_are_refused() {
+    let issuer = Issuer::new();
+    let other = Issuer::new();
+    let verifier = JwtVerifier::new(rules(), &issuer.jwks()).unwrap();
+    let good = issuer.token(header(), &claims());
+    let (body, _) = good.rsplit_once('.').unwrap();
+    let none = format!(
+        "{}.{}.",
+        URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#),
+        body.split_once('.').unwrap().1
+    );
+    let cases = [
+        ("another issuer's key", other.token(header(), &claims())),
+        ("no signature", format!("{body}.")),
+        ("algorithm none", none),
+        ("a symmetric algorithm", issuer.token(json!({ "alg": "HS256", "kid": "k1" }), &claims())),
+        (
+            "an address of keys",
+            other.token(with(header(), "jku", json!("https://evil.example/keys")), &claims()),
+        ),
+        ("an unknown key", issuer.token(with(header(), "kid", json!("k2")), &claims())),
+        (
+            "a key id without end",
+            issuer.token(with(header(), "kid", json!("k".repeat(10_000))), &claims()),
+        ),
+        ("another audience", issuer.token(header(), &with(claims(), "aud", json!("else")))),
+        (
+            "another issuer's name",
+            issuer.token(header(), &with(claims(), "iss", json!("https://evil.example"))),
+        ),
+        ("the past", issuer.token(header(), &with(claims(), "exp", json!(NOW)))),
+        ("the future", issuer.token(header(), &with(claims(), "nbf", json!(NOW + 3_600)))),
+        ("no tenant", issuer.token(header(), &with(claims(), "org", Value::Null))),
+        ("nobody", issuer.token(header(), &with(claims(), "sub", json!("")))),
+        ("no end", issuer.token(header(), &with(claims(), "exp", Value::Null))),
+        ("nonsense", "a.b.c".to_owned()),
+        ("something long", "a".repeat(1_000_000)),
+    ];
+    for (what, token) in cases {
+        assert!(verifier.verify(&token, NOW).is_err(), "{what} was accepted");
+    }
+    assert!(verifier.verify(&good, NOW).is_ok(), "the control");
+    assert!(
+        verifier.names_unknown_key(&issuer.token(with(header(), "kid", json!("k2")), &claims()))
+    );
+    assert!(!verifier.names_unknown_key(&good));
+}
+
+#[test]
+fn symmetric_algorithms_cannot_be_configured() {
+    let issuer = Issuer::new();
+    for wrong in ["HS256", "none", "RS1"] {
+        let rules = JwtRules { algorithms: vec![wrong.to_owned()], ..rules() };
+        assert!(JwtVerifier::new(rules, &issuer.jwks()).is_err(), "{wrong}");
+    }
+}

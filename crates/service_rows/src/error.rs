@@ -1,0 +1,26 @@
+//! Why rows could not be read or written.
+
+use uuid::Uuid;
+
+/// Why rows could not be read or written; the text tells the reader what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+    #[error("unknown thread: {0}")]
+    UnknownThread(Uuid),
+    #[error("a stored {what} is not known to this version: {found}")]
+    UnknownWord { what: &'static str, found: String },
+}
+
+impl Error {
+    /// Returns whether a row was refused because an equal one is there.
+    pub fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Database(error) if error.is_duplicate())
+    }
+
+    /// Returns whether the database could not be used for now, so that trying again may help.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Database(error) if error.is_passing())
+    }
+}

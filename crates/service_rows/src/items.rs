@@ -1,0 +1,152 @@
+//! Items that clients keep, under a path of names.
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Row, query};
+use serde_json::Value as Json;
+
+use crate::sql::Statement;
+use crate::{Error, Kept};
+
+/// Ends each name of a stored path; a name cannot contain it.
+const END: char = '\u{1f}';
+
+/// An item.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub namespace: Vec<String>,
+    pub key: String,
+    pub value: Json,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// Which items are searched.
+#[derive(Clone, Debug, Default)]
+pub struct ItemFilter {
+    pub prefix: Vec<String>,
+    /// Fields that values must have.
+    pub filter: Option<Json>,
+    /// Words that keys or values must contain.
+    pub words: Option<String>,
+    pub limit: u32,
+    pub offset: u32,
+}
+
+impl Item {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            namespace: names(&row.get::<String>(0)?),
+            key: row.get(1)?,
+            value: row.get(2)?,
+            created_at: row.get(3)?,
+            updated_at: row.get(4)?,
+        })
+    }
+}
+
+impl Kept {
+    /// Keeps an item in place of an earlier one of its name.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn put_item(
+        &self,
+        namespace: &[String],
+        key: &str,
+        value: Json,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let put = query(
+            "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (tenant, namespace, key) \
+             DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+        );
+        let put =
+            put.bind(self.tenant.as_str()).bind(path(namespace)).bind(key).bind(value).bind(now);
+        self.database.execute(&put).await?;
+        Ok(())
+    }
+
+    /// Returns an item.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn item(&self, namespace: &[String], key: &str) -> Result<Option<Item>, Error> {
+        let find = query(
+            "SELECT namespace, key, value, created_at, updated_at FROM service_item \
+             WHERE tenant = $1 AND namespace = $2 AND key = $3",
+        );
+        let find = find.bind(self.tenant.as_str()).bind(path(namespace)).bind(key);
+        self.database.fetch_optional(&find).await?.as_ref().map(Item::read).transpose()
+    }
+
+    /// Deletes an item; one that is not there is as good as deleted.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_item(&self, namespace: &[String], key: &str) -> Result<(), Error> {
+        let delete =
+            query("DELETE FROM service_item WHERE tenant = $1 AND namespace = $2 AND key = $3");
+        let delete = delete.bind(self.tenant.as_str()).bind(path(namespace)).bind(key);
+        self.database.execute(&delete).await?;
+        Ok(())
+    }
+
+    /// Searches items below a path, newest update first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, Error> {
+        let mut find = Statement::new(
+            self.database.dialect(),
+            "SELECT namespace, key, value, created_at, updated_at FROM service_item WHERE tenant = ",
+        );
+        find.value(self.tenant.as_str());
+        let prefix = path(&filter.prefix);
+        // A range, so that the primary key finds it: the end mark is followed by a space in the order of letters.
+        if !prefix.is_empty() {
+            let length = prefix.chars().count() as u32;
+            find.text(" AND substr(namespace, 1, CAST(")
+                .value(length)
+                .text(" AS integer)) = ")
+                .value(prefix);
+        }
+        if let Some(wanted) = filter.filter.as_ref().filter(|wanted| wanted.is_object()) {
+            find.text(" AND ").contains("service_item.value", wanted);
+        }
+        if let Some(words) = &filter.words {
+            let like = format!("%{}%", words.to_lowercase());
+            let text = self
+                .database
+                .dialect()
+                .pick("lower(service_item.value)", "lower(service_item.value::text)");
+            find.text(" AND (lower(key) LIKE ").value(like.clone());
+            find.text(" OR ").text(text).text(" LIKE ").value(like).text(")");
+        }
+        find.text(" ORDER BY updated_at DESC, namespace, key").page(filter.limit, filter.offset);
+        self.database.fetch_all(&find.build()).await?.iter().map(Item::read).collect()
+    }
+
+    /// Lists the paths in use, in order.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn namespaces(&self) -> Result<Vec<Vec<String>>, Error> {
+        let find = query(
+            "SELECT DISTINCT namespace FROM service_item WHERE tenant = $1 ORDER BY namespace LIMIT 10000",
+        );
+        let rows = self.database.fetch_all(&find.bind(self.tenant.as_str())).await?;
+        rows.iter().map(|row| Ok(names(&row.get::<String>(0)?))).collect()
+    }
+}
+
+fn path(names: &[String]) -> String {
+    names
+        .iter()
+        .flat_map(|name| name.chars().filter(|letter| *letter != END).chain([END]))
+        .collect()
+}
+
+fn names(path: &str) -> Vec<String> {
+    path.split_terminator(END).map(str::to_owned).collect()
+}

@@ -1,0 +1,59 @@
+//! What a service of threads keeps beside the threads: runs as clients ask for them, metadata, assistants, items.
+//!
+//! Enter at [`Kept`]. Invariants: of one thread at most one run is driven, whichever processes begin one, because an
+//! index says so; a run's events are those of its thread's log between two marks, taken in the statements that begin
+//! and end it. Deliberately absent: what a run does, and any waiting.
+
+mod assistants;
+mod error;
+mod items;
+mod runs;
+mod sql;
+mod threads;
+mod words;
+
+pub use assistants::{Assistant, AssistantFilter};
+pub use error::Error;
+pub use items::{Item, ItemFilter};
+pub use runs::{Begin, NewRun, Run, RunFilter};
+pub use threads::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
+pub use words::{Cancel, Multitask, RunStatus};
+
+use perihelion_database::Database;
+
+/// The rows of one tenant.
+#[derive(Clone)]
+pub struct Kept {
+    database: Database,
+    tenant: String,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").field("tenant", &self.tenant).finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    /// Makes the view of a tenant on a database.
+    pub fn new(database: Database, tenant: &str) -> Self {
+        Self { database, tenant: tenant.to_owned() }
+    }
+
+    /// Returns whether the database answers.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn check(&self) -> Result<(), Error> {
+        let one = perihelion_database::query(
+            "SELECT count(*) FROM service_cron WHERE enabled AND next_at IS NULL",
+        );
+        self.database.fetch_all(&one).await?;
+        Ok(())
+    }
+
+    /// Closes the connections.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+}

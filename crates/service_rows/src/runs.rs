@@ -1,0 +1,391 @@
+//! Runs as clients ask for them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_database::{Row, query};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::sql::Statement;
+use crate::{Cancel, Error, Kept, Multitask, RunStatus};
+
+/// Columns that [`Run::read`] reads.
+const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
+    owner, base_step, first_event, last_event, attempt, due_at, created_at, updated_at";
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub id: Uuid,
+    pub thread: Uuid,
+    pub assistant: Uuid,
+    pub status: RunStatus,
+    pub multitask: Multitask,
+    /// What was asked for.
+    pub kwargs: Json,
+    pub metadata: Json,
+    pub error: Option<Json>,
+    pub cancel: Option<Cancel>,
+    /// Whether its thread goes with it.
+    pub temporary: bool,
+    /// The process that drives it.
+    pub owner: Option<String>,
+    /// The thread's newest step when it began.
+    pub base_step: Option<u64>,
+    /// The thread's newest event when it began; its own are later.
+    pub first_event: Option<u64>,
+    /// The thread's newest event when it ended.
+    pub last_event: Option<u64>,
+    /// How many processes have driven it.
+    pub attempt: u32,
+    pub due_at: DateTime<Utc>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// A run that is asked for.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    pub id: Uuid,
+    pub thread: Uuid,
+    pub assistant: Uuid,
+    pub multitask: Multitask,
+    pub kwargs: Json,
+    pub metadata: Json,
+    pub temporary: bool,
+    pub due_at: DateTime<Utc>,
+}
+
+/// Who begins runs, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Begin<'a> {
+    pub owner: &'a str,
+    pub now: DateTime<Utc>,
+}
+
+/// Which runs of a thread are listed.
+#[derive(Clone, Debug)]
+pub struct RunFilter {
+    pub status: Option<RunStatus>,
+    pub limit: u32,
+    pub offset: u32,
+}
+
+impl Run {
+    fn read(row: &Row) -> Result<Self, Error> {
+        let number = |column| -> Result<Option<u64>, Error> {
+            Ok(row.get::<Option<i64>>(column)?.map(i64::unsigned_abs))
+        };
+        Ok(Self {
+            id: row.get(0)?,
+            thread: row.get(1)?,
+            assistant: row.get(2)?,
+            status: RunStatus::from_word(&row.get::<String>(3)?)?,
+            multitask: Multitask::from_word(&row.get::<String>(4)?)?,
+            kwargs: row.get(5)?,
+            metadata: row.get(6)?,
+            error: row.get(7)?,
+            cancel: match row.get::<Option<String>>(8)? {
+                Some(word) => Some(Cancel::from_word(&word)?),
+                None => None,
+            },
+            temporary: row.get(9)?,
+            owner: row.get(10)?,
+            base_step: number(11)?,
+            first_event: number(12)?,
+            last_event: number(13)?,
+            attempt: row.get::<i64>(14)?.try_into().unwrap_or(u32::MAX),
+            due_at: row.get(15)?,
+            created_at: row.get(16)?,
+            updated_at: row.get(17)?,
+        })
+    }
+}
+
+impl Kept {
+    /// Keeps a run that is asked for, and begins it in the same statement when its thread is free.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn add_run(&self, new: &NewRun, begin: Begin<'_>) -> Result<Run, Error> {
+        let sql = "INSERT INTO service_run (id, thread_id, assistant, tenant, status, multitask, kwargs, metadata, \
+                temporary, owner, seen_at, base_step, first_event, attempt, due_at, created_at, updated_at) \
+            SELECT $1, $2, $3, $4, CASE WHEN t.free THEN 'running' ELSE 'pending' END, $5, $6, $7, $8, \
+                CASE WHEN t.free THEN $9 END, CASE WHEN t.free THEN $10 END, CASE WHEN t.free THEN t.head END, \
+                CASE WHEN t.free THEN t.events END, CASE WHEN t.free THEN 1 ELSE 0 END, $11, $10, $10 \
+            FROM (SELECT head, events, $11 <= $10 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM service_run r \
+                WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS free \
+                FROM thread WHERE id = $2) t";
+        let statement = query(sql)
+            .bind(new.id)
+            .bind(new.thread)
+            .bind(new.assistant)
+            .bind(self.tenant.as_str())
+            .bind(new.multitask.as_str())
+            .bind(new.kwargs.clone())
+            .bind(new.metadata.clone())
+            .bind(new.temporary)
+            .bind(begin.owner)
+            .bind(begin.now)
+            .bind(new.due_at);
+        let added = match self.database.execute(&statement).await.map_err(Error::from) {
+            // Another process began one at this moment; now it is seen.
+            Err(error) if error.is_duplicate() => self.database.execute(&statement).await?,
+            other => other?,
+        };
+        match (added, self.run(new.thread, new.id).await?) {
+            (1, Some(run)) => Ok(run),
+            _ => Err(Error::UnknownThread(new.thread)),
+        }
+    }
+
+    /// Begins the oldest run that waits for a thread, unless one is driven or the thread has another holder.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn begin_next(&self, thread: Uuid, begin: Begin<'_>) -> Result<Option<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS)
+            .text(" FROM service_run WHERE status = 'pending' AND thread_id = ")
+            .value(thread)
+            .text(" AND due_at <= ")
+            .value(begin.now)
+            .text(" ORDER BY created_at, id LIMIT 1");
+        let Some(row) = self.database.fetch_optional(&find.build()).await? else { return Ok(None) };
+        let run = Run::read(&row)?;
+        let claim = query(
+            "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
+                attempt = attempt + 1, base_step = (SELECT head FROM thread WHERE id = $3), \
+                first_event = (SELECT events FROM thread WHERE id = $3) \
+             WHERE id = $4 AND status = 'pending' AND cancel IS NULL AND NOT EXISTS \
+                (SELECT 1 FROM service_run r WHERE r.thread_id = $3 AND r.status = 'running')",
+        );
+        let claim = claim.bind(begin.owner).bind(begin.now).bind(thread).bind(run.id);
+        match self.database.execute(&claim).await.map_err(Error::from) {
+            Ok(1) => self.run(thread, run.id).await,
+            Ok(_) => Ok(None),
+            // Another process was quicker.
+            Err(error) if error.is_duplicate() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns a run of a thread.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn run(&self, thread: Uuid, id: Uuid) -> Result<Option<Run>, Error> {
+        Ok(self.find_run(id).await?.filter(|run| run.thread == thread))
+    }
+
+    /// Returns a run by its id alone.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn find_run(&self, id: Uuid) -> Result<Option<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
+        find.text(" AND tenant = ").value(self.tenant.as_str());
+        self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
+    }
+
+    /// Lists runs of a thread, newest first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn runs(&self, thread: Uuid, filter: &RunFilter) -> Result<Vec<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
+        find.text(" AND tenant = ").value(self.tenant.as_str());
+        if let Some(status) = filter.status {
+            find.text(" AND status = ").value(status.as_str());
+        }
+        find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
+        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+    }
+
+    /// Returns the runs of a thread that have not ended, oldest first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn open_runs(&self, thread: Uuid) -> Result<Vec<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
+        find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
+        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+    }
+
+    /// Ends a run with the mark of its thread's log; of one that has ended nothing changes.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn end_run(
+        &self,
+        id: Uuid,
+        status: RunStatus,
+        error: Option<Json>,
+        now: DateTime<Utc>,
+    ) -> Result<bool, Error> {
+        let end = query(
+            "UPDATE service_run SET status = $1, error = $2, updated_at = $3, owner = NULL, \
+                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
+             WHERE id = $4 AND status IN ('pending', 'running')",
+        );
+        let end = end.bind(status.as_str()).bind(error).bind(now).bind(id);
+        Ok(self.database.execute(&end).await? == 1)
+    }
+
+    /// Notes that a run is to be stopped; a rollback goes before an interrupt. Returns whether it was still open.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn ask_to_cancel(&self, id: Uuid, how: Cancel) -> Result<bool, Error> {
+        let ask = query(
+            "UPDATE service_run SET cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $1 END \
+             WHERE id = $2 AND status IN ('pending', 'running')",
+        );
+        Ok(self.database.execute(&ask.bind(how.as_str()).bind(id)).await? == 1)
+    }
+
+    /// Ends a run that has not begun, unless it begins at this moment.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn end_pending(&self, id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
+        let end = query(
+            "UPDATE service_run SET status = 'interrupted', updated_at = $1, \
+                first_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
+                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
+             WHERE id = $2 AND status = 'pending'",
+        );
+        Ok(self.database.execute(&end.bind(now).bind(id)).await? == 1)
+    }
+
+    /// Puts a run that has done nothing back among those that wait.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn put_back(
+        &self,
+        id: Uuid,
+        owner: &str,
+        due_at: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let back = query(
+            "UPDATE service_run SET status = 'pending', owner = NULL, due_at = $1, base_step = NULL, \
+                first_event = NULL WHERE id = $2 AND owner = $3 AND status = 'running'",
+        );
+        self.database.execute(&back.bind(due_at).bind(id).bind(owner)).await?;
+        Ok(())
+    }
+
+    /// Leaves the runs that a process drives to the others.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn leave_runs(&self, owner: &str) -> Result<(), Error> {
+        let leave =
+            query("UPDATE service_run SET owner = NULL WHERE owner = $1 AND status = 'running'");
+        self.database.execute(&leave.bind(owner)).await?;
+        Ok(())
+    }
+
+    /// Says that a process lives and drives its runs, and returns those of them that are to be stopped.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<(), Error> {
+        let beat =
+            query("UPDATE service_run SET seen_at = $1 WHERE owner = $2 AND status = 'running'");
+        self.database.execute(&beat.bind(now).bind(owner)).await?;
+        Ok(())
+    }
+
+    /// Returns the runs of a process that are to be stopped, and how.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn to_cancel(&self, owner: &str) -> Result<Vec<(Uuid, Cancel)>, Error> {
+        let find = query(
+            "SELECT id, cancel FROM service_run WHERE status = 'running' AND owner = $1 AND cancel IS NOT NULL",
+        );
+        let rows = self.database.fetch_all(&find.bind(owner)).await?;
+        rows.iter()
+            .map(|row| Ok((row.get(0)?, Cancel::from_word(&row.get::<String>(1)?)?)))
+            .collect()
+    }
+
+    /// Returns threads with a run that may begin now.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn waiting_threads(
+        &self,
+        now: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<Uuid>, Error> {
+        let mut find = Statement::new(
+            self.database.dialect(),
+            "SELECT DISTINCT thread_id FROM service_run w WHERE status = 'pending' AND due_at <= ",
+        );
+        find.value(now).text(
+            " AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running')",
+        );
+        find.text(" LIMIT ").value(limit);
+        let rows = self.database.fetch_all(&find.build()).await?;
+        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+    }
+
+    /// Returns driven runs of other processes that nobody speaks for, or that were not heard of for `patience`.
+    ///
+    /// Whether a named owner lives is for the caller to judge.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn others_runs(&self, owner: &str, limit: u32) -> Result<Vec<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS)
+            .text(" FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ")
+            .value(owner)
+            .text(") ORDER BY created_at LIMIT ")
+            .value(limit);
+        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+    }
+
+    /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn take_over(
+        &self,
+        run: &Run,
+        silent_for: TimeDelta,
+        begin: Begin<'_>,
+    ) -> Result<bool, Error> {
+        let mut take = Statement::new(self.database.dialect(), "UPDATE service_run SET owner = ");
+        take.value(begin.owner)
+            .text(", attempt = attempt + 1, seen_at = ")
+            .value(begin.now)
+            .text(" WHERE status = 'running' AND id = ")
+            .value(run.id);
+        match &run.owner {
+            Some(owner) => take
+                .text(" AND owner = ")
+                .value(owner.as_str())
+                .text(" AND seen_at <= ")
+                .value(begin.now - silent_for),
+            None => take.text(" AND owner IS NULL"),
+        };
+        Ok(self.database.execute(&take.build()).await? == 1)
+    }
+
+    /// Deletes a run.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_run(&self, thread: Uuid, id: Uuid) -> Result<bool, Error> {
+        let delete =
+            query("DELETE FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3");
+        let delete = delete.bind(id).bind(thread).bind(self.tenant.as_str());
+        Ok(self.database.execute(&delete).await? == 1)
+    }
+}
