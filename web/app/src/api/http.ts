@@ -1,0 +1,60 @@
+/** Requests to the server: JSON in and out, failures as one kind of error with the server's own words. */
+
+export class ServerError extends Error {
+  constructor(
+    message: string,
+    /** The HTTP status; 0 where no answer came. */
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** Called when the server wants a login. */
+export const unauthorized = { notify: () => {} };
+
+function words(body: unknown, status: number): string {
+  if (typeof body === "object" && body !== null) {
+    const { detail, message, error } = body as Record<string, unknown>;
+    for (const text of [detail, message, error]) {
+      if (typeof text === "string") return text;
+      if (text !== undefined && text !== null) return JSON.stringify(text);
+    }
+  }
+  if (typeof body === "string" && body.trim()) return body.trim().slice(0, 500);
+  return `the server answered with status ${status}`;
+}
+
+/** Sends a request and returns the response once it is known to be a success. */
+export async function send(path: string, init: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...init });
+  } catch (cause) {
+    if (init.signal?.aborted) throw cause;
+    throw new ServerError("the server cannot be reached; it may be restarting", 0);
+  }
+  if (response.ok) return response;
+  if (response.status === 401) unauthorized.notify();
+  const text = await response.text().catch(() => "");
+  let body: unknown = text;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // The words of a proxy, say, are shown as they are.
+  }
+  throw new ServerError(words(body, response.status), response.status);
+}
+
+/** Sends JSON, or nothing, and reads JSON; an empty answer is null. */
+export async function json<T>(path: string, body?: unknown, method?: string, signal?: AbortSignal): Promise<T> {
+  const init: RequestInit = { method: method ?? (body === undefined ? "GET" : "POST") };
+  if (signal) init.signal = signal;
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { "content-type": "application/json" };
+  }
+  const response = await send(path, init);
+  const text = await response.text();
+  return (text ? JSON.parse(text) : null) as T;
+}

@@ -1,0 +1,145 @@
+/** What the server sends: LangGraph's Agent Server shapes, and our own under `/v1`. */
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface Message {
+  id?: string;
+  /** `human`, `ai`, `tool`, `system`. */
+  type: string;
+  name?: string | null;
+  content: string | { type: string; text?: string }[];
+}
+
+export interface Interrupt {
+  id: string;
+  value: Json;
+}
+
+export type ThreadStatus = "idle" | "busy" | "interrupted" | "error";
+
+export interface Thread {
+  thread_id: string;
+  created_at: string;
+  updated_at: string;
+  status: ThreadStatus;
+  metadata: { [key: string]: Json } | null;
+  values?: Values | null;
+  interrupts?: { [task: string]: Interrupt[] };
+  error?: Json;
+}
+
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+}
+
+export interface Table {
+  columns: string[];
+  rows: Json[][];
+  row_count?: number;
+  truncated?: boolean;
+}
+
+export interface Chart {
+  vega_lite?: Json;
+  svg?: string;
+}
+
+export interface Source {
+  source?: string;
+  reference?: string;
+  quote?: string;
+  title?: string;
+  [key: string]: Json | undefined;
+}
+
+/** What an agent handed back (DESIGN: a result). */
+export interface AgentResult {
+  id?: string;
+  task: string;
+  agent: string;
+  status: string;
+  output: string;
+  tabular?: Table | null;
+  chart?: Chart | null;
+  confidence?: number | null;
+  sources?: Source[];
+  error?: { type?: string; message: string; details?: Json } | string | null;
+  usage?: Usage;
+  latency_ms?: number;
+  attempts?: number;
+  reflection?: string;
+  turn?: number;
+  tools?: { tool: string; arguments: Json; is_error: boolean }[];
+}
+
+export interface Citation {
+  number: number;
+  agent: string;
+  source: string;
+  turn?: number;
+  title?: string;
+  page?: number;
+  quote?: string;
+}
+
+export interface TaskRecord {
+  id: string;
+  agent: string;
+  task: string;
+  depends_on?: string[];
+  turn: number;
+}
+
+/** The state of the star as clients see it. */
+export interface Values {
+  messages?: Message[];
+  plan?: string[];
+  tasks?: TaskRecord[];
+  results?: AgentResult[];
+  citations?: Citation[];
+  next_step?: string[];
+  turn?: number;
+  answer?: string | null;
+  finish_reason?: string | null;
+  input_request?: string;
+  __interrupt__?: Interrupt[];
+  [key: string]: unknown;
+}
+
+export interface Run {
+  run_id: string;
+  thread_id: string;
+  status: "pending" | "running" | "success" | "error" | "timeout" | "interrupted";
+  created_at: string;
+  updated_at?: string;
+  metadata?: { [key: string]: Json } | null;
+}
+
+export interface Checkpoint {
+  checkpoint_id: string;
+  thread_id: string;
+  checkpoint_ns: string;
+}
+
+export interface ThreadState {
+  values: Values;
+  next: string[];
+  tasks: { id: string; name: string; error: Json; interrupts: Interrupt[]; result?: Json }[];
+  metadata: { step?: number; source?: string; run_id?: string; [key: string]: Json | undefined } | null;
+  created_at: string | null;
+  checkpoint: Checkpoint | null;
+  parent_checkpoint: Checkpoint | null;
+}
+
+export interface Assistant {
+  assistant_id: string;
+  graph_id: string;
+  name: string;
+  description?: string | null;
+}
+
+export interface GraphShape {
+  nodes: { id: string; type?: string }[];
+  edges: { source: string; target: string; conditional?: boolean }[];
+}

@@ -1,0 +1,176 @@
+/** A thread as a conversation, with the star beside it. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { threads } from "../api/threads.ts";
+import type { Checkpoint, Interrupt, Json, Message, Values } from "../api/types.ts";
+import { useLoad } from "../parts/load.ts";
+import { attempt, complain } from "../parts/notice.tsx";
+import { Failure, Loading } from "../parts/states.tsx";
+import { agentName, contentText, legible } from "../parts/text.ts";
+import { AskCard } from "../people/ask-card.tsx";
+import { go, link } from "../router.ts";
+import { agents } from "../data/agents.ts";
+import { Composer } from "./composer.tsx";
+import { Conversation, type Request } from "./conversation.ts";
+import { MessageView } from "./message.tsx";
+import { Citations, ResultCard } from "./results.tsx";
+import { Star } from "./star.tsx";
+import { ThreadList, threadsChanged } from "./thread-list.tsx";
+
+export function ChatView({ thread }: { thread: string | undefined }) {
+  return (
+    <div class={thread ? "chat with-thread" : "chat"}>
+      <ThreadList current={thread} />
+      {thread ? <OpenThread key={thread} thread={thread} /> : <NewThread />}
+    </div>
+  );
+}
+
+function NewThread() {
+  const known = useLoad(agents.names, []);
+  async function send(request: Request) {
+    await attempt(async () => {
+      const thread = await threads.create({ title: request.question.slice(0, 80) });
+      const conversation = new Conversation(thread.thread_id);
+      await conversation.ask(request);
+      conversation.close();
+      threadsChanged.value += 1;
+      go("chat", thread.thread_id);
+    });
+  }
+  return (
+    <section class="conversation new">
+      <h1>What do you want to know?</h1>
+      <Composer agents={known.data ?? []} busy={false} onSend={(request) => void send(request)} onStop={() => {}} autoFocus />
+    </section>
+  );
+}
+
+function OpenThread({ thread }: { thread: string }) {
+  const conversation = useMemo(() => new Conversation(thread), [thread]);
+  useEffect(() => () => conversation.close(), [conversation]);
+  const known = useLoad(agents.names, []);
+  const [cited, setCited] = useState<number | null>(null);
+  const [editing, setEditing] = useState<{ text: string; at: Checkpoint | null } | null>(null);
+  const values = conversation.values.value ?? {};
+  const live = conversation.live.value;
+  const busy = conversation.run.value !== null;
+  const open = conversation.interrupts.value;
+
+  function cite(number: number) {
+    setCited(number);
+    requestAnimationFrame(() => document.getElementById(`cite-${number}`)?.scrollIntoView({ block: "nearest" }));
+  }
+  async function send(request: Request) {
+    const at = editing?.at;
+    setEditing(null);
+    const only = open.length === 1 ? open[0] : undefined;
+    await attempt(() => (only && !at ? conversation.answer({ [only.id]: request.question }) : conversation.ask(request, at)));
+    threadsChanged.value += 1;
+  }
+  async function answer(interrupt: Interrupt, value: Json) {
+    await attempt(() => conversation.answer({ [interrupt.id]: value }));
+    threadsChanged.value += 1;
+  }
+  async function edit(message: Message) {
+    try {
+      setEditing({ text: contentText(message.content), at: await before(thread, message) });
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
+  return (
+    <>
+      <section class="conversation" aria-label="Conversation">
+        <p class="to-threads"><a href={link("chat")}>← Threads</a></p>
+        <Scroller busy={busy}>
+          {(values.messages ?? []).map((message, index) => (
+            <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message) })} />
+          ))}
+          {!busy && <Citations citations={ofTurn(values.citations, values)} opened={cited} />}
+          {[...live.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]) => (
+            <MessageView key={id} writing message={{ id, type: "ai", name: piece.name === "qa" ? "qa" : piece.name, content: piece.text }} onCite={cite} />
+          ))}
+          {busy && <Working line={live.progress[live.progress.length - 1]} lost={conversation.connection.value === "lost"} />}
+          {conversation.error.value && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
+          {open.map((interrupt) => <AskCard key={interrupt.id} interrupt={interrupt} onAnswer={(value) => answer(interrupt, value)} />)}
+        </Scroller>
+        {editing && <p class="hint">You edit an earlier turn: the answer begins a branch there. <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
+        <Composer agents={known.data ?? []} busy={busy} draft={editing?.text ?? ""} onSend={(request) => void send(request)} onStop={() => void attempt(() => conversation.stop())} />
+      </section>
+      <aside class="side" aria-label="The run">
+        <p class="buttons">
+          <a class="button" href={link("inspect", thread)}>Steps</a>
+          <a class="button" href={link("trace", thread)}>Trace</a>
+        </p>
+        <Star agents={known.data ?? []} tasks={live.tasks.values()} chosen={values.next_step ?? []} />
+        {(values.plan?.length ?? 0) > 0 && (
+          <section>
+            <h2>Plan</h2>
+            <ol class="plan">{values.plan?.map((step, index) => <li key={index}>{legible(step)}</li>)}</ol>
+          </section>
+        )}
+        {live.progress.length > 0 && (
+          <details open={busy}>
+            <summary>Progress</summary>
+            <ol class="progress">{live.progress.slice(-40).map((line, index) => <li key={index} class={line.bad ? "bad" : ""}><strong>{agentName(line.agent)}</strong> {legible(line.text)}</li>)}</ol>
+          </details>
+        )}
+        {ofTurn(values.results, values).length > 0 && (
+          <section>
+            <h2>Results</h2>
+            {ofTurn(values.results, values).map((result, index) => <ResultCard key={result.id ?? index} result={result} />)}
+          </section>
+        )}
+      </aside>
+    </>
+  );
+}
+
+function ofTurn<T extends { turn?: number }>(items: T[] | undefined, values: Values): T[] {
+  return (items ?? []).filter((item) => item.turn === undefined || item.turn === values.turn);
+}
+
+function Working({ line, lost }: { line: { agent: string; text: string } | undefined; lost: boolean }) {
+  return (
+    <p class="working" role="status">
+      <span class="dot" aria-hidden="true" />
+      {lost ? "The connection was lost; trying again…" : line ? `${agentName(line.agent)} ${legible(line.text)}` : "Working…"}
+    </p>
+  );
+}
+
+/** Finds the checkpoint before a message came in. */
+async function before(thread: string, message: Message): Promise<Checkpoint | null> {
+  let cursor: Checkpoint | null = null;
+  for (let page = 0; page < 50; page += 1) {
+    const states = await threads.history(thread, 50, cursor);
+    for (const state of states) {
+      if (!state.values.messages?.some((known) => known.id === message.id)) return state.checkpoint;
+    }
+    const last = states[states.length - 1];
+    if (!last || states.length < 50) return last?.parent_checkpoint ?? null;
+    cursor = last.checkpoint;
+  }
+  return null;
+}
+
+/** Keeps the newest in sight while the reader is at the end, and leaves the reader alone elsewhere. */
+function Scroller({ children, busy }: { children: preact.ComponentChildren; busy: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  const atEnd = useRef(true);
+  useEffect(() => {
+    const element = box.current;
+    if (element && atEnd.current) element.scrollTop = element.scrollHeight;
+  });
+  return (
+    <div class="messages" ref={box} tabIndex={0} role="log" aria-label="Messages" aria-busy={busy} onScroll={(event) => {
+      const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
+      atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
+    }}>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,161 @@
+/** What a run shows while it lasts: a value made from its events, in order; no I/O. */
+
+import type { ServerEvent } from "../api/sse.ts";
+import type { Interrupt, Message, Values } from "../api/types.ts";
+import { contentText } from "../parts/text.ts";
+
+export interface LiveTask {
+  id: string;
+  name: string;
+  /** Where in a subgraph; empty at the top. */
+  namespace: string;
+  state: "working" | "done" | "failed" | "waiting";
+  error?: string;
+}
+
+export interface Progress {
+  agent: string;
+  text: string;
+  bad: boolean;
+}
+
+export interface Live {
+  run: string | null;
+  values: Values | null;
+  /** Pieces of messages that are being written, by id, in order of appearance. */
+  writing: Map<string, { name: string; text: string }>;
+  tasks: Map<string, LiveTask>;
+  progress: Progress[];
+  interrupts: Interrupt[];
+  error: string | null;
+}
+
+export const idle: Live = {
+  run: null,
+  values: null,
+  writing: new Map(),
+  tasks: new Map(),
+  progress: [],
+  interrupts: [],
+  error: null,
+};
+
+/** Lines of progress that are kept. */
+const LINES = 200;
+
+type Fields = { [key: string]: unknown };
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns what is shown after an event; unknown events change nothing. */
+export function after(live: Live, { event, data }: ServerEvent): Live {
+  const [name = "", namespace = ""] = split(event);
+  const body = parse(data);
+  if (typeof body !== "object" || body === null) return live;
+  const fields = body as Fields;
+  switch (name) {
+    case "metadata":
+      return { ...live, run: typeof fields.run_id === "string" ? fields.run_id : live.run };
+    case "values":
+      return namespace ? live : withValues(live, fields as Values);
+    case "messages":
+      return Array.isArray(body) ? withPiece(live, body[0] as Message, body[1] as Fields) : live;
+    case "tasks":
+      return withTask(live, fields, namespace);
+    case "updates":
+      return Array.isArray(fields.__interrupt__)
+        ? { ...live, interrupts: merged(live.interrupts, fields.__interrupt__ as Interrupt[]) }
+        : live;
+    case "custom":
+      return withProgress(live, fields);
+    case "error":
+      return { ...live, error: String(fields.message ?? fields.error ?? "the run failed") };
+    default:
+      return live;
+  }
+}
+
+function split(event: string): [string, string] {
+  const bar = event.indexOf("|");
+  return bar < 0 ? [event, ""] : [event.slice(0, bar), event.slice(bar + 1)];
+}
+
+function withValues(live: Live, values: Values): Live {
+  const known = new Set((values.messages ?? []).map((message) => message.id));
+  const writing = new Map([...live.writing].filter(([id]) => !known.has(id)));
+  const interrupts = values.__interrupt__ ? merged(live.interrupts, values.__interrupt__) : live.interrupts;
+  return { ...live, values, writing, interrupts };
+}
+
+function merged(old: Interrupt[], more: Interrupt[]): Interrupt[] {
+  const known = new Set(old.map((interrupt) => interrupt.id));
+  return [...old, ...more.filter((interrupt) => !known.has(interrupt.id))];
+}
+
+function withPiece(live: Live, message: Message, about: Fields | undefined): Live {
+  const id = message?.id;
+  if (!id || message.type === "human" || live.values?.messages?.some((known) => known.id === id)) return live;
+  const old = live.writing.get(id);
+  const piece = contentText(message.content);
+  const isChunk = message.type.endsWith("Chunk");
+  const text = isChunk && old ? old.text + piece : piece;
+  const node = typeof about?.langgraph_node === "string" ? about.langgraph_node : "";
+  const writing = new Map(live.writing).set(id, { name: message.name ?? node, text });
+  return { ...live, writing };
+}
+
+function withTask(live: Live, fields: Fields, namespace: string): Live {
+  const id = String(fields.id ?? "");
+  if (!id) return live;
+  const name = String(fields.name ?? "");
+  const tasks = new Map(live.tasks);
+  if (!("result" in fields) && !("error" in fields)) {
+    tasks.set(id, { id, name, namespace, state: "working" });
+    return { ...live, tasks };
+  }
+  const interrupts = Array.isArray(fields.interrupts) ? (fields.interrupts as Interrupt[]) : [];
+  const error = fields.error === null || fields.error === undefined ? undefined : String(fields.error);
+  const state = error ? "failed" : interrupts.length ? "waiting" : "done";
+  tasks.set(id, { id, name, namespace, state, ...(error && { error }) });
+  return { ...live, tasks, interrupts: merged(live.interrupts, interrupts) };
+}
+
+function withProgress(live: Live, fields: Fields): Live {
+  const line = progressLine(fields);
+  if (!line) return live;
+  return { ...live, progress: [...live.progress.slice(1 - LINES), line] };
+}
+
+/** Says in a line what an agent's event is about. */
+function progressLine(fields: Fields): Progress | null {
+  const agent = String(fields.agent ?? "");
+  const text = (key: string) => (typeof fields[key] === "string" ? (fields[key] as string) : "");
+  switch (fields.type) {
+    case "decision":
+    case "supervisor_decision":
+      return { agent: "supervisor", text: text("thought_process") || text("thought") || "decided", bad: false };
+    case "tool_call":
+    case "tool_started":
+      return { agent, text: `calls ${text("tool")}`, bad: false };
+    case "tool_result":
+    case "tool_ended":
+      return { agent, text: `${text("tool")} ${fields.is_error ? "failed" : "answered"}`, bad: fields.is_error === true };
+    case "reflection":
+      return { agent, text: `${text("status").toLowerCase()}${text("feedback") ? `: ${text("feedback")}` : ""}`, bad: fields.status === "REJECTED" };
+    case "progress":
+    case "stage":
+      return { agent, text: text("text") || text("message") || text("stage"), bad: false };
+    case "agent_result":
+      return { agent, text: text("error") ? `failed: ${text("error")}` : "is done", bad: Boolean(text("error")) };
+    default: {
+      const words = text("text") || text("message");
+      return words ? { agent, text: words, bad: false } : null;
+    }
+  }
+}

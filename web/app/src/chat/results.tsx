@@ -1,0 +1,74 @@
+/** What the agents of a turn handed back: outputs, tables, charts, sources, errors, cost. */
+
+import type { AgentResult, Citation } from "../api/types.ts";
+import { ChartView } from "../data/chart.tsx";
+import { DataTable } from "../data/table.tsx";
+import { JsonView } from "../parts/json-view.tsx";
+import { Markdown } from "../parts/markdown.tsx";
+import { agentName, legible } from "../parts/text.ts";
+import { duration, plural } from "../parts/time.tsx";
+
+function problem(error: AgentResult["error"]): string | null {
+  if (!error) return null;
+  return typeof error === "string" ? error : `${error.type ? `${error.type}: ` : ""}${error.message}`;
+}
+
+/** Reports a share as people read it. */
+const percent = (part: number) => `${Math.round(part * 100)} %`;
+
+export function ResultCard({ result }: { result: AgentResult }) {
+  const error = problem(result.error);
+  const tokens = (result.usage?.input_tokens ?? 0) + (result.usage?.output_tokens ?? 0);
+  const facts = [
+    result.reflection?.toLowerCase(),
+    result.confidence !== null && result.confidence !== undefined && `confidence ${percent(result.confidence)}`,
+    result.latency_ms && duration(result.latency_ms),
+    tokens > 0 && plural(tokens, "token"),
+    (result.attempts ?? 1) > 1 && plural(result.attempts ?? 1, "attempt"),
+  ].filter(Boolean);
+  return (
+    <details class={`result ${error ? "bad" : ""}`}>
+      <summary>
+        <span class={error ? "mark bad" : "mark good"}>{error ? "✗" : "✓"}</span> <strong>{agentName(result.agent)}</strong> <span class="task">{legible(result.task)}</span>
+        <span class="facts">{facts.join(" · ")}</span>
+      </summary>
+      {error && <p class="error-text">{legible(error)}</p>}
+      {result.output && <Markdown text={result.output} />}
+      {result.chart && <ChartView chart={result.chart} title={result.task} />}
+      {result.tabular && <DataTable table={result.tabular} name={agentName(result.agent)} />}
+      {(result.sources?.length ?? 0) > 0 && (
+        <details>
+          <summary>{plural(result.sources?.length ?? 0, "source")}</summary>
+          <ol>{result.sources?.map((source, index) => <li key={index}>{legible(source.title ?? source.reference ?? source.source ?? "")}{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
+        </details>
+      )}
+      {(result.tools?.length ?? 0) > 0 && (
+        <details>
+          <summary>{plural(result.tools?.length ?? 0, "call")}</summary>
+          {result.tools?.map((call, index) => (
+            <div key={index}>
+              <span class={call.is_error ? "mark bad" : "mark good"}>{call.is_error ? "✗" : "✓"}</span> <code>{call.tool}</code>
+              <JsonView value={call.arguments} />
+            </div>
+          ))}
+        </details>
+      )}
+    </details>
+  );
+}
+
+/** The citations of a turn, with the place that a number opens. */
+export function Citations({ citations, opened }: { citations: Citation[]; opened: number | null }) {
+  if (citations.length === 0) return null;
+  return (
+    <ol class="citations" aria-label="Sources">
+      {citations.map((citation, index) => (
+        <li key={index} value={citation.number} id={`cite-${citation.number}`} class={opened === citation.number ? "opened" : ""} tabIndex={-1}>
+          <strong>{legible(citation.title ?? citation.source)}</strong>
+          {citation.page !== undefined && <>, page {citation.page}</>} <span class="hint">{agentName(citation.agent)}</span>
+          {citation.quote && <blockquote>{legible(citation.quote)}</blockquote>}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,66 @@
+/** Lists that the server keeps: documents, skills, memories, teams; each found, opened and removed in the same way. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { json } from "../api/http.ts";
+import type { Json } from "../api/types.ts";
+import { JsonView } from "../parts/json-view.tsx";
+import { useLoad } from "../parts/load.ts";
+import { attempt } from "../parts/notice.tsx";
+import { Empty, Shown } from "../parts/states.tsx";
+import { legible } from "../parts/text.ts";
+
+export type Fields = { [key: string]: Json };
+
+interface Props {
+  title: string;
+  /** Path of the list. */
+  path: string;
+  /** Key under which the answer holds the list. */
+  key_: string;
+  id: (row: Fields) => string;
+  name: (row: Fields) => string;
+  about: (row: Fields) => string;
+  empty: ComponentChildren;
+  tools?: (reload: () => void) => ComponentChildren;
+  detail?: (row: Fields) => ComponentChildren;
+}
+
+export function Records({ title, path, key_, id, name, about, empty, tools, detail }: Props) {
+  const [words, setWords] = useState("");
+  const list = useLoad(async () => {
+    const answer = await json<{ [key: string]: Fields[] } | Fields[]>(path);
+    return Array.isArray(answer) ? answer : (answer[key_] ?? []);
+  }, [path]);
+  async function remove(row: Fields) {
+    if (!confirm(`Delete “${name(row)}”?`)) return;
+    await attempt(() => json(`${path}/${encodeURIComponent(id(row))}`, undefined, "DELETE"), "Deleted.");
+    list.reload();
+  }
+  return (
+    <div class="records">
+      <header class="view-head">
+        <h1>{title}</h1>
+        <input type="search" placeholder="Search" aria-label={`Search ${title}`} value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+        {tools?.(list.reload)}
+      </header>
+      <Shown of={list} what={title.toLowerCase()}>
+        {(all) => {
+          const wanted = words.trim().toLowerCase();
+          const found = all.filter((row) => !wanted || `${name(row)} ${about(row)}`.toLowerCase().includes(wanted));
+          if (found.length === 0) return <Empty title={all.length ? "Nothing fits" : "Nothing here yet"}>{all.length === 0 && empty}</Empty>;
+          return found.map((row) => (
+            <details key={id(row)} class="card">
+              <summary>
+                <strong>{legible(name(row))}</strong>
+                <p>{legible(about(row))}</p>
+              </summary>
+              {detail ? detail(row) : <JsonView value={row} />}
+              <p class="buttons"><button type="button" class="danger" onClick={() => void remove(row)}>Delete</button></p>
+            </details>
+          ));
+        }}
+      </Shown>
+    </div>
+  );
+}

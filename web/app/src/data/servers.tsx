@@ -1,0 +1,57 @@
+/** Agents and their servers: state, tools, quarantined changes and their approval. */
+
+import { attempt } from "../parts/notice.tsx";
+import { JsonView } from "../parts/json-view.tsx";
+import { useLoad } from "../parts/load.ts";
+import { Empty, Shown } from "../parts/states.tsx";
+import { agentName, legible } from "../parts/text.ts";
+import { plural } from "../parts/time.tsx";
+import { agents } from "./agents.ts";
+
+export function ServersView() {
+  const list = useLoad(agents.list, [], 15_000);
+  return (
+    <div>
+      <header class="view-head">
+        <h1>Agents</h1>
+        <button type="button" onClick={() => void attempt(() => agents.reload(), "The servers file was read again.").then(list.reload)}>Reload</button>
+      </header>
+      <Shown of={list} what="agents">
+        {({ agents: all, problems = [] }) => (
+          <>
+            {problems.map((problem) => (
+              <section key={problem.server} class="failure">
+                <p><strong>{legible(problem.server)}</strong>: {legible(problem.message)}</p>
+                {problem.changes !== undefined && <JsonView value={problem.changes} />}
+                {problem.quarantined && <button type="button" onClick={() => confirm(`Approve what ${problem.server} says now?`) && void attempt(() => agents.approve(problem.server), "Approved.").then(list.reload)}>Approve the change</button>}
+              </section>
+            ))}
+            {all.length === 0 && <Empty title="No agents yet"><p><code>perihelion init</code> writes a first <code>mcp-servers.toml</code>.</p></Empty>}
+            {all.map((agent) => (
+              <details key={agent.name} class="card">
+                <summary>
+                  <strong>{agentName(agent.name)}</strong> <span class="hint">{agent.kind} {agent.status} {plural(agent.tools.length, "tool")}</span>
+                  <p>{legible(agent.description)}</p>
+                </summary>
+                {agent.problem && <p class="error-text">{legible(agent.problem)}</p>}
+                {agent.open_world && <p class="warn">Counts as open world: what it says marks what follows.</p>}
+                <table>
+                  <thead><tr><th>Tool</th><th>What it does</th><th>Rules</th></tr></thead>
+                  <tbody>
+                    {agent.tools.map((tool) => (
+                      <tr key={tool.name}>
+                        <th scope="row"><code>{legible(tool.name)}</code></th>
+                        <td>{legible(tool.description ?? "")}</td>
+                        <td>{[tool.read_only && "reads only", tool.needs_approval && "asks first"].filter(Boolean).join(", ")}</td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </details>
+            ))}
+          </>
+        )}
+      </Shown>
+    </div>
+  );
+}

@@ -1,0 +1,140 @@
+/** A thread step by step: what each wrote, its state, the difference to any other, branches from it. */
+
+import { useMemo, useState } from "preact/hooks";
+import { threads } from "../api/threads.ts";
+import type { ThreadState } from "../api/types.ts";
+import { JsonView } from "../parts/json-view.tsx";
+import { useLoad } from "../parts/load.ts";
+import { complain } from "../parts/notice.tsx";
+import { Empty, Shown } from "../parts/states.tsx";
+import { agentName, clip, legible } from "../parts/text.ts";
+import { Time, plural } from "../parts/time.tsx";
+import { VirtualList } from "../parts/virtual.tsx";
+import { link } from "../router.ts";
+import { difference } from "./difference.ts";
+import { ForkDialog } from "./fork.tsx";
+
+const PAGE = 100;
+
+export function StepsView({ thread }: { thread: string }) {
+  const first = useLoad(() => threads.history(thread, PAGE), [thread]);
+  const [older, setOlder] = useState<ThreadState[]>([]);
+  const [ended, setEnded] = useState(false);
+  const [chosen, setChosen] = useState(0);
+  const [against, setAgainst] = useState<number | null>(null);
+  const [forking, setForking] = useState<ThreadState | null>(null);
+  const steps = useMemo(() => [...(first.data ?? []), ...older], [first.data, older]);
+
+  async function more() {
+    const last = steps[steps.length - 1];
+    try {
+      const next = await threads.history(thread, PAGE, last?.checkpoint);
+      setOlder([...older, ...next]);
+      setEnded(next.length < PAGE);
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  return (
+    <div class="inspector">
+      <header class="view-head">
+        <h1>Steps</h1>
+        <a class="button" href={link("chat", thread)}>Conversation</a>
+        <a class="button" href={link("trace", thread)}>Trace</a>
+      </header>
+      <Shown of={first} what="steps">
+        {() => {
+          if (steps.length === 0) return <Empty title="No steps yet" />;
+          const step = steps[chosen] ?? steps[0];
+          return (
+            <div class="columns">
+              <section aria-label="Steps">
+                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} chosen={index === chosen} onChoose={() => setChosen(index)} />} />
+                {!ended && steps.length >= PAGE && <button type="button" class="link" onClick={() => void more()}>Older steps</button>}
+              </section>
+              {step && (
+                <section class="step" aria-label="Chosen step">
+                  <p class="buttons">
+                    <button type="button" onClick={() => setForking(step)}>Branch from here</button>
+                    <label>
+                      Compare with
+                      <select value={against ?? ""} onChange={(event) => setAgainst(event.currentTarget.value === "" ? null : Number(event.currentTarget.value))}>
+                        <option value="">the step before</option>
+                        {steps.slice(0, 500).map((other, index) => <option key={index} value={index}>{stepTitle(other)}</option>)}
+                      </select>
+                    </label>
+                  </p>
+                  <Written state={step} />
+                  <Difference from={steps[against ?? chosen + 1]} to={step} />
+                  <h2>State</h2>
+                  <JsonView value={step.values} />
+                </section>
+              )}
+            </div>
+          );
+        }}
+      </Shown>
+      {forking && <ForkDialog thread={thread} state={forking} onClose={() => setForking(null)} />}
+    </div>
+  );
+}
+
+function stepTitle(state: ThreadState): string {
+  const names = state.tasks.map((task) => agentName(task.name)).join(", ");
+  return `${state.metadata?.step ?? "?"} ${names || state.next.map(agentName).join(", ") || "end"}`;
+}
+
+function StepRow({ state, chosen, onChoose }: { state: ThreadState | undefined; chosen: boolean; onChoose: () => void }) {
+  if (!state) return null;
+  const waits = state.tasks.some((task) => task.interrupts.length > 0);
+  const failed = state.tasks.some((task) => task.error);
+  return (
+    <button type="button" class={chosen ? "step-row chosen" : "step-row"} aria-pressed={chosen} onClick={onChoose}>
+      <span class="step-number">{state.metadata?.step ?? "?"}</span>
+      <span>{state.next.length ? `next: ${state.next.map(agentName).join(", ")}` : "the end"}</span>
+      <span class="hint">{state.metadata?.source === "update" ? "edited" : (state.metadata?.source ?? "")} {waits && "waits"} {failed && "failed"}</span>
+      <Time of={state.created_at} />
+    </button>
+  );
+}
+
+function Written({ state }: { state: ThreadState }) {
+  if (state.tasks.length === 0) return null;
+  return (
+    <>
+      <h2>Worked from here</h2>
+      {state.tasks.map((task) => (
+        <details key={task.id}>
+          <summary>{agentName(task.name)} {task.error ? <span class="mark bad">✗</span> : null}</summary>
+          {task.error !== null && <p class="error-text">{legible(String(task.error))}</p>}
+          <JsonView value={task.result ?? null} />
+        </details>
+      ))}
+    </>
+  );
+}
+
+function Difference({ from, to }: { from: ThreadState | undefined; to: ThreadState }) {
+  const changes = useMemo(() => difference(from?.values ?? {}, to.values), [from, to]);
+  return (
+    <>
+      <h2>{from ? `What changed since step ${from.metadata?.step ?? "?"}` : "What it began with"} <span class="hint">{plural(changes.length, "place")}</span></h2>
+      <table class="changes">
+        <tbody>
+          {changes.slice(0, 100).map((change) => (
+            <tr key={change.path}>
+              <th scope="row">{legible(change.path)}</th>
+              <td class="old">{"before" in change ? short(change.before) : "—"}</td>
+              <td class="new">{"after" in change ? short(change.after) : "—"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+function short(value: unknown): string {
+  return clip(legible(typeof value === "string" ? value : JSON.stringify(value)), 300);
+}

@@ -1,0 +1,47 @@
+/** Loads something for a view: the newest request wins, failures are shown, reloading keeps what is there. */
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+
+export interface Loaded<T> {
+  data: T | undefined;
+  error: Error | undefined;
+  loading: boolean;
+  reload: () => void;
+  /** Replaces the data without a request. */
+  set: (data: T) => void;
+}
+
+/** Loads by `fetcher` whenever one of `keys` changes; with `every`, again after that many milliseconds while the page is visible. */
+export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], every?: number): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: Error; loading: boolean }>({ loading: true });
+  const turn = useRef(0);
+  const latest = useRef(fetcher);
+  latest.current = fetcher;
+
+  const reload = useCallback(() => {
+    turn.current += 1;
+    const mine = turn.current;
+    setState((before) => ({ ...before, loading: true }));
+    latest.current().then(
+      (data) => mine === turn.current && setState({ data, loading: false }),
+      (error: Error) => mine === turn.current && setState((before) => ({ ...before, error, loading: false })),
+    );
+  }, []);
+
+  useEffect(() => {
+    setState({ loading: true });
+    reload();
+    return () => {
+      turn.current += 1;
+    };
+  }, keys);
+
+  useEffect(() => {
+    if (!every) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && reload(), every);
+    return () => clearInterval(timer);
+  }, [every, reload]);
+
+  const set = useCallback((data: T) => setState({ data, loading: false }), []);
+  return { data: state.data, error: state.error, loading: state.loading, reload, set };
+}

@@ -1,0 +1,37 @@
+/** Times in the reader's zone, and durations. */
+
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+/** Shows a time: the clock today, the day before, all of it as a tooltip. */
+export function Time({ of }: { of: string | null | undefined }) {
+  const date = of ? new Date(of) : null;
+  if (!date || Number.isNaN(date.getTime())) return null;
+  const short = date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
+  return (
+    <time dateTime={date.toISOString()} title={full.format(date)}>
+      {short}
+    </time>
+  );
+}
+
+/** Writes milliseconds as people read them. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60 ? `${minutes} min ${Math.round((ms % 60_000) / 1000)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+const numbers = new Intl.NumberFormat();
+
+/** Writes a number with separators. */
+export function count(number: number): string {
+  return numbers.format(number);
+}
+
+/** Writes a number with its noun. */
+export function plural(number: number, one: string, many = `${one}s`): string {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}
