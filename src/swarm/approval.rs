@@ -9,14 +9,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::state::GraphState;
-use super::taint::Sources;
+use super::question::{Approval, kind};
+use super::sources::Sources;
 use super::window::clip;
-use crate::graph::{Context, Interrupt, NodeError};
+use crate::graph::{Interrupt, NodeError, TaskContext};
 use crate::mcp::{self, ToolDefinition};
-
-/// Kind of the interrupt.
-const APPROVAL: &str = "approval";
 
 /// What a person decided of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,22 +49,22 @@ impl Gated<'_> {
         })
     }
 
-    fn payload(&self, asked_at: DateTime<Utc>, expires_at: DateTime<Utc>) -> Value {
+    fn question(&self, asked_at: DateTime<Utc>, expires_at: DateTime<Utc>) -> Approval {
         let call =
             json!({ "server": self.server, "tool": self.tool.name, "arguments": self.arguments });
-        json!({
-            "agent": self.agent,
-            "server": self.server,
-            "tool": self.tool.name,
-            "arguments": self.arguments,
-            "description": clip(&self.tool.description, 500),
-            "choices": ["approve", "deny"],
-            "reasons": self.reasons(),
-            "tainted_by": self.tainted_by,
-            "call_sha256": mcp::digest(&call),
-            "asked_at": asked_at.to_rfc3339(),
-            "expires_at": expires_at.to_rfc3339(),
-        })
+        Approval {
+            agent: self.agent.to_owned(),
+            server: self.server.to_owned(),
+            tool: self.tool.name.clone(),
+            arguments: self.arguments.clone(),
+            description: clip(&self.tool.description, 500),
+            choices: ["approve", "deny"].map(str::to_owned).into(),
+            reasons: self.reasons(),
+            tainted_by: self.tainted_by.clone(),
+            call_sha256: mcp::digest(&call),
+            asked_at: asked_at.to_rfc3339(),
+            expires_at: expires_at.to_rfc3339(),
+        }
     }
 
     fn reasons(&self) -> Vec<String> {
@@ -97,7 +94,7 @@ impl Gated<'_> {
 /// # Errors
 /// [`NodeError::Interrupted`] with all questions that are still open.
 pub(super) async fn decide(
-    ctx: &Context<GraphState>,
+    ctx: &TaskContext,
     timeout: Duration,
     calls: &[Gated<'_>],
 ) -> Result<Vec<Decision>, NodeError> {
@@ -112,8 +109,8 @@ pub(super) async fn decide(
             if decision.is_some() {
                 continue;
             }
-            let payload = call.payload(asked_at, expires_at);
-            match ctx.interrupt_about(APPROVAL, call.what(asked_at), payload).await {
+            let question = call.question(asked_at, expires_at);
+            match ctx.interrupt_about(kind::APPROVAL, call.what(asked_at), question).await {
                 Ok(answer) if is_late(&answer, expires_at) => {}
                 Ok(answer) => *decision = Some(read(&answer)),
                 Err(NodeError::Interrupted(questions)) => open.extend(questions),

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::built_in::READ_ARTIFACT;
-use super::state::{Artifact, GraphState};
-use super::taint::Sources;
+use super::sources::Sources;
+use super::state::Artifact;
 use super::window::clip;
+use crate::graph::Dict;
 use crate::llm::ToolSpec;
 
 /// Characters of an artifact that the agent that made it is shown at once.
@@ -17,12 +18,15 @@ const PREVIEW_CHARS: usize = 1_000;
 /// Characters of a piece, unless the model asks for another length.
 const PIECE_CHARS: usize = 8_000;
 
+/// Bytes of all artifacts of a thread together, as an agent finds them: the state is held in memory.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// Keys that are listed when one is wrong.
 const LISTED_KEYS: usize = 20;
 
 /// The artifacts that an agent can read: those of the thread, and those that it made itself.
-pub(super) struct Artifacts<'a> {
-    state: &'a GraphState,
+pub(super) struct Artifacts {
+    of_thread: Dict<Artifact>,
     /// Bytes above which a result becomes an artifact, and that a piece never exceeds.
     result_bytes: usize,
     pub made: BTreeMap<String, Artifact>,
@@ -44,14 +48,14 @@ pub(super) struct Piece {
     pub tainted_by: Sources,
 }
 
-impl<'a> Artifacts<'a> {
-    pub(super) fn new(state: &'a GraphState, result_bytes: usize) -> Self {
-        Self { state, result_bytes, made: BTreeMap::new() }
+impl Artifacts {
+    pub(super) fn new(of_thread: Dict<Artifact>, result_bytes: usize) -> Self {
+        Self { of_thread, result_bytes, made: BTreeMap::new() }
     }
 
     /// Returns the built-in tool's definition, if there is anything to read.
     pub(super) fn spec(&self) -> Option<ToolSpec> {
-        if self.made.is_empty() && self.state.global_state.is_empty() {
+        if self.made.is_empty() && self.of_thread.is_empty() {
             return None;
         }
         Some(ToolSpec {
@@ -92,6 +96,14 @@ impl<'a> Artifacts<'a> {
         }
         let preview = clip(&output, PREVIEW_CHARS);
         let bytes = output.len();
+        let listed = self.of_thread.iter().map(|(_, artifact)| artifact.content.len());
+        let kept: usize = listed.chain(self.made.values().map(|one| one.content.len())).sum();
+        if kept + bytes > MAX_BYTES {
+            return format!(
+                "The result has {bytes} bytes and could not be kept: the artifacts of this thread have {kept} of at \
+                 most {MAX_BYTES} bytes. Ask for less. It begins:\n{preview}"
+            );
+        }
         let shown = format!(
             "The result has {bytes} bytes and is kept as the artifact {key}; read on with \
              {READ_ARTIFACT}. It begins:\n{preview}"
@@ -109,8 +121,7 @@ impl<'a> Artifacts<'a> {
         let wanted: Wanted = serde_json::from_value(arguments.clone()).map_err(|error| {
             format!("the arguments of {READ_ARTIFACT} do not fit its schema: {error}")
         })?;
-        let known = self.made.get(&wanted.key).or_else(|| self.state.global_state.get(&wanted.key));
-        let artifact = known.ok_or_else(|| self.unknown(&wanted.key))?;
+        let artifact = self.find(&wanted.key).ok_or_else(|| self.unknown(&wanted.key))?;
         let mut piece: String = artifact
             .content
             .chars()
@@ -133,8 +144,14 @@ impl<'a> Artifacts<'a> {
         Ok(Piece { text, source: artifact.source.clone(), tainted_by: artifact.tainted_by.clone() })
     }
 
-    fn unknown(&self, key: &str) -> String {
-        let of_thread = self.state.global_state.keys().map(String::as_str);
+    /// Returns an artifact, one of its own before one of the thread.
+    pub(super) fn find(&self, key: &str) -> Option<&Artifact> {
+        self.made.get(key).or_else(|| self.of_thread.get(key))
+    }
+
+    /// Says that there is no such artifact, and which there are.
+    pub(super) fn unknown(&self, key: &str) -> String {
+        let of_thread = self.of_thread.keys().map(String::as_str);
         let keys: Vec<&str> =
             self.made.keys().map(String::as_str).chain(of_thread).take(LISTED_KEYS).collect();
         format!("there is no artifact {key}; there are: {}", keys.join(", "))
@@ -147,8 +164,7 @@ mod tests {
 
     #[test]
     fn an_artifact_is_read_in_pieces_that_join_to_the_whole() {
-        let state = GraphState::default();
-        let mut artifacts = Artifacts::new(&state, 100);
+        let mut artifacts = Artifacts::new(Dict::default(), 100);
         assert!(artifacts.spec().is_none(), "nothing to read yet");
         assert_eq!(artifacts.bounded("k".into(), "s.t", "short".into(), &Sources::new()), "short");
         let long: String = "äöü".repeat(50);
@@ -171,8 +187,7 @@ mod tests {
 
     #[test]
     fn a_wrong_key_or_argument_is_told_with_the_way_out() {
-        let state = GraphState::default();
-        let mut artifacts = Artifacts::new(&state, 1);
+        let mut artifacts = Artifacts::new(Dict::default(), 1);
         artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
         let told = |arguments| artifacts.read(&arguments).err().unwrap();
         assert_eq!(told(json!({ "key": "b" })), "there is no artifact b; there are: a/1");

@@ -1,9 +1,8 @@
-//! A task on its way to an agent, and the stages that assignments form.
+//! A task on its way to an agent.
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{GraphState, ResultStatus};
-use super::taint::Sources;
+use super::sources::Sources;
 
 /// A task as an agent receives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,28 +28,4 @@ pub struct DependencyOutput {
     pub task: String,
     pub agent: String,
     pub output: String,
-}
-
-impl Assignment {
-    /// Returns the assignment with the outputs of the tasks it depends on.
-    pub(super) fn with_outputs(mut self, state: &GraphState) -> Self {
-        let upstream = self.depends_on.iter().filter_map(|id| state.result_of(id));
-        self.tainted_by.extend(upstream.flat_map(|result| result.tainted_by.iter().cloned()));
-        self.dependency_outputs = self
-            .depends_on
-            .iter()
-            .filter_map(|id| state.result_of(id))
-            .map(|result| DependencyOutput {
-                task: result.task.clone(),
-                agent: result.agent.clone(),
-                output: match (&result.status, &result.error) {
-                    (ResultStatus::Failed, Some(error)) => {
-                        format!("(failed: {error})\n{}", result.output)
-                    }
-                    _ => result.output.clone(),
-                },
-            })
-            .collect();
-        self
-    }
 }

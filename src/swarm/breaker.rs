@@ -1,8 +1,12 @@
 //! The circuit breaker: notices that nothing moves, and that a budget is spent (S1.05).
 
-use super::search::Search;
-use super::star::StarLimits;
-use super::state::{GraphState, ResultStatus, Routing, Spent};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::ending::FinishReason;
+use super::parts::StarLimits;
+use super::result::ResultStatus;
+use super::state::{Decided, GraphState, Routing, Search, Spent};
 use crate::graph::Place;
 
 /// Why a turn must end now.
@@ -10,29 +14,107 @@ use crate::graph::Place;
 pub(super) struct Exhausted {
     /// The bound in one word, to count by.
     pub bound: &'static str,
+    /// The same in the contract's words.
+    pub why: FinishReason,
     /// The same for people.
     pub reason: String,
 }
 
-/// Digests what counts as progress: successful results, artifacts, the plan.
-pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
-    let successes =
-        state.results_of_turn().filter(|result| result.status == ResultStatus::Success).count();
-    let plan = blake3::hash(plan.join("\n").as_bytes()).to_hex();
-    format!("{successes}/{}/{}", state.global_state.size(), &plan[..16])
+impl Exhausted {
+    fn limit(bound: &'static str, reason: String) -> Self {
+        Self { bound, why: FinishReason::Limit, reason }
+    }
+
+    /// Says that choices were repeated in vain.
+    pub(super) fn repeated(reason: &str) -> Self {
+        let why = FinishReason::NoProgress;
+        Self { bound: "repeated_routing", why, reason: reason.to_owned() }
+    }
+
+    /// Says that the menu was empty.
+    pub(super) fn no_agents() -> Self {
+        let reason = "there was no agent that could be asked".to_owned();
+        Self { bound: "no_agents", why: FinishReason::NoAgents, reason }
+    }
 }
 
-/// Counts a decision: the same routing without progress raises the retry count, anything else clears it.
+/// The longest cycle of choices that counts like a repeated one.
+const LONGEST_CYCLE: usize = 3;
+
+/// Digests what counts as progress: how many different outputs and artifacts there are, and the plan.
+pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
+    let succeeded = state.results_of_turn().filter(|result| result.status == ResultStatus::Success);
+    let outputs: BTreeSet<&str> = succeeded.map(|result| result.output.trim()).collect();
+    let artifacts = state.global_state.iter().map(|(_, artifact)| artifact.digest());
+    let artifacts: BTreeSet<[u8; 32]> = artifacts.collect();
+    let plan: Vec<&str> = plan.iter().map(|line| line.trim()).collect();
+    let plan = blake3::hash(plan.join("\n").as_bytes()).to_hex();
+    format!("{}/{}/{}", outputs.len(), artifacts.len(), &plan[..16])
+}
+
+/// Counts a decision: a choice that repeats without progress raises the retry count, anything else clears it.
+///
+/// A choice repeats when the agents are those of the decision before, or when it completes a cycle of two or three
+/// choices for the second time. Progress is an output, an artifact or a plan that the turn did not have before.
 pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String) -> Routing {
     agents.sort();
-    let repeated =
-        !routing.last.is_empty() && routing.last == agents && routing.progress == progress;
+    let mut decided = routing.earlier.clone();
+    if !routing.last.is_empty() {
+        let (agents, progress) = (routing.last.clone(), routing.progress.clone());
+        decided.push(Decided { agents, progress });
+    }
+    let earlier = decided.clone();
+    decided.push(Decided { agents: agents.clone(), progress: progress.clone() });
+    let repeated = cycle(&decided).is_some();
     Routing {
         retry_count: if repeated { routing.retry_count + 1 } else { 0 },
         last: agents,
         progress,
+        earlier,
         round: routing.round + 1,
         ..routing.clone()
+    }
+}
+
+/// Returns the length of the shortest cycle that the newest decision completes without progress.
+fn cycle(decided: &[Decided]) -> Option<usize> {
+    (1..=LONGEST_CYCLE).find(|length| {
+        let Some(start) = decided.len().checked_sub(2 * length) else { return false };
+        let (before, now) = decided[start..].split_at(*length);
+        let is_same = before.iter().zip(now).all(|(one, other)| one.agents == other.agents);
+        is_same && !has_progress(decided, decided.len() - 1 - length)
+    })
+}
+
+/// Tells whether something new came between a decision and the newest one.
+fn has_progress(decided: &[Decided], since: usize) -> bool {
+    let parts = |one: &Decided| {
+        let (found, plan) = one.progress.rsplit_once('/').unwrap_or_default();
+        (found.to_owned(), plan.to_owned())
+    };
+    let plans =
+        |range: &[Decided]| -> BTreeSet<String> { range.iter().map(|one| parts(one).1).collect() };
+    let Some(newest) = decided.last() else { return false };
+    let is_new_plan = !plans(&decided[since + 1..]).is_subset(&plans(&decided[..=since]));
+    is_new_plan || parts(newest).0 != parts(&decided[since]).0
+}
+
+/// Says which choices were repeated.
+pub(super) fn repetition(routing: &Routing) -> String {
+    let mut decided = routing.earlier.clone();
+    let (agents, progress) = (routing.last.clone(), routing.progress.clone());
+    decided.push(Decided { agents, progress });
+    match cycle(&decided) {
+        Some(length @ 2..) => {
+            let choices: Vec<String> =
+                decided[decided.len() - length..].iter().map(|one| one.agents.join(", ")).collect();
+            format!("the same choices were repeated without progress: {}", choices.join("; "))
+        }
+        _ => format!(
+            "the same agents were chosen {} times in a row without progress: {}",
+            routing.retry_count + 1,
+            routing.last.join(", ")
+        ),
     }
 }
 
@@ -60,7 +142,8 @@ pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routin
 /// Clears the count: the user said something new.
 pub(super) fn cleared(routing: &Routing) -> Routing {
     let (last, progress) = (Vec::new(), String::new());
-    Routing { retry_count: 0, last, progress, round: routing.round + 1, ..routing.clone() }
+    let round = routing.round + 1;
+    Routing { retry_count: 0, last, progress, earlier: Vec::new(), round, ..routing.clone() }
 }
 
 /// Returns why the run must end now, if a bound is reached.
@@ -73,20 +156,32 @@ pub(super) fn exhausted(
     let steps = place.step.saturating_sub(state.routing.first_step);
     if steps >= limits.max_steps {
         let reason = format!("the limit of {} steps was reached", limits.max_steps);
-        return Some(Exhausted { bound: "steps", reason });
+        return Some(Exhausted::limit("steps", reason));
     }
     if let Some(spent) = overspent(state, limits, Spent::default()) {
         return Some(spent);
     }
+    out_of_time(state, limits, place, now_micros)
+}
+
+/// Returns that the run's time is up, if it is.
+pub(super) fn out_of_time(
+    state: &GraphState,
+    limits: &StarLimits,
+    place: &Place,
+    now_micros: i64,
+) -> Option<Exhausted> {
+    let limit = limits.deadline_sec?;
     let began = state.routing.started_at.max(place.run.started_micros());
-    let elapsed = now_micros.saturating_sub(began) / 1_000_000;
-    if let Some(limit) =
-        limits.deadline_sec.filter(|limit| elapsed >= i64::try_from(*limit).unwrap_or(i64::MAX))
-    {
-        let reason = format!("the time limit of {limit} s was reached");
-        return Some(Exhausted { bound: "time", reason });
-    }
-    None
+    let is_late = time_left(began, limits, now_micros)?.is_zero();
+    let reason = format!("the time limit of {limit} s was reached");
+    is_late.then(|| Exhausted::limit("time", reason))
+}
+
+/// Returns how much of the run's time is left, where it has a limit.
+pub(super) fn time_left(began: i64, limits: &StarLimits, now_micros: i64) -> Option<Duration> {
+    let elapsed = u64::try_from(now_micros.saturating_sub(began)).unwrap_or(0);
+    Some(Duration::from_secs(limits.deadline_sec?).saturating_sub(Duration::from_micros(elapsed)))
 }
 
 /// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
@@ -96,19 +191,17 @@ pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) ->
     let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
     if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
         let reason = format!("the budget of {limit} tokens was spent");
-        return Some(Exhausted { bound: "tokens", reason });
+        return Some(Exhausted::limit("tokens", reason));
     }
     if let Some(limit) = limits.max_nano_usd.filter(|limit| spent.nano_usd >= *limit) {
         let reason = format!("the budget of {} USD was spent", limit as f64 / 1e9);
-        return Some(Exhausted { bound: "cost", reason });
+        return Some(Exhausted::limit("cost", reason));
     }
     None
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::ids::{RunId, ThreadId};
     use crate::swarm::MenuSize;
@@ -117,18 +210,47 @@ mod tests {
     #[test]
     fn the_same_routing_without_progress_is_counted_and_progress_clears_the_count() {
         let agents = || vec!["b".to_owned(), "a".to_owned()];
-        let first = count(&Routing::default(), agents(), "p".into());
+        let first = count(&Routing::default(), agents(), "0/0/p".into());
         assert_eq!(first.retry_count, 0);
-        let second = count(&first, vec!["a".into(), "b".into()], "p".into());
+        let second = count(&first, vec!["a".into(), "b".into()], "0/0/p".into());
         assert_eq!(second.retry_count, 1);
-        let third = count(&second, agents(), "p".into());
+        let third = count(&second, agents(), "0/0/p".into());
         assert_eq!(third.retry_count, 2);
-        assert_eq!(count(&third, agents(), "q".into()).retry_count, 0);
-        assert_eq!(count(&third, vec!["c".into()], "p".into()).retry_count, 0);
+        assert_eq!(count(&third, agents(), "0/0/q".into()).retry_count, 0);
+        assert_eq!(count(&third, vec!["c".into()], "0/0/p".into()).retry_count, 0);
         let told = cleared(&second);
         assert_eq!((told.retry_count, told.round), (0, 3));
-        assert_eq!(count(&told, agents(), "p".into()).retry_count, 0);
+        assert_eq!(count(&told, agents(), "0/0/p".into()).retry_count, 0);
     }
+    /// S1.05
+    #[test]
+    fn a_cycle_of_two_or_three_choices_counts_like_the_same_choice_twice() {
+        let trips_after = |cycle: &[&str]| {
+            let mut routing = Routing::default();
+            (1..20).find(|round| {
+                let agent = cycle[(round - 1) % cycle.len()].to_owned();
+                routing = count(&routing, vec![agent], "0/0/plan".into());
+                routing.retry_count == 2
+            })
+        };
+        assert_eq!(trips_after(&["a"]), Some(3));
+        assert_eq!(trips_after(&["a", "b"]), Some(5));
+        assert_eq!(trips_after(&["a", "b", "c"]), Some(7));
+        assert_eq!(trips_after(&["a", "b", "c", "d"]), None);
+    }
+
+    /// S1.05
+    #[test]
+    fn a_plan_that_the_turn_had_before_is_no_progress_and_a_new_output_is() {
+        let mut routing = Routing::default();
+        for (progress, retries) in
+            [("0/0/p", 0), ("0/0/q", 0), ("0/0/p", 1), ("1/0/p", 0), ("1/0/q", 1), ("1/1/q", 0)]
+        {
+            routing = count(&routing, vec!["a".into()], progress.into());
+            assert_eq!(routing.retry_count, retries, "{progress}");
+        }
+    }
+
     /// S1.05
     #[test]
     fn searches_that_find_nothing_new_in_a_row_are_counted_and_hide_no_repeated_routing() {
@@ -136,7 +258,7 @@ mod tests {
             let (query, found) = ("q".to_owned(), Vec::new());
             count_searches(routing, vec![Search { query, found, is_new, round: routing.round + 1 }])
         };
-        let route = |routing: &Routing| count(routing, vec!["a".into()], "p".into());
+        let route = |routing: &Routing| count(routing, vec!["a".into()], "0/0/p".into());
         let mut routing = route(&Routing::default());
         for (is_new, retries) in
             [(true, 0), (false, 0), (false, 1), (true, 1), (false, 1), (false, 2)]

@@ -1,14 +1,10 @@
 //! Asks the user, and takes the answer into the session's history.
 
-use serde_json::{Value, json};
-
+use super::question::{Question, text_of};
+use super::sources::Sources;
 use super::state::{GraphState, GraphUpdate, Message, Routing};
-use super::taint::Sources;
 use super::{breaker, node, taint};
 use crate::graph::{Context, NodeError, NodeOutput, Target};
-
-/// Kind of the interrupt that asks the user.
-const CLARIFICATION: &str = "clarification";
 
 /// Keeps the question for the next step, which puts it.
 ///
@@ -32,7 +28,9 @@ pub(super) async fn put(
     ctx: &Context<GraphState>,
     question: String,
 ) -> Result<NodeOutput<GraphState>, NodeError> {
-    let answer = ctx.interrupt(CLARIFICATION, json!({ "question": question })).await?;
+    let asked =
+        Question::Clarification { question: question.clone(), options: Vec::new(), agent: None };
+    let answer = asked.put(ctx).await?;
     let state = ctx.state();
     let message = |who: &str, role: &str, name: Option<&str>, content: String| Message {
         id: format!("{}.{}.{who}", state.turn, state.routing.round),
@@ -52,10 +50,4 @@ pub(super) async fn put(
         .routing(routing)
         .next_step(vec![node::SUPERVISOR.to_owned()]);
     Ok(NodeOutput::goto(update, [Target::node(node::SUPERVISOR)]))
-}
-
-/// Reads an answer: a text, an object with a `text`, or whatever else as JSON.
-fn text_of(answer: &Value) -> String {
-    let text = answer.as_str().or_else(|| answer.get("text").and_then(Value::as_str));
-    text.map_or_else(|| answer.to_string(), str::to_owned)
 }

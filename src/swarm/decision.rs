@@ -3,16 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::assignment::Assignment;
 use super::offer::Offer;
 use super::search::FIND_AGENT;
-use super::{Assignment, node, search};
+use super::{node, searched};
 use crate::graph::stages;
 
 /// Tasks of one decision; more of them are a runaway plan, not a plan.
 const MAX_TASKS: usize = 32;
 
 /// What the supervisor answers, under the schema name `supervisor_decision`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SupervisorDecision {
     /// What is known, what is missing, and why this choice.
     pub thought_process: String,
@@ -24,6 +25,10 @@ pub struct SupervisorDecision {
     pub tasks: Vec<PlannedTask>,
     /// A question to the user without whose answer nothing can be done; otherwise null.
     pub clarification: Option<String>,
+    /// How sure this choice is, from 0 to 1, or null.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub confidence: Option<f64>,
 }
 
 /// One task of a decision.
@@ -144,17 +149,17 @@ fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
     if tasks.len() > MAX_TASKS {
         problems.push(format!("one decision may have {MAX_TASKS} tasks at most: {}", tasks.len()));
     }
-    if searches.len() > search::SHOWN {
+    if searches.len() > searched::SHOWN {
         problems.push(format!(
             "{FIND_AGENT} may stand in one decision {} times at most: {}",
-            search::SHOWN,
+            searched::SHOWN,
             searches.len()
         ));
     }
     if searches.len() > offer.searches() {
         problems.push(format!(
             "{FIND_AGENT} may be asked {} times for one request, {} more: choose from the menu, or qa",
-            search::MOST,
+            searched::MOST,
             offer.searches()
         ));
     }
@@ -187,6 +192,7 @@ mod tests {
                 })
                 .collect(),
             clarification: None,
+            confidence: None,
         }
     }
 
@@ -296,8 +302,9 @@ mod tests {
         let unknown = refuse(&state, decision(&["mcp_agent_mial"], &[]));
         assert!(unknown.contains("mean mcp_agent_mail?"), "{unknown}");
         assert!(unknown.ends_with("and 1 more that find_agent finds"), "{unknown}");
-        let search = search::Search { query: "q".into(), found: vec![], is_new: true, round: 1 };
-        state.routing.searches = vec![search; search::MOST];
+        let search =
+            crate::swarm::Search { query: "q".into(), found: vec![], is_new: true, round: 1 };
+        state.routing.searches = vec![search; searched::MOST];
         let spent = refuse(&state, decision(&[FIND_AGENT], &[]));
         assert!(
             spent.starts_with("find_agent may be asked 8 times for one request, 0 more"),

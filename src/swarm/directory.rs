@@ -1,10 +1,10 @@
 //! Finds agents and tools by what they are said to do.
 
-use std::sync::Arc;
+use perihelion_recall::WordIndex;
 
 use super::AGENT_PREFIX;
-use super::index::{Fields, Index};
-use crate::mcp::{ServerInfo, ToolDefinition};
+use super::agent::AgentCard;
+use crate::mcp::ToolDefinition;
 
 /// How much the parts of a tool's definition count, beside its description.
 const TOOL_NAME: f64 = 3.0;
@@ -21,7 +21,7 @@ const AGENT_OF_TOOL: f64 = 0.5;
 /// descriptions must not choose who is asked.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
-    index: Index,
+    index: WordIndex,
     /// Whose each text is: an agent's own, or that of one of its tools.
     owners: Vec<(String, Option<usize>)>,
 }
@@ -35,33 +35,31 @@ pub(super) struct Fit {
 
 impl Directory {
     /// Makes the directory of agents, given in the order in which equal ones are to stand.
-    pub(super) fn of<'a>(
-        agents: impl IntoIterator<Item = (&'a String, &'a Arc<ServerInfo>)>,
-    ) -> Self {
+    pub(super) fn of<'a>(agents: impl IntoIterator<Item = &'a AgentCard>) -> Self {
         let mut directory = Self::default();
-        for (agent, server) in agents {
-            let name = agent.strip_prefix(AGENT_PREFIX).unwrap_or(agent);
-            let words: [(f64, &str); 2] = [(AGENT, name), (AGENT, &server.description)];
-            directory.add(agent, None, &words);
-            for (number, tool) in server.tools.iter().enumerate().filter(|_| !server.open_world) {
+        for card in agents {
+            let name = card.name.strip_prefix(AGENT_PREFIX).unwrap_or(&card.name);
+            let words: [(f64, &str); 2] = [(AGENT, name), (AGENT, &card.capabilities)];
+            directory.add(&card.name, None, &words);
+            for (number, tool) in card.tools.iter().enumerate().filter(|_| !card.open_world) {
                 let of_agent = words.map(|(_, text)| (AGENT_OF_TOOL, text));
                 let fields = [&of_agent[..], &tool_fields(tool)].concat();
-                directory.add(agent, Some(number), &fields);
+                directory.add(&card.name, Some(number), &fields);
             }
         }
         directory
     }
 
-    fn add(&mut self, agent: &str, tool: Option<usize>, fields: &Fields<'_>) {
+    fn add(&mut self, agent: &str, tool: Option<usize>, fields: &[(f64, &str)]) {
         self.index.add(fields);
         self.owners.push((agent.to_owned(), tool));
     }
 
     /// Returns the agents that fit a query, best first, each judged by the best that is said of it.
-    pub(super) fn find(&self, query: &Fields<'_>) -> Vec<Fit> {
+    pub(super) fn find(&self, query: &[(f64, &str)]) -> Vec<Fit> {
         let mut found: Vec<Fit> = Vec::new();
         for hit in self.index.rank(query) {
-            let Some((agent, tool)) = self.owners.get(hit.text) else { continue };
+            let Some((agent, tool)) = self.owners.get(hit.item as usize) else { continue };
             let at = found.iter().position(|fit| fit.agent == *agent).unwrap_or_else(|| {
                 found.push(Fit { agent: agent.clone(), tools: Vec::new() });
                 found.len() - 1
@@ -74,11 +72,11 @@ impl Directory {
 
 /// The tools of one agent, by what they are said to do.
 #[derive(Debug, Default)]
-pub(super) struct Tools(Index);
+pub(super) struct Tools(WordIndex);
 
 impl Tools {
     pub(super) fn of(tools: &[ToolDefinition]) -> Self {
-        let mut index = Index::default();
+        let mut index = WordIndex::default();
         for tool in tools {
             index.add(&tool_fields(tool));
         }
@@ -87,12 +85,14 @@ impl Tools {
 
     /// Returns the numbers of the tools that fit a query, best first.
     pub(super) fn find(&self, query: &str) -> Vec<usize> {
-        self.0.rank(&[(1.0, query)]).into_iter().map(|hit| hit.text).collect()
+        self.0.rank(&[(1.0, query)]).into_iter().map(|hit| hit.item as usize).collect()
     }
 
     /// Returns the numbers of all tools, those that fit a query first.
     pub(super) fn order(&self, query: &str) -> Vec<usize> {
-        self.0.order(&[(1.0, query)])
+        let found = self.find(query);
+        let rest: Vec<usize> = (0..self.0.len()).filter(|tool| !found.contains(tool)).collect();
+        [found, rest].concat()
     }
 }
 
@@ -113,27 +113,23 @@ mod tests {
 
     use super::*;
 
-    fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> (String, Arc<ServerInfo>) {
+    fn card(name: &str, description: &str, tools: &[(&str, &str)]) -> AgentCard {
         let tool = |(name, description): &(&str, &str)| ToolDefinition {
             name: (*name).to_owned(),
             description: (*description).to_owned(),
             input_schema: json!({ "type": "object", "properties": { "carrier": {} } }),
             ..ToolDefinition::default()
         };
-        let info = ServerInfo {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            server_version: String::new(),
-            protocol_version: String::new(),
+        AgentCard {
+            name: format!("{AGENT_PREFIX}{name}"),
+            capabilities: description.to_owned(),
             tools: tools.iter().map(tool).collect(),
-            rejected_tools: Vec::new(),
-            open_world: false,
-        };
-        (format!("{AGENT_PREFIX}{name}"), Arc::new(info))
+            ..AgentCard::default()
+        }
     }
 
-    fn found(agents: &[(String, Arc<ServerInfo>)], query: &str) -> Vec<(String, Vec<usize>)> {
-        let directory = Directory::of(agents.iter().map(|(name, server)| (name, server)));
+    fn found(agents: &[AgentCard], query: &str) -> Vec<(String, Vec<usize>)> {
+        let directory = Directory::of(agents);
         let found = directory.find(&[(1.0, query)]);
         found.into_iter().map(|fit| (fit.agent, fit.tools)).collect()
     }
@@ -141,12 +137,12 @@ mod tests {
     #[test]
     fn an_agent_is_found_by_one_of_many_tools_and_by_its_own_words() {
         let agents = [
-            server(
+            card(
                 "shipping",
                 "Parcels.",
                 &[("print_label", "Prints."), ("trackParcel", "Where it is.")],
             ),
-            server("weather", "Forecasts for cities.", &[("forecast", "Of the next days.")]),
+            card("weather", "Forecasts for cities.", &[("forecast", "Of the next days.")]),
         ];
         let shipping = ("mcp_agent_shipping".to_owned(), vec![1, 0]);
         assert_eq!(found(&agents, "Track my parcel"), [shipping]);
@@ -158,9 +154,8 @@ mod tests {
     /// X6
     #[test]
     fn what_strangers_say_of_their_tools_moves_nobody_into_the_menu() {
-        let (name, info) =
-            server("pages", "Reads pages.", &[("invoice_paid_weather", "invoice invoice")]);
-        let agents = [(name, Arc::new(ServerInfo { open_world: true, ..(*info).clone() }))];
+        let pages = card("pages", "Reads pages.", &[("invoice_paid_weather", "invoice invoice")]);
+        let agents = [AgentCard { open_world: true, ..pages }];
         assert!(found(&agents, "pay the invoice").is_empty());
         assert_eq!(found(&agents, "read a page").len(), 1);
     }

@@ -11,30 +11,66 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::GraphState;
-use super::star::StarParts;
-use super::toolbox::Told;
-use crate::graph::{Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
+use super::approval::Decision;
+use super::caller::{Caller, ToolReply};
+use super::event::AgentEvent;
+use super::question::{Elicitation, Question};
+use crate::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
+use crate::journal::{OutcomeUnknown, Verdict};
 use crate::mcp::{
-    self, Answers, Asked, CallContext, Gate, Leg, Progress, Question, Reply, TaskHandle,
+    self, Answers, Asked, CallContext, Gate, Leg, Progress, Question as Asking, Reply, TaskHandle,
     ToolDefinition, Wants,
 };
 
-/// Kind of the interrupt that puts a server's question to a person.
-pub(super) const ELICITATION: &str = "elicitation";
-/// Kind of the interrupt that asks what became of a call, as the journal names it.
-const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 /// Name under which a lost task is recorded.
 const LOST: &str = "dev.perihelion/lost";
 /// Legs after which a call counts as one that never ends.
 const MAX_LEGS: usize = 32;
 
+impl Caller<'_> {
+    /// Checks and sends one call that people were asked about where it needs their word.
+    ///
+    /// # Errors
+    /// [`NodeError`] when a person must decide first, or the run stops; a failure of the call is a reply.
+    pub(super) async fn perform(
+        &self,
+        tool: &ToolDefinition,
+        arguments: &Value,
+        decision: Option<Decision>,
+    ) -> Result<ToolReply, NodeError> {
+        let Value::Object(arguments) = arguments else {
+            return Ok(ToolReply::problem(format!(
+                "the arguments of {} are not a JSON object: {arguments}",
+                tool.name
+            )));
+        };
+        if let Err(problem) = mcp::validate_arguments(tool, arguments) {
+            return Ok(ToolReply::problem(problem));
+        }
+        let under = match decision {
+            Some(Decision::Approved { .. }) => tool.gate().allowed(),
+            _ => tool.gate(),
+        };
+        let instruction = match decision {
+            Some(Decision::Denied { reason }) => {
+                return Ok(ToolReply::problem(format!("a person denied this call: {reason}")));
+            }
+            Some(Decision::Approved { instruction }) => instruction,
+            // Whatever led here, a gated call without a person's word is not made.
+            None if tool.needs_approval => {
+                return Ok(ToolReply::problem("not called: nobody approved this call".into()));
+            }
+            None => None,
+        };
+        let full_name = self.full_name(tool);
+        let exchange = Exchange { caller: *self, tool, full_name: &full_name, under };
+        Ok(ToolReply { instruction, ..exchange.perform(arguments).await? })
+    }
+}
+
 /// One call of one tool.
 pub(super) struct Exchange<'a> {
-    pub ctx: &'a Context<GraphState>,
-    pub parts: &'a StarParts,
-    pub server: &'a str,
-    pub agent: &'a str,
+    pub caller: Caller<'a>,
     pub tool: &'a ToolDefinition,
     pub full_name: &'a str,
     /// The rules under which the call was decided on.
@@ -43,7 +79,7 @@ pub(super) struct Exchange<'a> {
 
 /// What a leg came to.
 enum Step {
-    Ended(Told),
+    Ended(ToolReply),
     Asked(Asked),
     Task(TaskHandle),
     /// The server's task is gone, and nobody knows how it ended.
@@ -55,7 +91,10 @@ impl Exchange<'_> {
     ///
     /// # Errors
     /// [`NodeError`] when a person must answer or decide first, or the run stops.
-    pub(super) async fn perform(&self, arguments: &Map<String, Value>) -> Result<Told, NodeError> {
+    pub(super) async fn perform(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<ToolReply, NodeError> {
         let mut leg = Leg::first(arguments.clone());
         // Times that a person wanted a lost call sent again: part of the request, which would else be the same.
         let mut again = 0;
@@ -69,7 +108,7 @@ impl Exchange<'_> {
                     let answers = self.ask(&asked, arguments).await?;
                     if let Some(said) = asked.broken_off.as_ref().filter(|_| refuses(&answers)) {
                         // The call has ended already; to be told so once more would have it run twice.
-                        return Ok(Told::problem(format!(
+                        return Ok(ToolReply::problem(format!(
                             "a person declined to answer what the server asked, and the call ended with: {said}"
                         )));
                     }
@@ -91,7 +130,9 @@ impl Exchange<'_> {
                         }
                     }
                 }
-                Step::Lost(reason) if self.tool.repeatable => return Ok(Told::problem(reason)),
+                Step::Lost(reason) if self.tool.repeatable => {
+                    return Ok(ToolReply::problem(reason));
+                }
                 Step::Lost(reason) => match self.decide(&reason, arguments).await? {
                     Some(end) => return Ok(end),
                     None => {
@@ -102,14 +143,14 @@ impl Exchange<'_> {
                 },
             };
         }
-        Ok(Told::problem(format!(
+        Ok(ToolReply::problem(format!(
             "the server asked for more without end; the call was given up after {MAX_LEGS} rounds"
         )))
     }
 
     /// Goes one leg, or reads back what it came to.
     async fn go(&self, leg: &Leg, again: u32) -> Result<Step, NodeError> {
-        let mut request = json!({ "server": self.server, "tool": self.tool.name });
+        let mut request = json!({ "server": self.caller.server.name, "tool": self.tool.name });
         let repeatable = match leg {
             Leg::Call { arguments, answers, state } => {
                 request["arguments"] = json!(arguments);
@@ -142,38 +183,35 @@ impl Exchange<'_> {
         let perform = Box::new(|key: String| {
             sent.store(true, Ordering::Relaxed);
             if let Leg::Call { arguments, .. } = leg {
-                self.emit("tool_call", arguments);
+                let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
+                let arguments = arguments.clone();
+                AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
             }
             Box::pin(self.send(leg.clone(), key)) as futures::future::BoxFuture<'_, _>
         });
-        let outcome = self.ctx.effect(effect, perform).await?;
+        let outcome = self.caller.ctx.effect(effect, perform).await?;
         if !sent.load(Ordering::Relaxed)
             && let Leg::Call { arguments, .. } = leg
         {
-            self.emit("tool_recorded", arguments);
+            let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
+            let arguments = arguments.clone();
+            AgentEvent::ToolRecorded { agent, tool, arguments }.publish(self.caller.ctx);
         }
         Ok(match outcome {
-            Outcome::Failed(problem) => Step::Ended(Told::problem(problem)),
+            Outcome::Failed(problem) => Step::Ended(ToolReply::problem(problem)),
             Outcome::Value(value) => step(value),
         })
     }
 
-    fn emit(&self, what: &str, arguments: &Map<String, Value>) {
-        self.ctx.emit(json!({
-            "type": what, "agent": self.agent, "tool": self.full_name, "arguments": arguments,
-        }));
-    }
-
-    fn tell(&self, progress: &Progress) {
-        self.ctx.emit(json!({
-            "type": "tool_progress", "agent": self.agent, "tool": self.full_name,
-            "done": progress.done, "total": progress.total, "message": progress.message,
-        }));
+    fn publish_progress(&self, progress: Progress) {
+        let Progress { done, total, message } = progress;
+        let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
+        AgentEvent::ToolProgress { agent, tool, done, total, message }.publish(self.caller.ctx);
     }
 
     async fn send(&self, leg: Leg, key: String) -> Result<Value, EffectFailure> {
-        let traceparent = match &self.parts.traces {
-            Some(traces) => traces.traceparent(self.ctx.place(), &key).await,
+        let traceparent = match &self.caller.parts.traces {
+            Some(traces) => traces.traceparent(self.caller.ctx.place(), &key).await,
             None => None,
         };
         let waits = matches!(leg, Leg::Wait { .. });
@@ -184,15 +222,15 @@ impl Exchange<'_> {
             under: Some(self.under),
             progress: Some(progress),
         };
-        let tools = Arc::clone(&self.parts.tools);
-        let mut exchange = tools.exchange(self.server, &self.tool.name, leg, context);
+        let tools = Arc::clone(&self.caller.parts.tools);
+        let mut exchange = tools.exchange(&self.caller.server.name, &self.tool.name, leg, context);
         let reply = loop {
             tokio::select! {
                 biased;
                 reply = &mut exchange => break reply,
-                Some(progress) = reports.recv() => self.tell(&progress),
+                Some(progress) = reports.recv() => self.publish_progress(progress),
                 // Only waiting may be broken off: the task goes on, and is asked after when the run does.
-                () = self.ctx.port().until_cancelled(), if waits => {
+                () = self.caller.ctx.port().until_cancelled(), if waits => {
                     return Err(EffectFailure::Unknown("the run was stopped".into()));
                 }
             }
@@ -201,8 +239,8 @@ impl Exchange<'_> {
             Ok(reply) => serde_json::to_value(reply)
                 .map_err(|error| EffectFailure::Unknown(error.to_string())),
             Err(error @ mcp::Error::Quarantined { .. }) => {
-                self.parts.roster.remove(self.agent, error.to_string());
-                Err(EffectFailure::NoEffect(error.to_string()))
+                self.caller.parts.withdraw.withdraw(self.caller.agent, error.for_models());
+                Err(EffectFailure::NoEffect(error.for_models()))
             }
             Err(error) if waits => Ok(json!({ LOST: error.to_string() })),
             Err(error @ mcp::Error::Unknown { .. }) => {
@@ -221,8 +259,8 @@ impl Exchange<'_> {
         let mut answers = asked.settled.clone();
         let mut open = Vec::new();
         for question in &asked.questions {
-            let payload = self.payload(question, asked.broken_off.is_some(), arguments);
-            match self.ctx.interrupt(ELICITATION, payload).await {
+            let asks_again = asked.broken_off.is_some();
+            match self.question(question, asks_again, arguments).put(self.caller.ctx).await {
                 Ok(answer) => {
                     answers.insert(question.key.clone(), in_servers_form(&answer));
                 }
@@ -233,37 +271,40 @@ impl Exchange<'_> {
         if open.is_empty() { Ok(answers) } else { Err(NodeError::Interrupted(open)) }
     }
 
-    fn payload(
+    /// Makes a server's question one to a person; `calls_again` says that an answer makes the call once more.
+    fn question(
         &self,
-        question: &Question,
-        makes_anew: bool,
+        asked: &Asking,
+        calls_again: bool,
         arguments: &Map<String, Value>,
-    ) -> Value {
-        let mut payload = json!({
-            "agent": self.agent,
-            "server": self.server,
-            "tool": self.tool.name,
-            "arguments": arguments,
-            "message": question.message,
-            "choices": ["accept", "decline"],
-        });
-        match &question.wants {
+    ) -> Question {
+        let mut elicitation = Elicitation {
+            agent: self.caller.agent.to_owned(),
+            server: self.caller.server.name.clone(),
+            tool: self.tool.name.clone(),
+            arguments: arguments.clone(),
+            message: asked.message.clone(),
+            choices: ["accept", "decline"].map(str::to_owned).into(),
+            ..Elicitation::default()
+        };
+        match &asked.wants {
             Wants::Form { requested_schema } => {
-                payload["mode"] = json!("form");
-                payload["requested_schema"] = requested_schema.clone();
+                elicitation.mode = "form".to_owned();
+                elicitation.requested_schema = Some(requested_schema.clone());
             }
             Wants::Url { url } => {
-                payload["mode"] = json!("url");
-                payload["url"] = json!(url);
+                elicitation.mode = "url".to_owned();
+                elicitation.url = Some(url.clone());
             }
         }
-        if makes_anew && !self.tool.repeatable {
-            payload["warning"] = json!(
-                "the server asked amid the call, which has ended; an answer makes the call anew, \
+        if calls_again && !self.tool.repeatable {
+            elicitation.warning = Some(
+                "the server asked during the call, which has ended; an answer makes the call once more, \
                  and what it did before it asked would be done again"
+                    .to_owned(),
             );
         }
-        payload
+        Question::Elicitation(elicitation)
     }
 
     /// Asks a person what became of a lost call; `None` means: make it again.
@@ -271,21 +312,15 @@ impl Exchange<'_> {
         &self,
         reason: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<Option<Told>, NodeError> {
-        let payload = json!({
-            "tool": self.full_name,
-            "request": { "server": self.server, "tool": self.tool.name, "arguments": arguments },
-            "reason": reason,
-            "choices": ["done", "retry", "skip"],
+    ) -> Result<Option<ToolReply>, NodeError> {
+        let request = json!({
+            "server": self.caller.server.name, "tool": self.tool.name, "arguments": arguments,
         });
-        let answer = self.ctx.interrupt(OUTCOME_UNKNOWN, payload).await?;
-        Ok(match answer.get("outcome").and_then(Value::as_str) {
-            Some("retry") => None,
-            Some("done") => {
-                let text = reported(answer.get("result").unwrap_or(&Value::Null));
-                Some(Told::said(text, false))
-            }
-            _ => Some(Told::problem(
+        let question = OutcomeUnknown::of(self.full_name, request, reason);
+        Ok(match question.put(self.caller.ctx).await? {
+            Verdict::Retry => None,
+            Verdict::Done { result } => Some(ToolReply::said(reported(&result), false)),
+            Verdict::Skip => Some(ToolReply::problem(
                 "a person decided to skip this call; its outcome is unknown".to_owned(),
             )),
         })
@@ -298,10 +333,13 @@ fn step(value: Value) -> Step {
         return Step::Lost(reason.to_owned());
     }
     match serde_json::from_value(value.clone()) {
-        Ok(Reply::Done(outcome)) => Step::Ended(Told::said(outcome.text, outcome.is_error)),
+        Ok(Reply::Done(outcome)) => Step::Ended(ToolReply {
+            structured: outcome.structured,
+            ..ToolReply::said(outcome.text, outcome.is_error)
+        }),
         Ok(Reply::Asked { asked }) => Step::Asked(asked),
         Ok(Reply::Task { task }) => Step::Task(task),
-        Err(_) => Step::Ended(Told::said(reported(&value), false)),
+        Err(_) => Step::Ended(ToolReply::said(reported(&value), false)),
     }
 }
 

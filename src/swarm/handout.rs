@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::Assignment;
-use super::state::{GraphState, GraphUpdate, ResultStatus, Routing};
+use super::assignment::{Assignment, DependencyOutput};
+use super::event::AgentEvent;
+use super::result::{AgentResult, ResultStatus};
+use super::state::{GraphState, GraphUpdate, Routing};
 use crate::graph::{Context, NodeOutput, Target};
 
 /// Sends the first of the stages out and keeps the rest.
@@ -15,7 +17,7 @@ pub(super) fn hand_out(
 ) -> NodeOutput<GraphState> {
     let rest = stages.split_off(stages.len().min(1));
     let stage: Vec<Assignment> =
-        stages.into_iter().flatten().map(|task| task.with_outputs(ctx.state())).collect();
+        stages.into_iter().flatten().map(|task| with_outputs(task, ctx.state())).collect();
     let mut next: Vec<String> = Vec::new();
     for task in &stage {
         if !next.contains(&task.agent) {
@@ -24,7 +26,7 @@ pub(super) fn hand_out(
     }
     let routing =
         Routing { dispatched: stage.iter().map(|task| task.id.clone()).collect(), ..routing };
-    ctx.emit(json!({ "type": "stage", "agents": next, "remaining": rest.len() }));
+    AgentEvent::Stage { agents: next.clone(), remaining: rest.len() }.publish(ctx);
     let targets: Vec<Target> =
         stage.into_iter().map(|task| Target::send(task.agent.clone(), json!(task))).collect();
     NodeOutput::goto(update.routing(routing).stages(rest).next_step(next), targets)
@@ -50,4 +52,21 @@ pub(super) fn not_started(state: &GraphState, why: &str) -> Vec<String> {
     tasks
         .map(|task| format!("not started, because {why}: {} ({})", task.agent, task.task))
         .collect()
+}
+
+/// Returns an assignment with the outputs of the tasks that it depends on.
+fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
+    let output = |result: &AgentResult| DependencyOutput {
+        task: result.task.clone(),
+        agent: result.agent.clone(),
+        output: match (&result.status, &result.error) {
+            (ResultStatus::Failed, Some(error)) => format!("(failed: {error})\n{}", result.output),
+            _ => result.output.clone(),
+        },
+    };
+    let upstream: Vec<&AgentResult> =
+        task.depends_on.iter().filter_map(|id| state.result_of(id)).collect();
+    task.dependency_outputs = upstream.iter().map(|result| output(result)).collect();
+    task.tainted_by.extend(upstream.iter().flat_map(|result| result.tainted_by.iter().cloned()));
+    task
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::GraphState;
-use super::search::Search;
+use super::searched;
+use super::state::GraphState;
 
 /// How much what was said and planned besides counts of what the present request does.
 const BESIDES: f64 = 0.3;
@@ -18,6 +18,13 @@ pub struct Menu {
     pub shown: Vec<(String, String)>,
     /// Names of the agents that could be chosen as well.
     pub hidden: Vec<String>,
+}
+
+impl Menu {
+    /// Tells whether there is nobody to choose.
+    pub fn is_empty(&self) -> bool {
+        self.shown.is_empty() && self.hidden.is_empty()
+    }
 }
 
 /// A menu as it is noted; that of few agents as it always was.
@@ -81,13 +88,13 @@ impl<'a> Wish<'a> {
         query.extend(said.map(|message| (BESIDES, message.content.as_str())));
         query.extend(state.plan.iter().map(|step| (BESIDES, step.as_str())));
         kept.extend(names_in(&state.plan));
-        let found = Search::latest(state).flat_map(|search| &search.found).map(String::as_str);
+        let found = searched::latest(state).flat_map(|search| &search.found).map(String::as_str);
         Self {
             disabled: &state.preferences.disable,
             kept,
             found: found.collect(),
             query,
-            searched: Search::latest(state).map(|search| (1.0, search.query.as_str())).collect(),
+            searched: searched::latest(state).map(|search| (1.0, search.query.as_str())).collect(),
         }
     }
 }
@@ -104,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::swarm::{Preferences, Routing};
+    use crate::swarm::{Preferences, Routing, Search};
 
     #[test]
     fn a_whole_menu_is_noted_as_it_was_before_there_were_parts() {

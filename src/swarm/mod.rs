@@ -4,55 +4,84 @@
 //! every model and tool call goes through the node's context, so it happens once; no agent's failure
 //! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
 
+mod agent;
 mod approval;
 mod artifacts;
 mod assignment;
 mod breaker;
 mod built_in;
+mod caller;
 mod citing;
 mod clarification;
 mod decision;
 mod directory;
+mod ending;
+mod event;
 mod exchange;
+mod experience;
+mod finding;
 mod handout;
-mod index;
+mod kind;
 mod menu;
 mod model;
 mod offer;
 mod offline;
+mod parts;
+pub mod pipeline;
+mod planned;
 mod preprocess;
 mod qa;
+pub mod question;
 mod reflection;
+mod report;
+mod resolver;
+mod result;
 #[cfg(test)]
 mod retrieval_tests;
 mod roster;
 mod search;
-mod specialist;
+mod searched;
+mod server_agent;
+mod sources;
+mod spans;
 mod star;
 mod state;
 mod supervisor;
 mod taint;
+mod tool_loop;
 mod tool_names;
 mod tool_search;
 mod toolbox;
 mod trace_context;
+mod user_memory;
 mod window;
-mod words;
 
-pub use assignment::Assignment;
+pub use agent::{Agent, AgentCard, ModelStage, SpanKind};
+pub use assignment::{Assignment, DependencyOutput};
 pub use built_in::is_built_in;
+pub use caller::ToolReply;
 pub use decision::{PlannedTask, SupervisorDecision};
+pub use ending::{EarlyEnd, FinishReason};
+pub use event::AgentEvent;
+pub use experience::{Experience, Heard, Known, ShownSkill, Work};
+pub use finding::Finding;
+pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
 pub use menu::{Menu, MenuSize};
+pub use parts::{Home, StarLimits, StarParts};
 pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};
+pub use report::{CallRecord, Report};
+pub use result::{AgentError, AgentResult, Chart, ErrorKind, ResultStatus, Source, Table, ToolUse};
 pub use roster::Roster;
-pub use search::Search;
-pub use star::{GRAPH, Star, StarLimits};
+pub use server_agent::ServerAgent;
+pub use sources::Sources;
+pub use spans::{Written, is_supervisor, span_kind};
+pub use star::{GRAPH, Star, StarOptions};
 pub use state::{
-    AgentResult, Artifact, Citation, GraphState, GraphUpdate, Message, Preferences, ResultStatus,
-    Routing, Spent, TaskRecord, ToolUse,
+    Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
+    Search, Spent, TaskRecord,
 };
-pub use taint::Sources;
+pub use tool_loop::ToolLoop;
 pub use trace_context::TraceContext;
 
 /// Prefix of the agents that are generated from MCP servers (S1.09).
@@ -68,6 +97,10 @@ pub(crate) mod seen {
     pub const SERVER: &str = "server";
     /// What surrounds the tools that a specialist calls, where it became stricter; a number follows.
     pub const GATES: &str = "gates";
+    /// How long an agent worked on a task, in milliseconds.
+    pub const LATENCY: &str = "latency_ms";
+    /// How tasks like the present one were solved before.
+    pub const SKILLS: &str = "skills";
 }
 
 /// Fixed nodes of the star.
@@ -75,4 +108,9 @@ pub(crate) mod node {
     pub const PREPROCESS: &str = "preprocess";
     pub const SUPERVISOR: &str = "supervisor";
     pub const QA: &str = "qa";
+}
+
+/// Returns the names of the star's fixed nodes, in the order in which a turn passes them.
+pub fn node_names() -> [&'static str; 3] {
+    [node::PREPROCESS, node::SUPERVISOR, node::QA]
 }

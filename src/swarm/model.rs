@@ -2,29 +2,40 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::star::StarParts;
-use super::{GraphState, Spent};
+use super::breaker;
+use super::parts::StarParts;
+use super::state::{GraphState, Spent};
+use super::user_memory::Asker;
+use crate::clock;
 use crate::graph::{
-    Context, EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode,
+    EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode, TaskContext,
 };
 use crate::llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
 use crate::metrics::{self, ModelCall, Timer};
 
 /// Calls a model for one node, recorded in the node's journal.
 pub(super) struct RecordedModel<'a> {
-    ctx: &'a Context<GraphState>,
+    ctx: &'a TaskContext,
     parts: &'a StarParts,
     /// Publish the pieces of streamed answers.
     streamed: bool,
+    /// How long a call may last when the run's time is up.
+    grace: Duration,
     spent: Mutex<Spent>,
     /// Whether a call was made, and not only read back, since somebody last asked.
     live: AtomicBool,
+    /// Who is remembered in the prompts.
+    asker: Option<Asker>,
 }
+
+/// The most by which a timer may be early or a clock may be read late.
+const TICK: Duration = Duration::from_millis(2);
 
 /// An answer as recorded, with what it cost at the prices of that time.
 #[derive(Serialize, Deserialize)]
@@ -40,8 +51,21 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl<'a> RecordedModel<'a> {
-    pub(super) fn new(ctx: &'a Context<GraphState>, parts: &'a StarParts) -> Self {
-        Self { ctx, parts, streamed: false, spent: Mutex::default(), live: AtomicBool::new(false) }
+    pub(super) fn new(ctx: &'a TaskContext, parts: &'a StarParts) -> Self {
+        let (spent, live) = (Mutex::default(), AtomicBool::new(false));
+        Self { ctx, parts, streamed: false, grace: Duration::ZERO, spent, live, asker: None }
+    }
+
+    /// Gives each call so much time after the run's is up.
+    pub(super) fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Adds to each prompt what is known of the user of a thread.
+    pub(super) fn remembering(mut self, state: &GraphState) -> Self {
+        self.asker = Asker::of(state);
+        self
     }
 
     /// Streams answers to the run's listeners as they are written.
@@ -60,6 +84,26 @@ impl<'a> RecordedModel<'a> {
         self.live.swap(false, Ordering::Relaxed)
     }
 
+    /// Awaits a call for no longer than the run may last.
+    async fn in_time(
+        &self,
+        call: impl Future<Output = Result<ChatResponse, Error>>,
+    ) -> Result<ChatResponse, Error> {
+        let (limits, place) = (&self.parts.limits, self.ctx.place());
+        let now = self.ctx.port().unrecorded_now_micros();
+        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
+        let Some(left) = breaker::time_left(place.run.started_micros(), limits, now) else {
+            return call.await;
+        };
+        let late = Error::Late { seconds: limits.deadline_sec.unwrap_or_default() };
+        let allowed = left + self.grace;
+        if allowed.is_zero() {
+            return Err(late);
+        }
+        // Timers are as fine as a millisecond; who looks at the time after this must see that it is up.
+        tokio::time::timeout(allowed + TICK, call).await.unwrap_or(Err(late))
+    }
+
     async fn perform(
         &self,
         request: &ChatRequest,
@@ -71,7 +115,12 @@ impl<'a> RecordedModel<'a> {
         let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);
         let (timer, role) = (Timer::start(), request.role.as_str());
-        match self.parts.model.chat(request, sink).await {
+        let introduced = match &self.asker {
+            Some(asker) => asker.introduce(self.parts, request).await,
+            None => None,
+        };
+        let asked = self.parts.model.chat(introduced.as_ref().unwrap_or(request), sink);
+        match self.in_time(asked).await {
             Ok(response) => {
                 let price = self.parts.prices.of(role, &response.model);
                 let (model, usage) = (&response.model, response.usage);

@@ -1,7 +1,8 @@
 //! What a decision of the supervisor may choose from, and what is wrong with any other choice.
 
 use super::menu::Menu;
-use super::search::{self, FIND_AGENT};
+use super::search::FIND_AGENT;
+use super::searched;
 use super::state::GraphState;
 use crate::config::strict::nearest;
 
@@ -19,10 +20,10 @@ impl<'a> Offer<'a> {
     pub(super) fn of(menu: &'a Menu, state: &'a GraphState) -> Self {
         let handed_back = state.results_of_turn().filter(|result| result.not_mine);
         let handed_back = handed_back.map(|result| {
-            let why = result.error.as_deref().unwrap_or_default();
+            let why = result.error_message().unwrap_or_default();
             (result.agent.as_str(), result.task.trim(), why)
         });
-        Self { menu, searches: search::Search::left(state), handed_back: handed_back.collect() }
+        Self { menu, searches: searched::left(state), handed_back: handed_back.collect() }
     }
 
     /// Tells whether a name is that of the search, which there is where agents are hidden.

@@ -20,6 +20,8 @@ pub struct Request {
     pub context: BTreeMap<String, String>,
     pub prefer: Vec<String>,
     pub disable: Vec<String>,
+    /// Who asks, by the name under which they are remembered.
+    pub user: Option<String>,
 }
 
 /// Why a request was refused before anything ran.
@@ -64,10 +66,16 @@ impl Request {
         if !agents.is_empty() && agents.iter().all(|agent| disable.contains(agent)) {
             return Err(RequestError::AllDisabled);
         }
-        Ok(GraphUpdate::new()
+        let input = GraphUpdate::new()
             .input_request(question.to_owned())
             .request_context(self.context)
-            .preferences(Preferences { prefer, disable }))
+            .preferences(Preferences { prefer, disable });
+        // Who said so once asks on in the thread.
+        let user = self.user.filter(|user| !user.trim().is_empty());
+        Ok(match user {
+            Some(user) => input.user(Some(user)),
+            None => input,
+        })
     }
 }
 

@@ -1,16 +1,22 @@
 //! QA: turns results into the answer, and always gives one (S1.13).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
 
+use super::ending::{EarlyEnd, FinishReason};
 use super::model::{RecordedModel, stop_or_failure};
-use super::star::StarParts;
-use super::state::{AgentResult, GraphState, GraphUpdate, Message, ResultStatus};
+use super::parts::StarParts;
+use super::result::{AgentResult, ResultStatus};
+use super::state::{GraphState, GraphUpdate, Message};
 use super::{citing, node, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatModel, ChatRequest, Error, Role};
+
+/// How long the answer may still be written when the run's time is up.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Writes the answer.
 pub(super) struct Qa {
@@ -21,13 +27,15 @@ pub(super) struct Qa {
 impl Node<GraphState> for Qa {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let model = RecordedModel::new(&ctx, &self.parts).streamed();
+        let model =
+            RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
+        let mut failure: Option<String> = None;
         let answer = match self.ask(&ctx, &model).await {
             Ok(answer) if !answer.trim().is_empty() => {
                 citing::without_unknown(&answer, state.results_of_turn().count())
             }
-            Ok(_) => without_model(state, "the model gave an empty answer"),
-            Err(error) => without_model(state, &stop_or_failure(error)?.to_string()),
+            Ok(_) => without_model(state, failure.insert("the model gave an empty answer".into())),
+            Err(error) => without_model(state, failure.insert(stop_or_failure(error)?.to_string())),
         };
         let message = Message {
             id: format!("{}.qa", state.turn),
@@ -41,6 +49,14 @@ impl Node<GraphState> for Qa {
             .messages(vec![message])
             .spent(model.spent())
             .next_step(vec![crate::graph::END.to_owned()]);
+        // An earlier reason stands: this one may follow from it.
+        let update = match failure.filter(|_| state.finish_reason.is_none()) {
+            None => update,
+            Some(text) => {
+                let text = format!("the answer could not be written by the model: {text}");
+                update.finish_reason(Some(EarlyEnd { reason: FinishReason::ModelFailed, text }))
+            }
+        };
         Ok(NodeOutput::goto(update, []))
     }
 }
@@ -64,6 +80,7 @@ impl Qa {
             role: Role::Qa,
             thread: ctx.place().thread.to_string(),
             agent: None,
+            stage: None,
             messages: self.parts.prompts.messages("qa", prompt)?,
             tools: Vec::new(),
             format: None,
@@ -75,8 +92,9 @@ impl Qa {
 fn reason(state: &GraphState) -> String {
     state
         .finish_reason
-        .clone()
-        .unwrap_or_else(|| "the supervisor judged the work to be done".into())
+        .as_ref()
+        .map_or("the supervisor judged the work to be done", |end| &end.text)
+        .to_owned()
 }
 
 fn failures(state: &GraphState) -> Vec<String> {
@@ -106,7 +124,7 @@ fn without_model(state: &GraphState, problem: &str) -> String {
         lines.push(format!("Failed:\n- {}", failed.join("\n- ")));
     }
     if let Some(reason) = &state.finish_reason {
-        lines.push(format!("The run ended early: {reason}."));
+        lines.push(format!("The run ended early: {}.", reason.text));
     }
     if found.is_empty() {
         lines.push(

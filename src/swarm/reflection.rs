@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::model::{RecordedModel, stop_or_failure};
-use super::toolbox::CallRecord;
+use super::report::CallRecord;
 use super::window;
 use crate::graph::NodeError;
 use crate::llm::{self, ChatRequest, Prompts, Role};
@@ -90,6 +90,7 @@ pub(super) async fn judge(
         role: Role::Reflector,
         thread: subject.thread,
         agent: Some(subject.agent.to_owned()),
+        stage: None,
         messages: prompts.messages("reflector", prompt).map_err(window::prompt_failed)?,
         tools: Vec::new(),
         format: None,

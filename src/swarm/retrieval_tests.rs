@@ -1,6 +1,5 @@
 //! How well agents are found among a hundred: requests as people make them, and who must be among the first.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::directory::Directory;
@@ -8,6 +7,7 @@ use super::{AGENT_PREFIX, Menu};
 use crate::mcp::{ServerInfo, ToolDefinition};
 use crate::swarm::menu::{MenuSize, Wish};
 use crate::swarm::roster::Roster;
+use crate::swarm::{Agent, Kinds, ServerAgent, ToolLoop};
 
 #[path = "../../tests/fixtures/catalogue_mcp_server/catalogue.rs"]
 mod catalogue;
@@ -55,12 +55,10 @@ const REQUESTS: &[(&str, &str)] = &[
     ("customsForm europe", "shipping_europe"),
 ];
 
-fn agents() -> BTreeMap<String, Arc<ServerInfo>> {
+fn agents() -> Vec<Arc<dyn Agent>> {
     let info = |server: usize| ServerInfo {
         name: names::name(server),
         description: catalogue::instructions(server),
-        server_version: String::new(),
-        protocol_version: String::new(),
         tools: catalogue::tools(server, 20)
             .into_iter()
             .map(|tool| ToolDefinition {
@@ -70,17 +68,18 @@ fn agents() -> BTreeMap<String, Arc<ServerInfo>> {
                 ..ToolDefinition::default()
             })
             .collect(),
-        rejected_tools: Vec::new(),
-        open_world: false,
+        ..ServerInfo::default()
     };
-    let named = |info: ServerInfo| (format!("{AGENT_PREFIX}{}", info.name), Arc::new(info));
-    (0..SERVERS).map(info).map(named).collect()
+    let kinds = Arc::new(Kinds::new(Arc::new(ToolLoop)));
+    let agent = |info| -> Arc<dyn Agent> { Arc::new(ServerAgent::new(info, &kinds)) };
+    (0..SERVERS).map(info).map(agent).collect()
 }
 
 /// The agent must be in the menu at once, and nearly always among the first two.
 #[test]
 fn the_agent_that_is_made_for_a_request_is_among_the_first() {
-    let directory = Directory::of(&agents());
+    let agents = agents();
+    let directory = Directory::of(agents.iter().map(|agent| agent.card()));
     let mut first = 0;
     let mut places = Vec::new();
     for (request, agent) in REQUESTS {
@@ -99,7 +98,7 @@ fn the_agent_that_is_made_for_a_request_is_among_the_first() {
 #[test]
 fn the_menu_of_a_request_shows_the_tools_that_fit() {
     let roster = Roster::default();
-    roster.set(agents().into_values().map(Arc::unwrap_or_clone));
+    roster.set(agents());
     let wish = Wish {
         disabled: &[],
         kept: Default::default(),

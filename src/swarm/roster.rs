@@ -1,90 +1,85 @@
 //! The roster: which agents there are now; nodes are found here by name while threads are open (S1.09).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use super::agent::{Agent, AgentCard};
 use super::directory::{Directory, Fit};
+use super::kind::Kinds;
 use super::menu::{Menu, MenuSize, Wish};
-use super::node;
-use super::specialist::Specialist;
-use super::star::StarParts;
-use super::state::GraphState;
-use crate::graph::{NodeEntry, Resolver};
+use super::parts::Withdraw;
+use super::server_agent::ServerAgent;
 use crate::mcp::{self, ServerInfo};
 
-/// The agents generated from the scanned servers.
-#[derive(Debug, Default)]
+/// The agents that there are now.
+#[derive(Default)]
 pub struct Roster {
     team: RwLock<Arc<Team>>,
     /// Why agents that could be there are not.
     absences: RwLock<BTreeMap<String, String>>,
-    /// Answers to any name with an agent that knows nothing of its server: for replays, in which every
-    /// node sees what the recorded one saw.
-    answers_to_any: bool,
+    /// Answers to any name with an agent of these kinds that knows nothing of its server: for replays, in which
+    /// every node sees what the recorded one saw.
+    answers_to_any: Option<Arc<Kinds>>,
+}
+
+impl std::fmt::Debug for Roster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Roster").field(&self.names()).finish()
+    }
 }
 
 /// The agents that there are at one time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Team {
-    agents: BTreeMap<String, Arc<ServerInfo>>,
+    agents: BTreeMap<String, Arc<dyn Agent>>,
     /// Made when somebody searches: few agents are shown without.
     directory: OnceLock<Directory>,
 }
 
 impl Team {
     fn directory(&self) -> &Directory {
-        self.directory.get_or_init(|| Directory::of(&self.agents))
+        let cards = || self.agents.values().map(|agent| agent.card());
+        self.directory.get_or_init(|| Directory::of(cards()))
     }
 }
 
 impl Roster {
     /// Makes a roster that knows no server and has an agent under every name.
-    pub(super) fn of_any() -> Self {
-        Self { answers_to_any: true, ..Self::default() }
+    pub(super) fn of_any(kinds: Arc<Kinds>) -> Self {
+        Self { answers_to_any: Some(kinds), ..Self::default() }
     }
 
-    /// Finds the server that an agent is made of.
-    fn find(&self, agent: &str) -> Option<Arc<ServerInfo>> {
-        if let Some(server) = self.team().agents.get(agent) {
-            return Some(Arc::clone(server));
+    /// Finds an agent.
+    pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Agent>> {
+        if let Some(agent) = self.team().agents.get(name) {
+            return Some(Arc::clone(agent));
         }
-        let nothing = || ServerInfo {
-            name: agent.to_owned(),
-            description: String::new(),
-            server_version: String::new(),
-            protocol_version: String::new(),
-            tools: Vec::new(),
-            rejected_tools: Vec::new(),
-            open_world: false,
-        };
-        self.answers_to_any.then(|| Arc::new(nothing()))
+        let kinds = self.answers_to_any.as_ref()?;
+        let nothing = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
+        Some(Arc::new(ServerAgent::named(name.to_owned(), nothing, kinds)))
     }
 
-    /// Makes one agent per server, in place of those there were.
-    pub fn set(&self, servers: impl IntoIterator<Item = ServerInfo>) {
-        let card = |server: ServerInfo| (mcp::agent_name(&server.name), Arc::new(server));
-        let agents = servers.into_iter().map(card).collect();
-        let team = Arc::new(Team { agents, directory: OnceLock::new() });
+    /// Returns why an agent is not there, where that is known.
+    pub(super) fn absence(&self, name: &str) -> Option<String> {
+        self.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Takes these agents in place of those there were.
+    pub fn set(&self, agents: impl IntoIterator<Item = Arc<dyn Agent>>) {
+        let named = agents.into_iter().map(|agent| (agent.card().name.clone(), agent));
+        let team = Arc::new(Team { agents: named.collect(), directory: OnceLock::new() });
         *self.team.write().unwrap_or_else(PoisonError::into_inner) = team;
+    }
+
+    /// Returns the cards of the agents, by name.
+    pub fn cards(&self) -> Vec<AgentCard> {
+        self.team().agents.values().map(|agent| agent.card().clone()).collect()
     }
 
     /// Says why servers of the file have no agents.
     pub fn set_absences(&self, reasons: impl IntoIterator<Item = (String, String)>) {
         let reasons = reasons.into_iter().map(|(server, why)| (mcp::agent_name(&server), why));
         *self.absences.write().unwrap_or_else(PoisonError::into_inner) = reasons.collect();
-    }
-
-    /// Takes an agent out of the menu: its server says something else than it did when it was scanned.
-    pub(super) fn remove(&self, agent: &str, why: String) {
-        {
-            // Under one lock: a reload or another removal amid this one is not to be undone.
-            let mut team = self.team.write().unwrap_or_else(PoisonError::into_inner);
-            let mut agents = team.agents.clone();
-            agents.remove(agent);
-            *team = Arc::new(Team { agents, directory: OnceLock::new() });
-        }
-        let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
-        absences.insert(agent.to_owned(), why);
     }
 
     /// Returns the agents' names.
@@ -122,10 +117,10 @@ impl Roster {
             fits.extend(told.map(|fit| (fit.agent.clone(), fit)));
         }
         let line = |name: &&String| {
-            let server = team.agents.get(*name)?;
+            let agent = team.agents.get(*name)?;
             let first = fits.get(*name).map_or(&[][..], |fit| &fit.tools);
-            let line = line(server, first);
-            let line = match trouble(&server.name) {
+            let line = agent.menu_line(first);
+            let line = match agent.server().and_then(|server| trouble(&server.name)) {
                 Some(why) => format!("{line} (cannot be used now: {why})"),
                 None => line,
             };
@@ -150,48 +145,34 @@ impl Roster {
     }
 }
 
-/// Returns an agent's line without its name, beside which it is shown.
-fn line(server: &ServerInfo, first: &[usize]) -> String {
-    let line = mcp::menu_line(server, first);
-    let name = format!("{}:", mcp::agent_name(&server.name));
-    line.strip_prefix(&name).map_or(line.as_str(), str::trim).to_owned()
-}
-
-/// Finds agents' nodes in the roster.
-pub(super) struct AgentResolver {
-    pub parts: Weak<StarParts>,
-}
-
-impl Resolver<GraphState> for AgentResolver {
-    fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<GraphState>>> {
-        let parts = self.parts.upgrade()?;
-        let server = parts.roster.find(name)?;
-        let specialist = Specialist { parts, name: name.to_owned(), server };
-        Some(Arc::new(NodeEntry::new(Arc::new(specialist)).then(node::SUPERVISOR)))
-    }
-
-    fn absence(&self, name: &str) -> Option<String> {
-        let parts = self.parts.upgrade()?;
-        parts.roster.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+impl Withdraw for Roster {
+    fn withdraw(&self, agent: &str, why: String) {
+        {
+            // Under one lock: a reload or another withdrawal at the same time is not to be undone.
+            let mut team = self.team.write().unwrap_or_else(PoisonError::into_inner);
+            let mut agents = team.agents.clone();
+            agents.remove(agent);
+            *team = Arc::new(Team { agents, directory: OnceLock::new() });
+        }
+        let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
+        absences.insert(agent.to_owned(), why);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swarm::ToolLoop;
 
     fn roster(names: &[&str]) -> Roster {
-        let server = |name: &&str| ServerInfo {
-            name: (*name).to_owned(),
-            description: "Reads.".into(),
-            server_version: String::new(),
-            protocol_version: String::new(),
-            tools: Vec::new(),
-            rejected_tools: Vec::new(),
-            open_world: false,
+        let kinds = Arc::new(Kinds::new(Arc::new(ToolLoop)));
+        let agent = |name: &&str| -> Arc<dyn Agent> {
+            let (name, description) = ((*name).to_owned(), "Reads.".to_owned());
+            let server = ServerInfo { name, description, ..ServerInfo::default() };
+            Arc::new(ServerAgent::new(server, &kinds))
         };
         let roster = Roster::default();
-        roster.set(names.iter().map(server));
+        roster.set(names.iter().map(agent));
         roster
     }
 
@@ -239,7 +220,7 @@ mod tests {
     #[test]
     fn an_agent_that_is_removed_is_neither_shown_nor_found() {
         let roster = roster(&["find_agent", "maps"]);
-        roster.remove("mcp_agent_maps", "it changed".into());
+        roster.withdraw("mcp_agent_maps", "it changed".into());
         assert_eq!(roster.names(), ["mcp_agent_find_agent"], "no name is that of the search");
         assert!(roster.find_agents("maps", &[], 5).is_empty());
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Assignment;
-use super::search::Search;
-use super::taint::Sources;
+use super::assignment::Assignment;
+use super::ending::EarlyEnd;
+use super::result::AgentResult;
+use super::sources::Sources;
 use crate::graph::{Dict, Log};
 use crate::llm::Usage;
 
@@ -38,54 +39,6 @@ pub struct TaskRecord {
     pub turn: u32,
 }
 
-/// How an agent's work ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResultStatus {
-    Success,
-    Failed,
-}
-
-/// One tool call of an agent, as told to others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolUse {
-    pub tool: String,
-    pub arguments: Value,
-    pub is_error: bool,
-}
-
-/// What an agent handed back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AgentResult {
-    /// The task's id.
-    pub id: String,
-    pub agent: String,
-    pub task: String,
-    pub status: ResultStatus,
-    /// The output; on failure, what there is of it.
-    pub output: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Whether the agent handed the task back as one for another agent; it failed then, and the error says why.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub not_mine: bool,
-    /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
-    pub reflection: String,
-    /// Rounds of work, each judged once.
-    pub attempts: u32,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolUse>,
-    pub usage: Usage,
-    pub turn: u32,
-    /// What of the open world stands behind it.
-    #[serde(default, skip_serializing_if = "Sources::is_empty")]
-    pub tainted_by: Sources,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
 /// Where a statement comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
@@ -112,6 +65,13 @@ pub struct Artifact {
     pub tainted_by: Sources,
 }
 
+impl Artifact {
+    /// Returns the hash of the whole value.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        *blake3::hash(self.content.trim().as_bytes()).as_bytes()
+    }
+}
+
 /// What the caller wants of the routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferences {
@@ -121,6 +81,15 @@ pub struct Preferences {
     pub disable: Vec<String>,
 }
 
+/// A decision that chose agents, and how far the turn was then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// Sorted.
+    pub agents: Vec<String>,
+    /// Digest of the progress.
+    pub progress: String,
+}
+
 /// The circuit breaker's memory, and where a turn began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
@@ -128,6 +97,9 @@ pub struct Routing {
     pub last: Vec<String>,
     /// Digest of the progress at the previous decision.
     pub progress: String,
+    /// The decisions of this turn before the previous one, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Decided>,
     pub retry_count: u32,
     /// Decisions taken in this turn.
     pub round: u32,
@@ -147,6 +119,35 @@ pub struct Routing {
     /// What the supervisor searched for in this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
+}
+
+/// A search that was made in the present turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    pub query: String,
+    /// Names of agents, best first.
+    pub found: Vec<String>,
+    /// Whether one of them was not in the menu.
+    pub is_new: bool,
+    /// The decision that asked for it, counted from 1 within the turn.
+    pub round: u32,
+}
+
+/// How the present turn was planned (S2.03, S2.09).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Planner {
+    pub turn: u32,
+    /// The supervisor's newest thought.
+    pub rationale: String,
+    /// Agents in the order in which they were given tasks.
+    pub order: Vec<String>,
+    /// From 0 to 1, where the supervisor said so.
+    pub confidence: Option<f64>,
+    /// Agents that could be chosen.
+    pub candidates: Vec<String>,
+    /// Bounds that hold for the turn.
+    pub guardrails: Vec<String>,
 }
 
 /// What model calls have cost.
@@ -174,13 +175,15 @@ crate::graph_state! {
     /// The state of the star; what is appended is never lost.
     ///
     /// Version 2 has the fields of version 1, but its journal has other keys: a program that knows only version 1
-    /// would not find the calls that were made, and make them again.
-    pub struct GraphState, update GraphUpdate, version 2 {
+    /// would not find the calls that were made, and make them again. Version 3 has typed errors in its results.
+    pub struct GraphState, update GraphUpdate, version 3 {
         /// The user's present request.
         input_request: String => overwrite,
         /// Free key-values that came with it, and the temporal context.
         request_context: BTreeMap<String, String> => overwrite,
         preferences: Preferences => overwrite,
+        /// Who asks, by the name under which they are remembered.
+        user: Option<String> => overwrite,
         /// Number of the request in the thread, from 1.
         turn: u32 => overwrite,
         messages: Log<Message> => append,
@@ -198,8 +201,10 @@ crate::graph_state! {
         /// What the supervisor is to know of its own mistakes and of agents that could not work.
         errors: Vec<String> => overwrite,
         /// Why the run went to QA, when it was not because the work was done.
-        finish_reason: Option<String> => overwrite,
+        finish_reason: Option<EarlyEnd> => overwrite,
         answer: Option<String> => overwrite,
+        /// How the newest turn with a decision was planned.
+        planner: Option<Planner> => overwrite,
         /// What model calls have cost in the thread.
         spent: Spent => with(add_spent),
     }

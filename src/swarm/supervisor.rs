@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use serde_json::json;
 
+use super::assignment::Assignment;
 use super::breaker::Exhausted;
 use super::decision::{Accepted, SupervisorDecision, accept};
+use super::ending::{EarlyEnd, FinishReason};
+use super::event::AgentEvent;
+use super::experience::Heard;
 use super::menu::{Menu, Wish};
 use super::model::{RecordedModel, stop_or_failure};
 use super::offer::Offer;
-use super::search::{self, Search};
-use super::star::StarParts;
-use super::state::{GraphState, GraphUpdate, Spent, TaskRecord};
-use super::{Assignment, breaker, clarification, handout, node, seen, taint, window};
+use super::parts::StarParts;
+use super::roster::Roster;
+use super::state::{GraphState, GraphUpdate, Search, Spent, TaskRecord};
+use super::{
+    breaker, clarification, handout, node, planned, search, searched, seen, taint, window,
+};
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
 use crate::llm::{self, ChatRequest, Role};
 use crate::metrics;
@@ -22,6 +27,7 @@ use crate::metrics;
 /// Plans and routes.
 pub(super) struct Supervisor {
     pub parts: Arc<StarParts>,
+    pub roster: Arc<Roster>,
 }
 
 #[derive(Serialize)]
@@ -76,35 +82,44 @@ impl Supervisor {
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
         let trouble = |server: &str| self.parts.tools.trouble(server);
-        let menu = self.parts.roster.menu(&Wish::of(state), self.parts.limits.menu, trouble);
+        let menu = self.roster.menu(&Wish::of(state), self.parts.limits.menu, trouble);
         let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
         let request = self.request(ctx, &menu, &errors)?;
-        let model = RecordedModel::new(ctx, &self.parts);
+        let model = RecordedModel::new(ctx, &self.parts).remembering(state);
+        self.listen(ctx);
         let answer = llm::ask::<SupervisorDecision>(&model, request, "supervisor_decision").await;
         let spent = model.spent();
         let decision = match answer {
             Ok(answer) => answer.value,
-            Err(error) => return self.undecided(ctx, spent, skipped, stop_or_failure(error)?),
+            Err(error) => {
+                return self.undecided(ctx, spent, skipped, stop_or_failure(error)?).await;
+            }
         };
-        ctx.emit(json!({
-            "type": "decision",
-            "thought": decision.thought_process,
-            "plan": decision.plan,
-            "agents": decision.selected_agents,
-            "clarification": decision.clarification,
-            "usage": spent.usage,
-        }));
+        AgentEvent::Decision {
+            thought: decision.thought_process.clone(),
+            plan: decision.plan.clone(),
+            agents: decision.selected_agents.clone(),
+            clarification: decision.clarification.clone(),
+            usage: spent.usage,
+        }
+        .publish(ctx);
         let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
+        let accepted = accept(&decision, &Offer::of(&menu, state), &state.input_request, &prefix);
+        let planner = planned::after(state, &decision, &menu, &self.parts.limits, &accepted);
         let update = GraphUpdate::new().spent(spent).stages(Vec::new()).errors(Vec::new());
-        match accept(&decision, &Offer::of(&menu, state), &state.input_request, &prefix) {
-            Ok(Accepted::Finish) => Ok(finish(ctx, update.plan(decision.plan), None)),
+        let update = update.planner(Some(planner));
+        match accepted {
+            Ok(Accepted::Finish) => {
+                let alone = menu.is_empty().then(Exhausted::no_agents);
+                Ok(finish(ctx, update.plan(decision.plan), alone))
+            }
             Ok(Accepted::Clarify(question)) => {
                 Ok(clarification::prepare(state, update.plan(decision.plan), question))
             }
             Ok(Accepted::Work { stages, queries }) => {
-                let searches = search::perform(ctx, &self.parts.roster, &menu, queries).await?;
+                let searches = search::perform(ctx, &self.roster, &menu, queries).await?;
                 if stages.is_empty() {
                     // What the supervisor was told is still to be acted upon.
                     let update = update.errors(errors).plan(decision.plan);
@@ -112,8 +127,29 @@ impl Supervisor {
                 }
                 Ok(self.dispatch(ctx, update, decision.plan, stages, searches))
             }
-            Err(problems) => Ok(self.again(ctx, spent, skipped, problems)),
+            Err(problems) => {
+                let reason = match menu.is_empty() {
+                    true => FinishReason::NoAgents,
+                    false => FinishReason::NoProgress,
+                };
+                Ok(self.again(ctx, spent, skipped, problems, reason))
+            }
         }
+    }
+
+    /// Has what the user said remembered, beside the first decision of a turn.
+    fn listen(&self, ctx: &Context<GraphState>) {
+        let state = ctx.state();
+        let Some((experience, user)) = self.parts.experience.as_ref().zip(state.user.clone())
+        else {
+            return;
+        };
+        if state.routing.round > 0 || ctx.port().is_replay() {
+            return;
+        }
+        let thread = ctx.place().thread.to_string();
+        let text = state.input_request.clone();
+        experience.heard(Heard { user, thread, turn: state.turn, text });
     }
 
     fn request(
@@ -129,7 +165,7 @@ impl Supervisor {
             history: window::history(state),
             plan: &state.plan,
             hidden: menu.hidden.len(),
-            searches_left: Search::left(state),
+            searches_left: searched::left(state),
             searches: state.routing.searches.iter().collect(),
             agents: menu
                 .shown
@@ -146,14 +182,16 @@ impl Supervisor {
             role: Role::Supervisor,
             thread: ctx.place().thread.to_string(),
             agent: None,
+            stage: None,
             messages,
             tools: Vec::new(),
             format: None,
         })
     }
 
-    /// A decision that could not be had: nonsense is fed back, an endpoint that fails stops the run.
-    fn undecided(
+    /// A decision that could not be had: nonsense is fed back, an endpoint that fails stops the run, and one that took
+    /// longer than the turn may last ends it.
+    async fn undecided(
         &self,
         ctx: &Context<GraphState>,
         spent: Spent,
@@ -162,9 +200,19 @@ impl Supervisor {
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         match error {
             llm::Error::Invalid { .. } => {
-                Ok(self.again(ctx, spent, skipped, vec![error.to_string()]))
+                let problems = vec![error.to_string()];
+                Ok(self.again(ctx, spent, skipped, problems, FinishReason::ModelFailed))
             }
-            other => Err(NodeError::failed("model", other.to_string())),
+            other => {
+                let now = ctx.now().await?.timestamp_micros();
+                let (state, limits) = (ctx.state(), &self.parts.limits);
+                let Some(late) = breaker::out_of_time(state, limits, ctx.place(), now) else {
+                    return Err(NodeError::failed("model", other.to_string()));
+                };
+                let errors = state.errors.iter().cloned().chain(skipped).collect();
+                let update = GraphUpdate::new().spent(spent).errors(errors);
+                Ok(finish(ctx, update, Some(late)))
+            }
         }
     }
 
@@ -175,16 +223,17 @@ impl Supervisor {
         spent: Spent,
         skipped: Vec<String>,
         problems: Vec<String>,
+        why: FinishReason,
     ) -> NodeOutput<GraphState> {
         let routing = breaker::count_invalid(&ctx.state().routing);
         let tripped = routing.retry_count >= self.parts.limits.breaker_retries;
         let reason = format!("no usable decision could be made: {}", problems.join("; "));
-        ctx.emit(json!({ "type": "decision_refused", "problems": problems }));
+        AgentEvent::DecisionRefused { problems: problems.clone() }.publish(ctx);
         let errors: Vec<String> = skipped.into_iter().chain(problems).collect();
         let update =
             GraphUpdate::new().spent(spent).stages(Vec::new()).routing(routing).errors(errors);
         if tripped {
-            return finish(ctx, update, Some(Exhausted { bound: "no_decision", reason }));
+            return finish(ctx, update, Some(Exhausted { bound: "no_decision", why, reason }));
         }
         let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
@@ -202,8 +251,7 @@ impl Supervisor {
         let update = update.routing(routing);
         if tripped {
             let reason = "searches for agents found no further one, several times in a row";
-            let exhausted = Exhausted { bound: "repeated_routing", reason: reason.into() };
-            return finish(ctx, update, Some(exhausted));
+            return finish(ctx, update, Some(Exhausted::repeated(reason)));
         }
         let update = update.next_step(vec![node::SUPERVISOR.to_owned()]);
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
@@ -232,12 +280,7 @@ impl Supervisor {
         routing.searches.extend(searches.into_iter().map(beside_work));
         let update = update.plan(plan);
         if routing.retry_count >= self.parts.limits.breaker_retries {
-            let reason = format!(
-                "the same agents were chosen {} times in a row without progress: {}",
-                routing.retry_count + 1,
-                routing.last.join(", ")
-            );
-            let exhausted = Exhausted { bound: "repeated_routing", reason };
+            let exhausted = Exhausted::repeated(&breaker::repetition(&routing));
             return finish(ctx, update.routing(routing), Some(exhausted));
         }
         let records = stages.iter().flatten().map(|task| TaskRecord {
@@ -257,13 +300,14 @@ fn finish(
     update: GraphUpdate,
     exhausted: Option<Exhausted>,
 ) -> NodeOutput<GraphState> {
-    if let Some(Exhausted { bound, reason }) = &exhausted {
-        ctx.emit(json!({ "type": "ended_early", "reason": reason }));
+    if let Some(Exhausted { bound, why, reason }) = &exhausted {
+        let finish_reason = Some(*why);
+        AgentEvent::EndedEarly { reason: reason.clone(), finish_reason }.publish(ctx);
         if !ctx.port().is_replay() {
             metrics::breaker_tripped(bound);
         }
     }
-    let reason = exhausted.map(|exhausted| exhausted.reason);
+    let reason = exhausted.map(|end| EarlyEnd { reason: end.why, text: end.reason });
     let update =
         update.stages(Vec::new()).finish_reason(reason).next_step(vec![node::QA.to_owned()]);
     NodeOutput::goto(update, [Target::node(node::QA)])

@@ -1,16 +1,13 @@
-//! Provenance: which servers of the open world had a say in a text, directly or through others.
+//! How provenance travels through the state.
 //!
 //! Taint travels with what it is in: from a tool's result to the agent that read it, to its output, its artifacts and
 //! its message, to whoever is shown these, and to the tasks that a supervisor makes of them. It is never
 //! washed off by a model that puts things in other words.
 
-use std::collections::BTreeSet;
-
+use super::assignment::Assignment;
+use super::sources::Sources;
 use super::state::GraphState;
-use super::{Assignment, window};
-
-/// Where a text comes from: `server.tool` of results, `server` of a server's own definitions.
-pub type Sources = BTreeSet<String>;
+use super::window;
 
 /// Returns what stands behind the supervisor's words, and QA's, who are shown the same.
 pub(super) fn of_talk(state: &GraphState) -> Sources {

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::state::{Artifact, GraphState, Message, ResultStatus};
+use super::result::ResultStatus;
+use super::state::{Artifact, GraphState, Message};
 use crate::graph::NodeError;
 use crate::llm;
 

@@ -1,0 +1,51 @@
+//! A passage: what a search found, and the text around it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A place in a document; `quote` is its text between `start` and `end`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Passage {
+    pub document: String,
+    pub title: String,
+    pub page: Option<u64>,
+    pub section: Option<String>,
+    pub start: Option<u64>,
+    pub end: Option<u64>,
+    pub quote: String,
+    pub score: f64,
+    /// The text around the quote, where it was read.
+    pub around: Option<String>,
+}
+
+impl Passage {
+    /// Reads a hit of a search; servers of others may leave out what they do not know.
+    pub fn of_hit(hit: &Value) -> Option<Self> {
+        let mut passage: Self = serde_json::from_value(hit.clone()).ok()?;
+        passage.quote = passage.quote.trim().to_owned();
+        (!passage.quote.is_empty()).then_some(passage)
+    }
+
+    /// Says where it stands, as an answer's reader is shown it.
+    pub fn reference(&self) -> String {
+        let mut parts =
+            vec![if self.title.is_empty() { self.document.clone() } else { self.title.clone() }];
+        parts.extend(self.page.map(|page| format!("page {page}")));
+        parts.extend(self.section.clone());
+        if let (Some(start), Some(end)) = (self.start, self.end) {
+            parts.push(format!("characters {start}–{end}"));
+        }
+        parts.join(", ")
+    }
+
+    /// Tells whether it is the same place as another one, or lies in it.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self.start, self.end, other.start, other.end) {
+            (Some(start), Some(end), Some(first), Some(past)) => {
+                self.document == other.document && start < past && first < end
+            }
+            _ => self.document == other.document && self.quote == other.quote,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What the star's nodes say of themselves while a run goes on: one type for whoever listens.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::ending::FinishReason;
+use crate::graph::TaskContext;
+use crate::llm::Usage;
+
+/// One live event of a node, published in the `custom` stream mode; its JSON form carries its name as `type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// The supervisor has decided.
+    Decision {
+        thought: String,
+        plan: Vec<String>,
+        agents: Vec<String>,
+        clarification: Option<String>,
+        usage: Usage,
+    },
+    /// A decision could not be accepted.
+    DecisionRefused { problems: Vec<String> },
+    /// The supervisor looked for agents.
+    Search { query: String, found: Vec<String> },
+    /// Agents start on a stage of the plan; `remaining` stages follow.
+    Stage { agents: Vec<String>, remaining: usize },
+    /// A pipeline begins a stage of its own.
+    PipelineStage { agent: String, stage: String, attempt: u32 },
+    /// An agent says how far it is.
+    Progress { agent: String, message: String },
+    /// A tool is called.
+    ToolCall { agent: String, tool: String, arguments: Map<String, Value> },
+    /// A recorded call is read back.
+    ToolRecorded { agent: String, tool: String, arguments: Map<String, Value> },
+    /// A server says how far a call is.
+    ToolProgress { agent: String, tool: String, done: f64, total: Option<f64>, message: String },
+    /// A call has ended.
+    ToolResult { agent: String, tool: String, is_error: bool, preview: String },
+    /// An output was judged.
+    Reflection { agent: String, status: String, attempt: u32, of: u32, feedback: Option<String> },
+    /// An agent is done.
+    AgentResult {
+        agent: String,
+        reflection: String,
+        error: Option<String>,
+        not_mine: bool,
+        usage: Usage,
+    },
+    /// The turn ends although the work is not done.
+    EndedEarly {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<FinishReason>,
+    },
+}
+
+impl AgentEvent {
+    /// Publishes the event to whoever listens to the run; never waits.
+    pub fn publish(&self, ctx: &TaskContext) {
+        ctx.emit(json!(self));
+    }
+
+    /// Reads a published event; `None` for what this version does not know.
+    pub fn read(payload: &Value) -> Option<Self> {
+        Self::deserialize(payload).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_as_they_were_published_and_others_are_left_alone() {
+        let event = AgentEvent::Progress { agent: "a".into(), message: "half".into() };
+        let published = json!(event);
+        assert_eq!(published, json!({ "type": "progress", "agent": "a", "message": "half" }));
+        assert_eq!(AgentEvent::read(&published), Some(event));
+        assert_eq!(AgentEvent::read(&json!({ "type": "of a later version" })), None);
+    }
+}

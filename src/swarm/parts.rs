@@ -1,0 +1,78 @@
+//! What the star's nodes share, and the bounds of their work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::experience::Experience;
+use super::menu::MenuSize;
+use super::trace_context::TraceContext;
+use crate::checkpoint::Store;
+use crate::config::Prices;
+use crate::graph::{Graph, State};
+use crate::llm::{ChatModel, Prompts};
+use crate::mcp::ToolHost;
+use crate::runner::Runner;
+
+/// Bounds of the star's work, and what it asks people about; a reached bound leads to QA, not to an error.
+#[derive(Clone, Copy, Debug)]
+pub struct StarLimits {
+    /// Super-steps of one turn.
+    pub max_steps: u64,
+    /// Tokens of one turn.
+    pub max_tokens: Option<u64>,
+    /// Billionths of a US dollar of one turn.
+    pub max_nano_usd: Option<u64>,
+    /// Seconds of one run; waiting for people ends a run, so it is not counted.
+    pub deadline_sec: Option<u64>,
+    /// Tool calls for one task.
+    pub max_tool_calls: u32,
+    /// Times a rejected output is sent back.
+    pub max_reflections: u32,
+    /// Bytes above which a tool result becomes an artifact.
+    pub result_bytes: usize,
+    /// Repeated routings without progress at which the breaker trips.
+    pub breaker_retries: u32,
+    /// Agents that the supervisor is shown.
+    pub menu: MenuSize,
+    /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task.
+    pub agent_tools: usize,
+    /// How long a request for approval can be answered.
+    pub approval_timeout: Duration,
+    /// Whether a person approves calls that the open world may have led to.
+    pub asks_about_taint: bool,
+}
+
+/// Where the subgraphs of agents are kept: beside the threads that run them.
+#[derive(Clone)]
+pub struct Home {
+    pub store: Arc<dyn Store>,
+    /// How long a subgraph's lease lasts without renewal.
+    pub lease: Duration,
+}
+
+impl Home {
+    /// Returns a runner for a subgraph of a thread.
+    pub fn runner<S: State>(&self, graph: Arc<Graph<S>>) -> Runner<S> {
+        Runner::new(graph, Arc::clone(&self.store)).with_lease(self.lease)
+    }
+}
+
+/// Takes agents out of the menu while threads are open.
+pub trait Withdraw: Send + Sync {
+    /// Takes one out: its server says something else than it did when it was scanned.
+    fn withdraw(&self, agent: &str, why: String);
+}
+
+/// What the star's nodes share.
+pub struct StarParts {
+    pub(super) model: Arc<dyn ChatModel>,
+    pub(super) tools: Arc<dyn ToolHost>,
+    pub(super) prompts: Arc<Prompts>,
+    pub(super) prices: Prices,
+    pub(super) limits: StarLimits,
+    pub(super) traces: Option<Arc<dyn TraceContext>>,
+    pub(super) home: Home,
+    pub(super) withdraw: Arc<dyn Withdraw>,
+    /// None: nothing outlives a thread.
+    pub(super) experience: Option<Arc<dyn Experience>>,
+}

@@ -1,0 +1,347 @@
+//! What a stage sees and reaches: its state, the task, models, tools, artifacts, people.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::clarification::Clarification;
+use super::step::StageError;
+use super::{PipelineState, PipelineUpdate};
+use crate::graph::{Context, State};
+use crate::llm::{self, ChatMessage, ChatModel, ChatRequest};
+use crate::mcp::{ServerInfo, ToolDefinition};
+use crate::swarm::approval::Decision;
+use crate::swarm::artifacts::Artifacts;
+use crate::swarm::caller::{CallLog, Caller, ToolReply, Wanted};
+use crate::swarm::kind::Job;
+use crate::swarm::model::RecordedModel;
+use crate::swarm::question::{self, Question};
+use crate::swarm::report::CallRecord;
+use crate::swarm::result::{AgentError, AgentResult, ErrorKind};
+use crate::swarm::state::{Artifact, Spent};
+use crate::swarm::{AgentEvent, Assignment, window};
+
+/// Characters of a result that are kept as evidence for reflection; the journal has the whole.
+const EVIDENCE_CHARS: usize = 6_000;
+
+/// One stage under way.
+///
+/// Cheap to clone; all clones stand for the same run of the stage.
+pub struct Stage<W: State> {
+    ctx: Context<PipelineState<W>>,
+    job: Arc<Job>,
+    left: Arc<Left>,
+}
+
+impl<W: State> Clone for Stage<W> {
+    fn clone(&self) -> Self {
+        let (job, left) = (Arc::clone(&self.job), Arc::clone(&self.left));
+        Self { ctx: self.ctx.clone(), job, left }
+    }
+}
+
+/// What a stage leaves behind beside its own update.
+struct Left {
+    log: Mutex<CallLog>,
+    spent: Mutex<Spent>,
+    /// Times that tools were called.
+    answers: AtomicUsize,
+}
+
+/// What is left of the turn's and the task's bounds; `None`: not bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub tokens: Option<u64>,
+    /// Billionths of a US dollar.
+    pub nano_usd: Option<u64>,
+    pub tool_calls: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<W: State> Stage<W> {
+    pub(super) fn new(ctx: Context<PipelineState<W>>, job: Arc<Job>) -> Self {
+        let state = ctx.state();
+        let mut known = job.ctx.state().global_state.clone();
+        for (key, artifact) in &state.artifacts {
+            known.insert_mut(key.clone(), artifact.clone());
+        }
+        let log = CallLog {
+            calls: Vec::new(),
+            artifacts: Artifacts::new(known, job.star.limits.result_bytes),
+            tainted_by: state.tainted_by.clone(),
+            table: None,
+        };
+        let (log, spent) = (Mutex::new(log), Mutex::default());
+        let left = Left { log, spent, answers: AtomicUsize::new(0) };
+        Self { ctx, job, left: Arc::new(left) }
+    }
+
+    /// Returns the pipeline's state at the start of the stage.
+    pub fn state(&self) -> &W {
+        &self.ctx.state().work
+    }
+
+    /// Returns the task in words.
+    pub fn task(&self) -> &str {
+        &self.job.assignment.task
+    }
+
+    /// Returns the assignment, with what upstream agents handed back.
+    pub fn assignment(&self) -> &Assignment {
+        &self.job.assignment
+    }
+
+    /// Returns the user's request.
+    pub fn request(&self) -> &str {
+        &self.job.ctx.state().input_request
+    }
+
+    /// Returns what came with the request, and the date in several forms.
+    pub fn context(&self) -> &BTreeMap<String, String> {
+        &self.job.ctx.state().request_context
+    }
+
+    /// Returns the last messages of the conversation, shortened: `{role, name, content}`.
+    pub fn recent_messages(&self) -> Value {
+        json!(window::recent(self.job.ctx.state()))
+    }
+
+    /// Returns the newest result of the same agent in an earlier turn of the thread.
+    pub fn previous(&self) -> Option<&AgentResult> {
+        let state = self.job.ctx.state();
+        let results = (0..state.results.len()).rev().filter_map(|at| state.results.get(at));
+        results.into_iter().find(|one| one.agent == self.job.agent && one.turn < state.turn)
+    }
+
+    /// Returns the number of the attempt, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.ctx.state().attempt.number
+    }
+
+    /// Returns why reflection rejected the last attempt, if it did.
+    pub fn feedback(&self) -> Option<&str> {
+        self.ctx.state().attempt.feedback.as_deref()
+    }
+
+    /// Returns the agent's name.
+    pub fn agent(&self) -> &str {
+        &self.job.agent
+    }
+
+    /// Returns the server that the agent is bound to, with its tools.
+    pub fn server(&self) -> &ServerInfo {
+        &self.job.server
+    }
+
+    /// Returns what is left of the bounds.
+    pub fn budget(&self) -> Budget {
+        let (state, limits) = (self.job.ctx.state(), &self.job.star.limits);
+        let mut spent = state.spent_in_turn();
+        spent += self.ctx.state().spent;
+        spent += *lock(&self.left.spent);
+        let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
+        let most = limits.max_tool_calls as usize * (limits.max_reflections as usize + 1);
+        let made = self.ctx.state().calls.len() + lock(&self.left.log).calls.len();
+        Budget {
+            tokens: limits.max_tokens.map(|most| most.saturating_sub(tokens)),
+            nano_usd: limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
+            tool_calls: most.saturating_sub(made),
+        }
+    }
+
+    /// Asks a model for a JSON answer of type `T`, which is validated, and repaired at most twice.
+    ///
+    /// # Errors
+    /// [`StageError`], to be passed on with `?`; of kind `ModelError` where no valid answer could be had.
+    pub async fn ask<T: JsonSchema + DeserializeOwned>(&self, ask: Ask) -> Result<T, StageError> {
+        let (request, schema) = (self.request_of(&ask)?, ask.schema);
+        let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
+        let answer = llm::ask::<T>(&model, request, &schema).await;
+        *lock(&self.left.spent) += model.spent();
+        Ok(answer?.value)
+    }
+
+    /// Asks a model for a text.
+    ///
+    /// # Errors
+    /// As [`Stage::ask`].
+    pub async fn ask_text(&self, ask: Ask) -> Result<String, StageError> {
+        let request = self.request_of(&ask)?;
+        let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
+        let answer = model.chat(&request, None).await;
+        *lock(&self.left.spent) += model.spent();
+        Ok(answer?.content.trim().to_owned())
+    }
+
+    fn request_of(&self, ask: &Ask) -> Result<ChatRequest, StageError> {
+        let budget = self.budget();
+        if budget.tokens == Some(0) || budget.nano_usd == Some(0) {
+            let message = "the budget of the turn is spent";
+            return Err(AgentError::new(ErrorKind::Budget, message).into());
+        }
+        let mut messages: Vec<ChatMessage> = Vec::new();
+        if let Some((template, variables)) = &ask.prompt {
+            let prompt = self.job.star.prompts.messages(template, variables);
+            messages = prompt.map_err(window::prompt_failed)?;
+        }
+        messages.extend(ask.messages.iter().cloned());
+        Ok(ChatRequest {
+            role: ask.role,
+            thread: self.job.ctx.place().thread.to_string(),
+            agent: Some(self.job.agent.clone()),
+            stage: Some(ask.stage.clone()),
+            messages,
+            tools: Vec::new(),
+            format: None,
+        })
+    }
+
+    /// Returns whether a tool of the server plays a role.
+    pub fn has_tool(&self, role: &str) -> bool {
+        self.job.tools.contains_key(role)
+    }
+
+    /// Returns the tool that plays a role.
+    pub fn tool(&self, role: &str) -> Option<&ToolDefinition> {
+        self.job.tools.get(role)
+    }
+
+    /// Calls the tool that plays a role: validated, gated, sent once, recorded; a failure of the tool is a reply.
+    ///
+    /// # Errors
+    /// [`StageError`], to be passed on with `?`: a person must decide first, no tool plays the role, or the bound on
+    /// calls is reached.
+    pub async fn call(&self, role: &str, arguments: Value) -> Result<ToolReply, StageError> {
+        let Some(tool) = self.job.tools.get(role) else {
+            let message = format!("no tool of {} plays the role: {role}", self.job.server.name);
+            return Err(AgentError::new(ErrorKind::Configuration, message).into());
+        };
+        if self.budget().tool_calls == 0 {
+            let message = "the limit of tool calls for one task was reached";
+            return Err(AgentError::new(ErrorKind::Budget, message).into());
+        }
+        let caller = Caller {
+            ctx: &self.ctx,
+            parts: &self.job.star,
+            server: &self.job.server,
+            agent: &self.job.agent,
+            task: &self.job.assignment.id,
+        };
+        let answer = self.left.answers.fetch_add(1, Ordering::Relaxed) + 1;
+        let gates = caller.gates(std::iter::once(tool), answer).await?;
+        let tool = match gates.get(&tool.name) {
+            Some(gate) => tool.under(*gate),
+            None => tool.clone(),
+        };
+        let decision = self.decision(&caller, &tool, &arguments).await?;
+        let reply = caller.perform(&tool, &arguments, decision).await?;
+        let full_name = caller.full_name(&tool);
+        let mut log = lock(&self.left.log);
+        log.note(&caller, &full_name, &reply, tool.open_world);
+        log.calls.push(CallRecord {
+            tool: tool.name,
+            arguments,
+            output: window::clip(&reply.text, EVIDENCE_CHARS),
+            is_error: reply.is_error,
+            source: full_name,
+        });
+        Ok(reply)
+    }
+
+    async fn decision(
+        &self,
+        caller: &Caller<'_>,
+        tool: &ToolDefinition,
+        arguments: &Value,
+    ) -> Result<Option<Decision>, StageError> {
+        let Value::Object(arguments) = arguments else { return Ok(None) };
+        let tainted_by = lock(&self.left.log).tainted_by.clone();
+        let wanted = [Wanted { tool, arguments }];
+        Ok(caller.ask_people(&wanted, &tainted_by).await?.pop().flatten())
+    }
+
+    /// Keeps a text as an artifact of the thread and returns its key.
+    pub fn keep(&self, name: &str, content: String) -> String {
+        let key = format!("{}/{name}", self.job.assignment.id);
+        let mut log = lock(&self.left.log);
+        let artifact = Artifact {
+            source: self.job.agent.clone(),
+            preview: window::clip(&content, 1_000),
+            bytes: content.len(),
+            content,
+            tainted_by: log.tainted_by.clone(),
+        };
+        log.artifacts.made.insert(key.clone(), artifact);
+        key
+    }
+
+    /// Reads an artifact of the thread or of this pipeline, whole.
+    ///
+    /// # Errors
+    /// [`StageError`] of kind `PathResolutionError` when there is none of that key.
+    pub fn artifact(&self, key: &str) -> Result<String, StageError> {
+        let mut log = lock(&self.left.log);
+        let Some(artifact) = log.artifacts.find(key).cloned() else {
+            let message = log.artifacts.unknown(key);
+            return Err(AgentError::new(ErrorKind::PathResolution, message).into());
+        };
+        log.tainted_by.extend(artifact.tainted_by);
+        Ok(artifact.content)
+    }
+
+    /// Asks the user, and returns the answer as text once there is one.
+    ///
+    /// # Errors
+    /// [`StageError::Stop`] until it is answered: pass it on with `?`.
+    pub async fn clarify(&self, clarification: Clarification) -> Result<String, StageError> {
+        let Clarification { question, options } = clarification;
+        let agent = Some(self.job.agent.clone());
+        let question = Question::Clarification { question, options, agent };
+        let answer = question.put(&self.ctx).await?;
+        Ok(question::text_of(&answer))
+    }
+
+    /// Says in one line how far the agent is, to whoever watches.
+    pub fn progress(&self, message: impl Into<String>) {
+        let (agent, message) = (self.job.agent.clone(), message.into());
+        AgentEvent::Progress { agent, message }.publish(&self.ctx);
+    }
+
+    /// Returns the time, recorded.
+    ///
+    /// # Errors
+    /// As [`Stage::ask`].
+    pub async fn now(&self) -> Result<DateTime<Utc>, StageError> {
+        Ok(self.ctx.now().await?)
+    }
+
+    /// Draws 64 random bits, recorded.
+    ///
+    /// # Errors
+    /// As [`Stage::ask`].
+    pub async fn random(&self) -> Result<u64, StageError> {
+        Ok(self.ctx.random().await?)
+    }
+
+    /// Returns what the stage left behind, as an update.
+    pub(super) fn take(&self) -> PipelineUpdate<W> {
+        let mut log = lock(&self.left.log);
+        PipelineUpdate {
+            calls: std::mem::take(&mut log.calls),
+            artifacts: std::mem::take(&mut log.artifacts.made),
+            tainted_by: log.tainted_by.clone(),
+            spent: Some(*lock(&self.left.spent)).filter(|spent| *spent != Spent::default()),
+            stages: 1,
+            ..PipelineUpdate::default()
+        }
+    }
+}

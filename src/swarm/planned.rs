@@ -1,0 +1,44 @@
+//! Keeps how a turn was planned, for those who are shown the answer (S2.03, S2.09).
+
+use super::decision::{Accepted, SupervisorDecision};
+use super::menu::Menu;
+use super::parts::StarLimits;
+use super::state::{GraphState, Planner};
+
+/// Returns how the turn is planned after a decision.
+pub(super) fn after(
+    state: &GraphState,
+    decision: &SupervisorDecision,
+    menu: &Menu,
+    limits: &StarLimits,
+    accepted: &Result<Accepted, Vec<String>>,
+) -> Planner {
+    let before = state.planner.clone().filter(|planner| planner.turn == state.turn);
+    let before = before.unwrap_or_default();
+    let mut order = before.order;
+    if let Ok(Accepted::Work { stages, .. }) = accepted {
+        order.extend(stages.iter().flatten().map(|task| task.agent.clone()));
+    }
+    Planner {
+        turn: state.turn,
+        rationale: decision.thought_process.clone(),
+        order,
+        confidence: decision.confidence.or(before.confidence),
+        candidates: menu.shown.iter().map(|(name, _)| name.clone()).collect(),
+        guardrails: guardrails(state, limits),
+    }
+}
+
+/// Names the bounds of a turn.
+fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
+    let mut bounds = vec![
+        format!("steps: {}", limits.max_steps),
+        format!("tool calls per task: {}", limits.max_tool_calls),
+        format!("repeated routings: {}", limits.breaker_retries),
+    ];
+    bounds.extend(limits.max_tokens.map(|most| format!("tokens: {most}")));
+    bounds.extend(limits.max_nano_usd.map(|most| format!("USD: {}", most as f64 / 1e9)));
+    bounds.extend(limits.deadline_sec.map(|most| format!("seconds: {most}")));
+    bounds.extend(state.preferences.disable.iter().map(|name| format!("not used: {name}")));
+    bounds
+}

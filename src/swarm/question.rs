@@ -1,0 +1,155 @@
+//! What a run asks people, and how they answer: one type for the star, the command line and whatever else shows it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::sources::Sources;
+use crate::graph::{Interrupt, NodeError, TaskContext};
+pub use crate::journal::OutcomeUnknown;
+
+/// Kinds of questions, as they stand in an interrupt.
+pub mod kind {
+    /// Something about the request is to be made clear.
+    pub const CLARIFICATION: &str = "clarification";
+    /// A tool call is to be allowed.
+    pub const APPROVAL: &str = "approval";
+    /// Somebody has to say what became of a call.
+    pub use crate::journal::OUTCOME_UNKNOWN;
+    /// A server wants to know something.
+    pub const ELICITATION: &str = "elicitation";
+}
+
+/// A question to a person; as JSON it is the payload of its interrupt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Question {
+    /// Kind `approval`.
+    Approval(Approval),
+    /// Kind `outcome_unknown`.
+    OutcomeUnknown(OutcomeUnknown),
+    /// Kind `elicitation`.
+    Elicitation(Elicitation),
+    /// Kind `clarification`.
+    Clarification {
+        question: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        options: Vec<String>,
+        /// The agent that asks; the supervisor where none is named.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// A kind of a graph's own.
+    Other(Value),
+}
+
+/// Whether a call may be made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Approval {
+    pub agent: String,
+    pub server: String,
+    pub tool: String,
+    pub arguments: Map<String, Value>,
+    pub description: String,
+    pub choices: Vec<String>,
+    /// Why a person is asked.
+    pub reasons: Vec<String>,
+    pub tainted_by: Sources,
+    /// Binds the answer to server, tool and exact arguments.
+    pub call_sha256: String,
+    pub asked_at: String,
+    pub expires_at: String,
+}
+
+/// What a server wants to know before a call can end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Elicitation {
+    pub agent: String,
+    pub server: String,
+    pub tool: String,
+    pub arguments: Map<String, Value>,
+    pub message: String,
+    pub choices: Vec<String>,
+    /// `form` or `url`.
+    pub mode: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+impl Question {
+    /// Reads the payload of an interrupt of a kind; one that does not fit is kept as it is.
+    pub fn read(kind: &str, payload: &Value) -> Self {
+        fn of<T: serde::de::DeserializeOwned>(payload: &Value) -> Option<T> {
+            serde_json::from_value(payload.clone()).ok()
+        }
+        #[derive(Deserialize)]
+        struct Asked {
+            question: String,
+            #[serde(default)]
+            options: Vec<String>,
+            agent: Option<String>,
+        }
+        let read = match kind {
+            kind::APPROVAL => of(payload).map(Self::Approval),
+            kind::OUTCOME_UNKNOWN => of(payload).map(Self::OutcomeUnknown),
+            kind::ELICITATION => of(payload).map(Self::Elicitation),
+            kind::CLARIFICATION => of(payload).map(|Asked { question, options, agent }| {
+                Self::Clarification { question, options, agent }
+            }),
+            _ => None,
+        };
+        read.unwrap_or_else(|| Self::Other(payload.clone()))
+    }
+
+    /// Returns its kind, as it stands in the interrupt; none for a graph's own.
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Approval(_) => Some(kind::APPROVAL),
+            Self::OutcomeUnknown(_) => Some(kind::OUTCOME_UNKNOWN),
+            Self::Elicitation(_) => Some(kind::ELICITATION),
+            Self::Clarification { .. } => Some(kind::CLARIFICATION),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Returns the agent that asks, where the question says so.
+    pub fn agent(&self) -> Option<&str> {
+        match self {
+            Self::Approval(approval) => Some(&approval.agent),
+            Self::Elicitation(elicitation) => Some(&elicitation.agent),
+            Self::Clarification { agent, .. } => agent.as_deref(),
+            Self::OutcomeUnknown(_) | Self::Other(_) => None,
+        }
+    }
+
+    /// Puts the question and returns the answer once there is one.
+    ///
+    /// # Errors
+    /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
+    pub(super) async fn put(&self, ctx: &TaskContext) -> Result<Value, NodeError> {
+        ctx.interrupt(self.kind().unwrap_or("question"), self).await
+    }
+}
+
+/// Returns who asks an open question: the agent that it names, else its node.
+pub fn asked_by(interrupt: &Interrupt) -> String {
+    let question = Question::read(&interrupt.kind, &interrupt.payload);
+    question.agent().map_or_else(|| interrupt.node.clone(), str::to_owned)
+}
+
+/// Reads an answer to a clarification: a text, an object with a `text`, or anything else as JSON.
+pub fn text_of(answer: &Value) -> String {
+    let text = answer.as_str().or_else(|| answer.get("text").and_then(Value::as_str));
+    text.map_or_else(|| answer.to_string(), str::to_owned)
+}
+
+/// Makes the answer that allows or denies a call.
+pub fn decision(approve: bool, reason: Option<String>) -> Value {
+    let decision = if approve { "approve" } else { "deny" };
+    json!({ "decision": decision, "reason": reason })
+}

@@ -1,0 +1,78 @@
+//! How the work of the star's nodes, and of its agents' own graphs, is drawn in a trace.
+//!
+//! A trace is read from stored rows, long after the run and perhaps by a program without its agents; so what is drawn
+//! follows from the graph's name, the node's name and what it wrote.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::agent::SpanKind;
+use super::ending::EarlyEnd;
+use super::node;
+use super::pipeline::{GRAPH_PREFIX, Outcome};
+use super::result::AgentResult;
+use super::state::Routing;
+
+/// Returns how the work of a node is drawn.
+pub fn span_kind(graph: &str, node: &str) -> SpanKind {
+    match node {
+        _ if graph.starts_with(GRAPH_PREFIX) => SpanKind::Stage,
+        node::SUPERVISOR | node::PREPROCESS => SpanKind::Transition,
+        _ => SpanKind::Agent,
+    }
+}
+
+/// Returns whether a node is the one that plans.
+pub fn is_supervisor(node: &str) -> bool {
+    node == node::SUPERVISOR
+}
+
+/// What an update says of the work that wrote it, whatever version did.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// The request that a turn begins with, and what came with it.
+    pub request: Option<String>,
+    pub context: BTreeMap<String, String>,
+    /// The turn's answer.
+    pub answer: Option<String>,
+    /// Why the turn ended early.
+    pub ended: Option<String>,
+    /// What was wrong with a decision.
+    pub refused: Vec<String>,
+    /// Whether the decision searched for agents.
+    pub searched: bool,
+    pub result: Option<AgentResult>,
+    /// Why a stage of a pipeline failed.
+    pub failure: Option<String>,
+}
+
+impl Written {
+    /// Reads a stored update; what cannot be read is left out.
+    pub fn read(update: &Value) -> Self {
+        let routing: Option<Routing> = field(update, "routing");
+        let searched = routing.as_ref().is_some_and(|routing| {
+            routing.searches.last().is_some_and(|last| last.round == routing.round)
+        });
+        let outcome: Option<Outcome> = field(update, "outcome");
+        Self {
+            request: field(update, "input_request"),
+            context: field(update, "request_context").unwrap_or_default(),
+            answer: field(update, "answer"),
+            ended: field::<EarlyEnd>(update, "finish_reason").map(|end| end.text),
+            refused: field(update, "errors").unwrap_or_default(),
+            searched,
+            result: field::<Vec<AgentResult>>(update, "results")
+                .and_then(|all| all.into_iter().next()),
+            failure: outcome.and_then(|outcome| match outcome {
+                Outcome::Failed { error, .. } => Some(error.message),
+                _ => None,
+            }),
+        }
+    }
+}
+
+fn field<T: DeserializeOwned>(update: &Value, key: &str) -> Option<T> {
+    serde_json::from_value(update.get(key)?.clone()).ok()
+}

@@ -1,0 +1,270 @@
+//! The plain kind of agent: a model in a loop with its server's tools, from task to judged result (S1.06, S1.07).
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::breaker;
+use super::caller::Caller;
+use super::event::AgentEvent;
+use super::experience::{ShownSkill, Work};
+use super::finding::Finding;
+use super::kind::{Job, Kind, TOOLS};
+use super::model::{RecordedModel, stop_or_failure};
+use super::reflection::{Judged, Subject, judge};
+use super::report::Report;
+use super::result::{AgentError, ErrorKind};
+use super::toolbox::Toolbox;
+use super::{seen, taint, window};
+use crate::graph::NodeError;
+use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
+use crate::metrics;
+
+/// The verdict on work that stands as it was done.
+const APPROVED: &str = "APPROVED";
+
+/// Works on tasks with the tools of a server, and with nothing else.
+#[derive(Debug, Default)]
+pub struct ToolLoop;
+
+/// Why the work on a task stopped early.
+enum Halt {
+    /// The node must stop; nothing is written.
+    Node(NodeError),
+    /// The agent failed, or says that the task is for another one; the run goes on.
+    Agent(AgentError),
+}
+
+impl From<NodeError> for Halt {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+fn failed(kind: ErrorKind, message: impl Into<String>) -> Halt {
+    Halt::Agent(AgentError::new(kind, message))
+}
+
+#[async_trait]
+impl Kind for ToolLoop {
+    fn name(&self) -> &str {
+        TOOLS
+    }
+
+    fn about(&self) -> &str {
+        "a model that calls the server's tools until it can answer"
+    }
+
+    async fn work(&self, job: Job) -> Result<Report, NodeError> {
+        let Job { ctx, star, agent, server, assignment, .. } = &job;
+        let model = RecordedModel::new(ctx, star).remembering(ctx.state());
+        let caller = Caller { ctx, parts: star, server, agent, task: &assignment.id };
+        let mut tools = Toolbox::new(caller, ctx.state(), &assignment.task);
+        tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
+        let mut report = Report::default();
+        let skills = similar(&job).await?;
+        match (Loop { job: &job, model: &model, skills: &skills })
+            .work(&mut tools, &mut report)
+            .await
+        {
+            Ok(()) => {}
+            Err(Halt::Node(error)) => return Err(error),
+            Err(Halt::Agent(error)) => report.error = Some(error),
+        }
+        let log = tools.log;
+        report.finding.table = log.table;
+        report.spent = model.spent();
+        report.calls = log.calls;
+        report.artifacts = log.artifacts.made;
+        report.tainted_by = log.tainted_by;
+        learn(&job, &report, &skills).await;
+        Ok(report)
+    }
+}
+
+/// Returns how tasks like this one were solved before; noted, so that work that is done again sees the same.
+async fn similar(job: &Job) -> Result<Vec<ShownSkill>, NodeError> {
+    let found = match &job.star.experience {
+        Some(experience) if !job.ctx.port().is_replay() => {
+            experience.skills(&job.agent, &job.server, &job.assignment.task).await
+        }
+        _ => Vec::new(),
+    };
+    job.ctx.observe_unless(seen::SKILLS, &Vec::new(), &found).await
+}
+
+/// Learns from work that was approved as it stood and that nobody of the open world had a part in, and from failures of skills.
+async fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
+    let Some(experience) = &job.star.experience else { return };
+    if job.ctx.port().is_replay() || report.is_handed_back() {
+        return;
+    }
+    let succeeded = report.error.is_none();
+    let source = format!("{}/{}", job.ctx.place().thread, job.assignment.id);
+    let work = Work {
+        agent: &job.agent,
+        server: &job.server,
+        task: &job.assignment.task,
+        source: &source,
+        calls: &report.calls,
+        is_exemplary: succeeded && report.reflection == APPROVED && report.tainted_by.is_empty(),
+        succeeded,
+        skills,
+    };
+    experience.worked(work).await;
+}
+
+/// One task under way.
+struct Loop<'a> {
+    job: &'a Job,
+    model: &'a RecordedModel<'a>,
+    skills: &'a [ShownSkill],
+}
+
+impl Loop<'_> {
+    /// Acts and is judged, round by round, until the output stands or the bound is reached.
+    async fn work(&self, tools: &mut Toolbox<'_>, report: &mut Report) -> Result<(), Halt> {
+        let Job { ctx, star, agent, assignment, .. } = self.job;
+        let mut messages = self.opening(tools)?;
+        let rounds = star.limits.max_reflections + 1;
+        loop {
+            report.attempts += 1;
+            report.finding = Finding::text(self.act(&mut messages, tools).await?);
+            let subject = Subject {
+                thread: ctx.place().thread.to_string(),
+                agent,
+                task: &assignment.task,
+                calls: &tools.log.calls,
+                output: &report.finding.output,
+            };
+            self.model.was_live();
+            let judged = judge(self.model, &star.prompts, subject).await?;
+            report.reflection = judged.word().to_owned();
+            if self.model.was_live() {
+                metrics::reflected(agent, judged.word());
+            }
+            AgentEvent::Reflection {
+                agent: agent.clone(),
+                status: judged.word().to_owned(),
+                attempt: report.attempts,
+                of: rounds,
+                feedback: judged.feedback().map(str::to_owned),
+            }
+            .publish(ctx);
+            match judged {
+                Judged::Approved | Judged::Unverified(_) => return Ok(()),
+                Judged::Fixed(refined) => {
+                    report.finding.output = refined;
+                    return Ok(());
+                }
+                Judged::Rejected(feedback) if report.attempts >= rounds => {
+                    let times = report.attempts;
+                    let message =
+                        format!("the output was rejected {times} times, last because: {feedback}");
+                    return Err(failed(ErrorKind::Rejected, message));
+                }
+                Judged::Rejected(feedback) => {
+                    messages.push(ChatMessage::assistant(report.finding.output.clone()));
+                    let prompt = star.prompts.render("feedback", json!({ "feedback": feedback }));
+                    messages.push(ChatMessage::user(prompt.map_err(window::prompt_failed)?));
+                }
+            }
+        }
+    }
+
+    /// Lets the model call tools until it answers, within the bound on calls.
+    async fn act(
+        &self,
+        messages: &mut Vec<ChatMessage>,
+        tools: &mut Toolbox<'_>,
+    ) -> Result<String, Halt> {
+        let limits = &self.job.star.limits;
+        let limit = limits.max_tool_calls as usize;
+        loop {
+            if let Some(spent) =
+                breaker::overspent(self.job.ctx.state(), limits, self.model.spent())
+            {
+                return Err(failed(ErrorKind::Budget, spent.reason));
+            }
+            let is_last = tools.log.calls.len() >= limit;
+            let response = self.ask(messages, tools, is_last).await?;
+            if let Some(reason) = tools.handed_back(&response.tool_calls) {
+                return Err(failed(ErrorKind::PlanningDeclined, format!("not mine: {reason}")));
+            }
+            if response.tool_calls.is_empty() {
+                return match response.content.trim() {
+                    "" => Err(failed(
+                        ErrorKind::Model,
+                        "the model answered neither with text nor with a tool call",
+                    )),
+                    text => Ok(text.to_owned()),
+                };
+            }
+            if is_last {
+                return Err(failed(
+                    ErrorKind::Budget,
+                    format!("the limit of {limit} tool calls for one task was reached"),
+                ));
+            }
+            messages.push(ChatMessage {
+                role: MessageRole::Assistant,
+                content: response.content,
+                tool_calls: response.tool_calls.clone(),
+                tool_call_id: None,
+            });
+            let left = limit.saturating_sub(tools.log.calls.len());
+            tools.ask_people(&response.tool_calls[..left.min(response.tool_calls.len())]).await?;
+            for (index, call) in response.tool_calls.iter().enumerate() {
+                let told = if tools.log.calls.len() < limit {
+                    tools.call(index, call).await?
+                } else {
+                    format!(
+                        "not called: the limit of {limit} tool calls was reached; answer with what you have"
+                    )
+                };
+                messages.push(ChatMessage::tool(&call.id, told));
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        messages: &[ChatMessage],
+        tools: &Toolbox<'_>,
+        without_tools: bool,
+    ) -> Result<ChatResponse, Halt> {
+        let request = ChatRequest {
+            role: Role::Agent,
+            thread: self.job.ctx.place().thread.to_string(),
+            agent: Some(self.job.agent.clone()),
+            stage: None,
+            messages: messages.to_vec(),
+            tools: if without_tools { Vec::new() } else { tools.specs() },
+            format: None,
+        };
+        match self.model.chat(&request, None).await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(Halt::Agent(stop_or_failure(error)?.into())),
+        }
+    }
+
+    /// Builds the window: the task, upstream outputs, artifact keys, the last few messages.
+    fn opening(&self, tools: &Toolbox<'_>) -> Result<Vec<ChatMessage>, NodeError> {
+        let Job { ctx, star, agent, server, assignment, .. } = self.job;
+        let state = ctx.state();
+        let names: Vec<String> = tools.specs().into_iter().map(|tool| tool.name).collect();
+        let prompt = json!({
+            "agent": agent,
+            "server": server.name,
+            "description": server.description,
+            "tools": names,
+            "has_more_tools": tools.is_searched(),
+            "task": assignment.task,
+            "context": window::context(state),
+            "artifacts": window::artifacts(state),
+            "recent_messages": window::recent(state),
+            "dependency_outputs": assignment.dependency_outputs,
+            "skills": self.skills,
+        });
+        star.prompts.messages("agent", prompt).map_err(window::prompt_failed)
+    }
+}
