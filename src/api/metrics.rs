@@ -15,10 +15,12 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Makes the routes `/metrics` and `/healthz`.
 pub fn router(metrics: Metrics) -> Router {
-    Router::new()
-        .route("/metrics", get(scrape))
-        .route("/healthz", get(async || "ok\n"))
-        .with_state(Arc::new(metrics))
+    numbers(metrics).route("/healthz", get(async || "ok\n"))
+}
+
+/// Makes the route `/metrics`.
+pub fn numbers(metrics: Metrics) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(Arc::new(metrics))
 }
 
 async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {

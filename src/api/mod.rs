@@ -1,11 +1,22 @@
-//! What is served over HTTP: so far, traces for viewers that read Jaeger, and numbers for Prometheus.
+//! What is served over HTTP: the Agent Server API, traces for viewers that read Jaeger, numbers for Prometheus.
 //!
-//! Enter at [`jaeger::router`] and [`metrics::router`]; a server mounts them beside what else it serves. Invariant: a router does not know who
-//! listens to it, so whoever serves one without authentication wraps it in [`loopback_only`]. Deliberately
-//! absent: any knowledge of stores and projections; the edges know the façade.
+//! Enter at [`serve::router`], which has everything that `perihelion serve` shows, or at the router of one face.
+//! Invariant: a router does not know who listens to it, so one that is served without authentication stands behind a
+//! guard. Deliberately absent: any knowledge of stores and projections; the edges know the façade and the service.
 
+mod a2a;
+pub mod agent_server;
+mod auth;
+mod conversation;
+mod health;
 pub mod jaeger;
 mod local;
+mod mcp;
 pub mod metrics;
+pub mod openai;
+mod openapi;
+mod own;
+mod page;
+pub mod serve;
 
 pub use local::loopback_only;

@@ -5,6 +5,7 @@
 //! Invariant: a secret (API key, database password) never shows in `Debug` or in an error.
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
+mod embeddings;
 mod encryption;
 mod metrics;
 mod models;
@@ -12,12 +13,14 @@ mod prices;
 mod resolve;
 mod retention;
 mod sections;
+mod serve;
 mod settings;
 pub mod strict;
 pub mod tls;
 mod traces;
 mod trust;
 
+pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};
 pub use metrics::{Metrics, MetricsCollector, Temporality};
 pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
@@ -27,6 +30,7 @@ pub use sections::{
     DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm, Worker,
     cache_directory, data_directory, processes_directory,
 };
+pub use serve::{Names, Serve, Token};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
 pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};

@@ -14,7 +14,7 @@ use super::resolve::{
 use super::strict::Error;
 
 /// Address used when a key is set but no address is.
-const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
+pub(super) const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
 
 section! {
     /// The endpoint that every role uses unless its own table says otherwise.

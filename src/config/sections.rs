@@ -87,6 +87,8 @@ section! {
         menu_matches: usize = 12, "PERIHELION_SWARM_MENU_MATCHES", positive;
         /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task best.
         agent_tools: usize = 25, "PERIHELION_SWARM_AGENT_TOOLS", positive;
+        /// Whether agents learn skills, and users are remembered where they are named.
+        experience: bool = true, "PERIHELION_SWARM_EXPERIENCE", any;
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::embeddings::{EmbeddingKeys, Embeddings, EmbeddingsFile};
 use super::encryption::{Encryption, EncryptionFile};
 use super::metrics::{Metrics, MetricsFile};
 use super::models::{Models, ModelsFile};
@@ -13,6 +14,7 @@ use super::sections::{
     Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
     ServersFile, Store, StoreFile, Swarm, SwarmFile, Worker, WorkerFile,
 };
+use super::serve::{Serve, ServeFile};
 use super::strict::{self, Error};
 use super::traces::{Traces, TracesFile};
 use super::trust::{Trust, TrustFile};
@@ -24,8 +26,11 @@ const DEFAULT_FILE: &str = "perihelion.toml";
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub models: Models,
+    /// None: everything is found by words alone.
+    pub embeddings: Option<Embeddings>,
     pub store: Store,
     pub worker: Worker,
+    pub serve: Serve,
     pub events: Events,
     pub servers: Servers,
     pub trust: Trust,
@@ -56,6 +61,8 @@ pub struct Overrides {
     pub concurrency: Option<usize>,
     /// `--metrics`
     pub metrics: Option<String>,
+    /// `--addr`
+    pub addr: Option<String>,
 }
 
 /// A key of the settings file and the environment variable that goes before it.
@@ -70,8 +77,10 @@ pub struct Key {
 #[serde(deny_unknown_fields, default)]
 struct File {
     models: ModelsFile,
+    embeddings: EmbeddingsFile,
     store: StoreFile,
     worker: WorkerFile,
+    serve: ServeFile,
     events: EventsFile,
     servers: ServersFile,
     trust: TrustFile,
@@ -106,11 +115,14 @@ impl Settings {
             check_prices(&models)
                 .map_err(|message| sources.refuse("limits.max_cost_usd", message))?;
         }
+        let embeddings = EmbeddingKeys::read(parsed.embeddings, &models, &sources)?;
         Ok(Self {
             models,
+            embeddings,
             limits,
             store: Store::resolve(parsed.store, &sources)?,
             worker: Worker::resolve(parsed.worker, &sources)?,
+            serve: Serve::resolve(parsed.serve, &sources)?,
             events: Events::resolve(parsed.events, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
             trust: Trust::resolve(parsed.trust, &sources)?,
@@ -137,8 +149,10 @@ impl Settings {
     pub fn keys() -> impl Iterator<Item = Key> {
         [
             Models::KEYS,
+            EmbeddingKeys::KEYS,
             Store::KEYS,
             Worker::KEYS,
+            Serve::KEYS,
             Events::KEYS,
             Servers::KEYS,
             Trust::KEYS,
@@ -183,6 +197,7 @@ impl Overrides {
             ("log.filter", "--log", self.log),
             ("worker.concurrency", "--concurrency", self.concurrency.map(|n| n.to_string())),
             ("worker.metrics", "--metrics", self.metrics),
+            ("serve.addr", "--addr", self.addr),
         ]
         .into_iter()
         .filter_map(|(key, option, value)| Some((key, option, value?)))

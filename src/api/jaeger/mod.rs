@@ -17,6 +17,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use tower_http::services::{ServeDir, ServeFile};
 
@@ -48,6 +52,51 @@ pub fn router(finder: TraceFinder) -> Router {
 }
 
 /// Serves a build of the Jaeger UI from a directory; its addresses that are no files are pages of it.
-pub fn interface(directory: &Path) -> ServeDir<ServeFile> {
-    ServeDir::new(directory).fallback(ServeFile::new(directory.join("index.html")))
+///
+/// What a symbolic link leads to is not served: it may lie anywhere.
+pub fn interface(directory: &Path) -> Router {
+    let files = ServeDir::new(directory).fallback(ServeFile::new(directory.join("index.html")));
+    let root: Arc<Path> = directory.into();
+    Router::new().fallback_service(files).layer(middleware::from_fn(
+        move |request: Request, next: Next| {
+            let root = Arc::clone(&root);
+            async move {
+                match leads_over_a_link(&root, request.uri().path()) {
+                    true => StatusCode::NOT_FOUND.into_response(),
+                    false => next.run(request).await,
+                }
+            }
+        },
+    ))
+}
+
+/// Tells whether a link stands anywhere on the way to a file.
+fn leads_over_a_link(root: &Path, path: &str) -> bool {
+    let Ok(path) = percent_decoded(path) else { return true };
+    let mut at = root.to_owned();
+    path.split('/').filter(|part| !part.is_empty()).any(|part| {
+        at.push(part);
+        std::fs::symlink_metadata(&at).is_ok_and(|found| found.is_symlink())
+    })
+}
+
+/// Reads `%2e` and the like.
+fn percent_decoded(text: &str) -> Result<String, std::string::FromUtf8Error> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let escaped = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(decoded)
 }

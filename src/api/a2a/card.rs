@@ -1,0 +1,49 @@
+//! The card that says what the agent can do and where.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+
+use crate::service::Service;
+
+pub(super) async fn get(State(service): State<Service>, headers: HeaderMap) -> Response {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let proto = headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok());
+    let base =
+        format!("{}://{host}/a2a", proto.filter(|proto| *proto == "https").unwrap_or("http"));
+    let card = card(&service, &base).to_string();
+    let tag = format!("\"{}\"", &blake3::hash(card.as_bytes()).to_hex()[..16]);
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return StatusCode::NOT_MODIFIED.into_response();
+    }
+    let shown: Value = serde_json::from_str(&card).unwrap_or(Value::Null);
+    ([(header::ETAG, tag), (header::CACHE_CONTROL, "public, max-age=60".to_owned())], Json(shown))
+        .into_response()
+}
+
+fn card(service: &Service, base: &str) -> Value {
+    let skills = service.runtime().agents().into_iter().map(|agent| {
+        json!({
+            "id": agent.name, "name": agent.server.name, "description": agent.server.description, "tags": ["mcp"],
+        })
+    });
+    let whole = json!({
+        "id": "swarm", "name": "swarm", "description": "Answers questions with a supervised team of agents", "tags": ["agents"],
+    });
+    let skills: Vec<Value> = [whole].into_iter().chain(skills).collect();
+    json!({
+        "name": "Perihelion",
+        "description": "A supervised team of agents whose threads survive crashes and days of waiting.",
+        "version": env!("CARGO_PKG_VERSION"),
+        "supportedInterfaces": [
+            { "url": base, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" },
+            { "url": base, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0" },
+        ],
+        "capabilities": { "streaming": true, "pushNotifications": false, "extendedAgentCard": false },
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": skills,
+    })
+}

@@ -1,0 +1,292 @@
+//! Assistants: the graphs themselves, and configurations of them that clients made.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::body::Body;
+use super::{Face, Refusal, threads::object, wire};
+use crate::clock;
+use crate::graph::END;
+use crate::service::kept::{Assistant, AssistantFilter};
+use crate::swarm::{GRAPH, node_names};
+
+/// Finds the assistant that a run names: by its id, or by its graph's name.
+pub(super) async fn named(face: &Face, name: &str) -> Result<Assistant, Refusal> {
+    if wire::is_graph(name) {
+        return Ok(wire::default_assistant(name, face.since));
+    }
+    let unknown = || {
+        Refusal::invalid(format!(
+            "Invalid assistant: '{name}'. Must be either:\n- A valid assistant UUID, or\n- One of the registered graphs: {GRAPH}"
+        ))
+    };
+    let id = Uuid::parse_str(name).map_err(|_| unknown())?;
+    by_id(face, id).await?.ok_or_else(unknown)
+}
+
+async fn by_id(face: &Face, id: Uuid) -> Result<Option<Assistant>, Refusal> {
+    let own = wire::default_assistant(GRAPH, face.since);
+    match own.id == id {
+        true => Ok(Some(own)),
+        false => Ok(face.service.kept().assistant(id).await?),
+    }
+}
+
+async fn found(face: &Face, id: &str) -> Result<Assistant, Refusal> {
+    let missing = || Refusal::missing(format!("Assistant with ID {id} not found"));
+    if wire::is_graph(id) {
+        return Ok(wire::default_assistant(id, face.since));
+    }
+    let id = Uuid::parse_str(id)
+        .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?;
+    by_id(face, id).await?.ok_or_else(missing)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Search {
+    graph_id: Option<String>,
+    name: Option<String>,
+    metadata: Option<Value>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+}
+
+async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusal> {
+    let metadata = search
+        .metadata
+        .clone()
+        .filter(|wanted| wanted.as_object().is_some_and(|map| !map.is_empty()));
+    let filter = AssistantFilter {
+        graph: search.graph_id.clone(),
+        name: search.name.clone(),
+        metadata: metadata.clone(),
+    };
+    let mut all = Vec::new();
+    let own = wire::default_assistant(GRAPH, face.since);
+    let has = |wanted: &Value| {
+        let wanted = wanted.as_object().into_iter().flatten();
+        wanted.into_iter().all(|(key, value)| own.metadata.get(key) == Some(value))
+    };
+    let is_named = search.name.as_ref().is_none_or(|name| own.name.contains(&name.to_lowercase()));
+    if search.graph_id.as_ref().is_none_or(|graph| *graph == own.graph)
+        && is_named
+        && metadata.as_ref().is_none_or(has)
+    {
+        all.push(own.clone());
+    }
+    all.extend(face.service.kept().assistants(&filter).await?);
+    Ok(all)
+}
+
+pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
+    let search: Search = body.read()?;
+    let all = matching(&face, &search).await?;
+    let (limit, offset) = (search.limit.unwrap_or(10).clamp(1, 1_000), search.offset.unwrap_or(0));
+    let page: Vec<Value> = all.iter().skip(offset).take(limit).map(wire::shown_assistant).collect();
+    let mut response = Json(&page).into_response();
+    response.headers_mut().insert("x-pagination-total", all.len().into());
+    let next = offset + page.len();
+    if next < all.len() {
+        response.headers_mut().insert("x-pagination-next", next.into());
+    }
+    Ok(response)
+}
+
+pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<usize>, Refusal> {
+    Ok(Json(matching(&face, &body.read()?).await?.len()))
+}
+
+pub(super) async fn get(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(wire::shown_assistant(&found(&face, &id).await?)))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Create {
+    assistant_id: Option<Uuid>,
+    graph_id: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    config: Option<Value>,
+    context: Option<Value>,
+    metadata: Option<Value>,
+    if_exists: Option<String>,
+}
+
+pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+    let create: Create = body.read()?;
+    let graph =
+        create.graph_id.ok_or_else(|| Refusal::invalid("\"graph_id\" is a required property"))?;
+    if !wire::is_graph(&graph) {
+        return Err(Refusal::missing(format!(
+            "Graph '{graph}' not found. Available graphs: {GRAPH}"
+        )));
+    }
+    let id = create.assistant_id.unwrap_or_else(Uuid::new_v4);
+    if let Some(there) = by_id(&face, id).await? {
+        return match create.if_exists.as_deref() {
+            Some("do_nothing") => Ok(Json(wire::shown_assistant(&there))),
+            _ => {
+                Err(Refusal(StatusCode::CONFLICT, format!("Assistant with ID {id} already exists")))
+            }
+        };
+    }
+    let config = object(create.config, "config")?;
+    let context = create.context.filter(|context| !context.is_null());
+    let context =
+        context.or_else(|| config.get("configurable").cloned()).unwrap_or_else(|| json!({}));
+    let now = clock::now();
+    let assistant = Assistant {
+        id,
+        version: 1,
+        graph,
+        name: create.name.unwrap_or_else(|| "Untitled".into()),
+        description: create.description,
+        config,
+        context,
+        metadata: object(create.metadata, "metadata")?,
+        created_at: now,
+        updated_at: now,
+    };
+    face.service.kept().put_assistant(&assistant).await?;
+    Ok(Json(wire::shown_assistant(&assistant)))
+}
+
+pub(super) async fn update(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let change: Create = body.read()?;
+    let now = found(&face, &id).await?;
+    if wire::is_graph(&now.name) && face.service.kept().assistant(now.id).await?.is_none() {
+        let why = "the assistant that a graph has by itself cannot be changed; create another one";
+        return Err(Refusal(StatusCode::CONFLICT, why.into()));
+    }
+    let newest = face.service.kept().assistant_versions(now.id).await?;
+    let version = newest.first().map_or(1, |one| one.version) + 1;
+    let changed = Assistant {
+        version,
+        graph: change.graph_id.unwrap_or(now.graph),
+        name: change.name.unwrap_or(now.name),
+        description: change.description.or(now.description),
+        config: change.config.unwrap_or(now.config),
+        context: change.context.unwrap_or(now.context),
+        metadata: merged(now.metadata, change.metadata),
+        updated_at: clock::now(),
+        ..now
+    };
+    if !wire::is_graph(&changed.graph) {
+        return Err(Refusal::missing(format!("Graph '{}' not found", changed.graph)));
+    }
+    face.service.kept().put_assistant(&changed).await?;
+    Ok(Json(wire::shown_assistant(&changed)))
+}
+
+fn merged(mut there: Value, given: Option<Value>) -> Value {
+    if let (Some(there), Some(Value::Object(given))) = (there.as_object_mut(), given) {
+        there.extend(given);
+    }
+    there
+}
+
+pub(super) async fn delete(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let assistant = found(&face, &id).await?;
+    match face.service.kept().delete_assistant(assistant.id).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => {
+            let why = "the assistant that a graph has by itself cannot be deleted";
+            Err(Refusal(StatusCode::CONFLICT, why.into()))
+        }
+    }
+}
+
+pub(super) async fn versions(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    let assistant = found(&face, &id).await?;
+    let mut all = face.service.kept().assistant_versions(assistant.id).await?;
+    if all.is_empty() {
+        all.push(assistant);
+    }
+    Ok(Json(all.iter().map(wire::shown_assistant).collect()))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choose {
+    version: u32,
+}
+
+pub(super) async fn choose(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let version = body.read::<Choose>()?.version;
+    let assistant = found(&face, &id).await?;
+    if !face.service.kept().choose_assistant(assistant.id, version).await? {
+        return Err(Refusal::missing(format!("Assistant {id} has no version: {version}")));
+    }
+    get(State(face), Path(id)).await
+}
+
+/// Draws the star: the supervisor in the middle, the agents that there are now around it.
+pub(super) async fn graph(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    found(&face, &id).await?;
+    let agents: Vec<String> =
+        face.service.runtime().agents().into_iter().map(|agent| agent.name).collect();
+    let node = |name: &str| json!({ "id": name, "type": "runnable", "data": { "name": name } });
+    let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
+    let chosen = |source: &str, target: &str| json!({ "source": source, "target": target, "conditional": true });
+    let [preprocess, supervisor, qa] = node_names();
+    let mut nodes = vec![node("__start__"), node(preprocess), node(supervisor)];
+    let mut edges = vec![edge("__start__", preprocess), edge(preprocess, supervisor)];
+    for agent in &agents {
+        nodes.push(node(agent));
+        edges.push(chosen(supervisor, agent));
+        edges.push(edge(agent, supervisor));
+    }
+    nodes.push(node(qa));
+    nodes.push(json!({ "id": END }));
+    edges.push(chosen(supervisor, qa));
+    edges.push(edge(qa, END));
+    Ok(Json(json!({ "nodes": nodes, "edges": edges })))
+}
+
+pub(super) async fn schemas(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(wire::schemas(&found(&face, &id).await?.graph)))
+}
+
+pub(super) async fn subgraphs(
+    State(face): State<Face>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    found(&face, &id).await?;
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn subgraphs_of(
+    State(face): State<Face>,
+    Path((id, _)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    subgraphs(State(face), Path(id)).await
+}

@@ -1,0 +1,148 @@
+//! Items that clients keep: put, found, deleted, under paths of names.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::body::{Asked, Body};
+use super::{Face, Refusal};
+use crate::clock;
+use crate::service::kept::{Item, ItemFilter};
+
+/// Names of a path, and letters of one, at most.
+const LONGEST: usize = 64;
+
+fn shown(item: &Item) -> Value {
+    json!({
+        "namespace": item.namespace, "key": item.key, "value": item.value,
+        "created_at": item.created_at, "updated_at": item.updated_at,
+    })
+}
+
+fn path(names: &[String]) -> Result<(), Refusal> {
+    let is_fine = |name: &String| {
+        !name.is_empty() && !name.contains('.') && !name.chars().any(char::is_control)
+    };
+    match names.len() <= LONGEST && names.iter().all(is_fine) {
+        true => Ok(()),
+        false => {
+            Err(Refusal::invalid("a namespace is a list of names without dots, none of them empty"))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Put {
+    namespace: Vec<String>,
+    key: String,
+    value: Value,
+}
+
+pub(super) async fn put(State(face): State<Face>, body: Body) -> Result<StatusCode, Refusal> {
+    let Put { namespace, key, value } = body.read()?;
+    path(&namespace)?;
+    if namespace.is_empty() || key.is_empty() || !value.is_object() {
+        return Err(Refusal::invalid(
+            "an item has a namespace, a key, and a value that is an object",
+        ));
+    }
+    face.service.kept().put_item(&namespace, &key, value, clock::now()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    namespace: String,
+    key: String,
+}
+
+pub(super) async fn get(
+    State(face): State<Face>,
+    Asked(named): Asked<Named>,
+) -> Result<Json<Value>, Refusal> {
+    let namespace: Vec<String> =
+        named.namespace.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let item = face.service.kept().item(&namespace, &named.key).await?;
+    Ok(Json(item.map_or(Value::Null, |item| shown(&item))))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Delete {
+    namespace: Vec<String>,
+    key: String,
+}
+
+pub(super) async fn delete(State(face): State<Face>, body: Body) -> Result<StatusCode, Refusal> {
+    let Delete { namespace, key } = body.read()?;
+    face.service.kept().delete_item(&namespace, &key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Search {
+    namespace_prefix: Vec<String>,
+    filter: Option<Value>,
+    query: Option<String>,
+    limit: Option<u32>,
+    offset: Option<u32>,
+}
+
+pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+    let search: Search = body.read()?;
+    let filter = ItemFilter {
+        prefix: search.namespace_prefix,
+        filter: search.filter,
+        words: search.query.filter(|query| !query.is_empty()),
+        limit: search.limit.unwrap_or(10).clamp(1, 1_000),
+        offset: search.offset.unwrap_or(0),
+    };
+    let items = face.service.kept().items(&filter).await?;
+    let scored = items.iter().map(|item| {
+        let mut shown = shown(item);
+        shown["score"] = Value::Null;
+        shown
+    });
+    Ok(Json(json!({ "items": scored.collect::<Vec<_>>() })))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Namespaces {
+    prefix: Option<Vec<String>>,
+    suffix: Option<Vec<String>>,
+    max_depth: Option<usize>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+}
+
+pub(super) async fn namespaces(
+    State(face): State<Face>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let asked: Namespaces = body.read()?;
+    let mut found = face.service.kept().namespaces().await?;
+    let alike = |one: &[String], wanted: &[String]| {
+        one.len() == wanted.len()
+            && one.iter().zip(wanted).all(|(one, wanted)| wanted == "*" || one == wanted)
+    };
+    if let Some(prefix) = &asked.prefix {
+        found.retain(|path| path.get(..prefix.len()).is_some_and(|start| alike(start, prefix)));
+    }
+    if let Some(suffix) = &asked.suffix {
+        found.retain(|path| {
+            let start = path.len().checked_sub(suffix.len());
+            start.and_then(|start| path.get(start..)).is_some_and(|end| alike(end, suffix))
+        });
+    }
+    if let Some(depth) = asked.max_depth {
+        found.iter_mut().for_each(|path| path.truncate(depth));
+        found.dedup();
+    }
+    let (limit, offset) = (asked.limit.unwrap_or(100), asked.offset.unwrap_or(0));
+    let page: Vec<Vec<String>> = found.into_iter().skip(offset).take(limit).collect();
+    Ok(Json(json!({ "namespaces": page })))
+}

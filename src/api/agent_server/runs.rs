@@ -1,0 +1,305 @@
+//! Runs of a thread: begun, looked at, waited for, stopped.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::body::{Asked, Body, OfRun, OfThread};
+use super::wire::{self, Modes, RunBody};
+use super::{Face, Refusal, stream};
+use crate::clock;
+use crate::ids::ThreadId;
+use crate::service::kept::{Assistant, Cancel, Multitask, Run, RunFilter, RunStatus};
+use crate::service::{Accept, Error};
+
+/// Longest wait of a run for its time, in seconds: a year.
+const LONGEST: f64 = 31_536_000.0;
+
+/// A run that was accepted, with what its client wants to see of it.
+pub(super) struct Accepted {
+    pub run: Run,
+    pub modes: Modes,
+    pub stops_with_client: bool,
+}
+
+/// Checks a body and keeps the run that it asks for.
+pub(super) async fn accept(
+    face: &Face,
+    thread: Option<ThreadId>,
+    body: &Value,
+) -> Result<Accepted, Refusal> {
+    let asked = RunBody::read(body).map_err(Refusal::invalid)?;
+    let assistant = asked.assistant_id.as_deref();
+    let assistant =
+        assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
+    let assistant = super::assistants::named(face, assistant).await?;
+    let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
+    let modes = Modes::read(given).map_err(Refusal::invalid)?;
+    let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
+    let mut order = asked.order(head).map_err(Refusal::invalid)?;
+    if let crate::service::Asked::Turn(turn) = &order.asked {
+        face.service.runtime().check_request(turn.request())?;
+    }
+    if let Some(id) = asked.at() {
+        order.at = Some(super::state::step_of(thread, id)?);
+    }
+    let metadata = metadata(&asked, &assistant)?;
+    face.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
+    let accept = Accept {
+        thread,
+        assistant: assistant.id,
+        order,
+        shown: asked.shown(modes.names()),
+        metadata,
+        multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
+        temporary,
+        due_at: due(asked.after_seconds)?,
+    };
+    let run = face.service.accept(accept).await?;
+    let stops_with_client = asked.on_disconnect == Some(wire::OnDisconnect::Cancel);
+    Ok(Accepted { run, modes, stops_with_client })
+}
+
+/// Finds the thread that a run is for, or makes it.
+async fn the_thread(
+    face: &Face,
+    thread: Option<ThreadId>,
+    asked: &RunBody,
+) -> Result<(ThreadId, u64, bool), Refusal> {
+    let Some(thread) = thread else {
+        let thread = ThreadId::new();
+        face.service.create_thread(thread, &json!({})).await?;
+        let temporary = asked.on_completion != Some(wire::OnCompletion::Keep);
+        return Ok((thread, 0, temporary));
+    };
+    match face.service.info(thread).await {
+        Ok(info) => Ok((thread, info.head, false)),
+        Err(Error::UnknownThread(_)) if asked.if_not_exists == Some(wire::IfNotExists::Create) => {
+            face.service.create_thread(thread, &json!({})).await?;
+            Ok((thread, 0, false))
+        }
+        Err(Error::UnknownThread(_)) => Err(Refusal::missing("Thread or assistant not found.")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn metadata(asked: &RunBody, assistant: &Assistant) -> Result<Value, Refusal> {
+    let given = super::threads::object(asked.metadata.clone(), "metadata")?;
+    let mut metadata = Map::from_iter([
+        ("created_by".to_owned(), json!("system")),
+        ("graph_id".to_owned(), json!(assistant.graph)),
+        ("assistant_id".to_owned(), json!(assistant.id)),
+    ]);
+    if let Value::Object(given) = given {
+        metadata.extend(given);
+    }
+    Ok(Value::Object(metadata))
+}
+
+fn due(after: Option<f64>) -> Result<Option<DateTime<Utc>>, Refusal> {
+    match after {
+        None => Ok(None),
+        Some(seconds) if (0.0..=LONGEST).contains(&seconds) => {
+            Ok(Some(clock::now() + TimeDelta::milliseconds((seconds * 1e3) as i64)))
+        }
+        Some(_) => Err(Refusal::invalid("after_seconds must be between 0 and a year")),
+    }
+}
+
+/// Returns the headers by which clients find a run again.
+pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {
+    let at = format!("/threads/{}/runs/{}", run.thread, run.id);
+    let mut headers = HeaderMap::new();
+    let mut put = |name: HeaderName, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    };
+    if let Some(then) = then {
+        put(header::LOCATION, format!("{at}/{then}"));
+    }
+    put(header::CONTENT_LOCATION, at);
+    headers
+}
+
+pub(super) async fn create(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<impl IntoResponse, Refusal> {
+    let accepted = accept(&face, Some(thread), &body).await?;
+    Ok((places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
+}
+
+pub(super) async fn create_and_stream(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<Response, Refusal> {
+    let accepted = accept(&face, Some(thread), &body).await?;
+    stream::begun(&face, accepted).await
+}
+
+pub(super) async fn create_and_wait(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Body(body): Body,
+) -> Result<Response, Refusal> {
+    let accepted = accept(&face, Some(thread), &body).await?;
+    waited(&face, accepted).await
+}
+
+/// Waits for a run and answers with the state that it left, or why it failed.
+pub(super) async fn waited(face: &Face, accepted: Accepted) -> Result<Response, Refusal> {
+    let Accepted { run, stops_with_client, .. } = accepted;
+    let guard = stops_with_client.then(|| stream::StopWithClient::new(face.service.clone(), &run));
+    let values = left_by(face, &run).await?;
+    if let Some(guard) = guard {
+        guard.disarm();
+    }
+    Ok((places(&run, Some("join")), Json(values)).into_response())
+}
+
+/// Waits for a run and returns the state that it left, or why it failed.
+async fn left_by(face: &Face, run: &Run) -> Result<Value, Refusal> {
+    let thread = ThreadId(run.thread);
+    match face.service.ended(thread, run.id).await? {
+        // It was rolled back, or this server ends.
+        None => Ok(json!({})),
+        Some(ended) => match (ended.status, wire::failure(&ended)) {
+            (RunStatus::Error | RunStatus::Timeout, Some(why)) => Ok(json!({ "__error__": why })),
+            _ => state_of(face, thread).await,
+        },
+    }
+}
+
+/// Returns the newest state of a thread, with its open questions.
+pub(super) async fn state_of(face: &Face, thread: ThreadId) -> Result<Value, Refusal> {
+    let view = face.service.thread(thread).await?;
+    let mut values = view.state.as_deref().map_or_else(|| json!({}), wire::values);
+    if !view.open.is_empty() {
+        values["__interrupt__"] = wire::shown_interrupts(&view.open);
+    }
+    Ok(values)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct List {
+    limit: Option<u32>,
+    offset: Option<u32>,
+    status: Option<RunStatus>,
+}
+
+pub(super) async fn list(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Asked(list): Asked<List>,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    face.service.info(thread).await?;
+    let (limit, offset) = (list.limit.unwrap_or(10).clamp(1, 1_000), list.offset.unwrap_or(0));
+    let filter = RunFilter { status: list.status, limit, offset };
+    let runs = face.service.kept().runs(thread.0, &filter).await?;
+    Ok(Json(runs.iter().map(wire::shown_run).collect()))
+}
+
+pub(super) async fn get(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(wire::shown_run(&face.service.run(thread, run).await?)))
+}
+
+pub(super) async fn delete(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+) -> Result<StatusCode, Refusal> {
+    let found = face.service.run(thread, run).await?;
+    if !found.status.is_terminal() {
+        let why = "the run has not ended; cancel it first";
+        return Err(Refusal(StatusCode::CONFLICT, why.into()));
+    }
+    face.service.kept().delete_run(thread.0, run).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn join(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+) -> Result<Response, Refusal> {
+    let run = face.service.run(thread, run).await?;
+    let values = left_by(&face, &run).await?;
+    Ok((places(&run, Some("join")), Json(values)).into_response())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct HowToCancel {
+    wait: Option<String>,
+    action: Option<Cancel>,
+}
+
+/// Says that there is nothing to stop.
+const NOTHING: &str = "No matching runs to cancel. Please verify the thread ID and run IDs are correct, and the runs \
+    haven't been deleted or completed.";
+
+pub(super) async fn cancel(
+    State(face): State<Face>,
+    OfRun(thread, run): OfRun,
+    Asked(how): Asked<HowToCancel>,
+) -> Result<Response, Refusal> {
+    let run =
+        face.service.kept().run(thread.0, run).await?.ok_or_else(|| Refusal::missing(NOTHING))?;
+    let action = how.action.unwrap_or(Cancel::Interrupt);
+    if face.service.cancel(&run, action).await?.is_none() {
+        return Err(Refusal::missing(NOTHING));
+    }
+    if !how.wait.is_some_and(|wait| matches!(wait.as_str(), "1" | "true")) {
+        return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    face.service.ended(thread, run.id).await?;
+    Ok((places(&run, Some("join")), Json(json!({}))).into_response())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CancelMany {
+    thread_id: Option<Uuid>,
+    run_ids: Vec<Uuid>,
+    status: Option<String>,
+}
+
+pub(super) async fn cancel_many(
+    State(face): State<Face>,
+    Asked(how): Asked<HowToCancel>,
+    body: Body,
+) -> Result<StatusCode, Refusal> {
+    let many: CancelMany = body.read()?;
+    let mut runs = Vec::new();
+    for id in &many.run_ids {
+        runs.extend(face.service.kept().find_run(*id).await?);
+    }
+    if let (true, Some(thread)) = (many.run_ids.is_empty(), many.thread_id) {
+        runs = face.service.kept().open_runs(thread).await?;
+    }
+    runs.retain(|run| many.thread_id.is_none_or(|thread| run.thread == thread));
+    match many.status.as_deref() {
+        Some("pending") => runs.retain(|run| run.status == RunStatus::Pending),
+        Some("running") => runs.retain(|run| run.status == RunStatus::Running),
+        _ => {}
+    }
+    let mut stopped = 0;
+    for run in &runs {
+        let action = how.action.unwrap_or(Cancel::Interrupt);
+        stopped += usize::from(face.service.cancel(run, action).await?.is_some());
+    }
+    match stopped {
+        0 => Err(Refusal::missing("No runs found to cancel.")),
+        _ => Ok(StatusCode::NO_CONTENT),
+    }
+}

@@ -1,0 +1,24 @@
+//! Our types in the shapes of the Agent Server API, and its requests as our types; nothing else knows either.
+
+mod assistant;
+mod checkpoint;
+mod events;
+mod interrupt;
+mod message;
+mod request;
+mod run;
+mod state;
+mod thread;
+
+pub(in crate::api) use assistant::id_of as assistant_of;
+pub(super) use assistant::{default_assistant, is_graph, schemas, shown as shown_assistant};
+pub(super) use checkpoint::{checkpoint_id, named_step, step_of};
+pub(super) use events::{Modes, Wire};
+pub(super) use interrupt::shown_all as shown_interrupts;
+pub(in crate::api) use message::content as text_of_content;
+pub(super) use request::{
+    IfNotExists, OnCompletion, OnDisconnect, OneOrMany, RunBody, state_update,
+};
+pub(super) use run::{failure, shown as shown_run};
+pub(super) use state::values;
+pub(super) use thread::{Fields, empty_state, shown as shown_thread, snapshot};

@@ -1,0 +1,130 @@
+//! Threads and their states in the clients' format.
+
+use serde_json::{Map, Value, json};
+
+use super::{checkpoint, interrupt, state};
+use crate::ids::ThreadId;
+use crate::runtime::InterruptView;
+use crate::service::{Checkpoint, Standing, ThreadView};
+use crate::swarm::GRAPH;
+
+/// Which fields of a thread are shown; none named: all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(pub Vec<String>);
+
+/// Shows a thread.
+pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
+    let ThreadView { info, standing, meta, .. } = view;
+    let mut metadata = match &meta.metadata {
+        Value::Object(noted) => noted.clone(),
+        _ => Map::new(),
+    };
+    if info.head > 0 {
+        metadata.entry("graph_id").or_insert_with(|| json!(info.graph));
+        let assistant = super::assistant::id_of(&info.graph);
+        metadata.entry("assistant_id").or_insert_with(|| json!(assistant));
+    }
+    if let Some(title) = info.shown_title() {
+        metadata.entry("title").or_insert_with(|| json!(title));
+    }
+    let updated = meta.updated_at.map_or(info.updated_at, |noted| noted.max(info.updated_at));
+    let mut shown = json!({
+        "thread_id": info.id,
+        "created_at": info.created_at,
+        "updated_at": updated,
+        "state_updated_at": info.updated_at,
+        "metadata": metadata,
+        "status": word(*standing),
+        "config": meta.config,
+        "values": view.state.as_deref().map(state::values),
+    });
+    if info.head > 0 {
+        let error = info.shown_error().filter(|_| *standing == Standing::Error);
+        shown["error"] =
+            error.map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text }));
+        shown["interrupts"] =
+            Value::Object(interrupt::by_task(info.id, info.head + 1, &view.open, &view.asking));
+    }
+    if let (false, Some(all)) = (fields.0.is_empty(), shown.as_object_mut()) {
+        all.retain(|name, _| fields.0.iter().any(|field| field == name));
+    }
+    shown
+}
+
+/// Shows the state of a thread that has had no input.
+pub(crate) fn empty_state() -> Value {
+    json!({
+        "values": {}, "next": [], "tasks": [], "metadata": null, "created_at": null, "checkpoint": null,
+        "parent_checkpoint": null, "interrupts": [], "checkpoint_id": null, "parent_checkpoint_id": null,
+    })
+}
+
+/// Shows a state of a thread at a step; `open` are the questions that wait there.
+pub(crate) fn snapshot(
+    thread: ThreadId,
+    at: &Checkpoint,
+    open: &[InterruptView],
+    asking: &[u32],
+    results: Option<&Checkpoint>,
+) -> Value {
+    let step = at.row.seq;
+    let asked = interrupt::by_task(thread, step + 1, open, asking);
+    let tasks: Vec<Value> = (0_u32..)
+        .zip(&at.next)
+        .map(|(index, node)| {
+            let id = interrupt::task_id(thread, step + 1, index);
+            let result = results.and_then(|next| next.written.get(index as usize));
+            let result = result.filter(|one| one.node == *node);
+            json!({
+                "id": id,
+                "name": node,
+                "path": ["__pregel_pull", node],
+                "error": null,
+                "interrupts": asked.get(&id).cloned().unwrap_or_else(|| json!([])),
+                "checkpoint": null,
+                "state": null,
+                "result": result.map(|one| state::update(&one.update)),
+            })
+        })
+        .collect();
+    let parent = at.parent.map(|step| checkpoint::shown(thread, step));
+    json!({
+        "values": state::values(&at.state),
+        "next": at.next,
+        "tasks": tasks,
+        "metadata": {
+            "graph_id": GRAPH,
+            "assistant_id": super::assistant::id_of(GRAPH),
+            "thread_id": thread,
+            "run_id": at.row.run,
+            "source": source(at),
+            "step": step,
+            "parents": {},
+        },
+        "created_at": at.row.at,
+        "checkpoint": checkpoint::shown(thread, step),
+        "parent_checkpoint": parent,
+        "interrupts": open.iter().map(interrupt::shown).collect::<Vec<_>>(),
+        "checkpoint_id": checkpoint::checkpoint_id(thread, step),
+        "parent_checkpoint_id": at.parent.map(|step| checkpoint::checkpoint_id(thread, step)),
+    })
+}
+
+/// Says what made a step.
+pub(super) fn source(at: &Checkpoint) -> &'static str {
+    match at.row.kind.as_str() {
+        "input" => "input",
+        "edit" => "update",
+        "fork" => "fork",
+        _ => "loop",
+    }
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Idle => "idle",
+        Standing::Busy => "busy",
+        Standing::Interrupted => "interrupted",
+        Standing::Error => "error",
+    }
+}

@@ -1,0 +1,234 @@
+//! A run as a conversation: what is said piece by piece, and how it ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::agent_server::{Refusal, assistant_of};
+use crate::graph::Interrupt;
+use crate::ids::ThreadId;
+use crate::llm::Usage;
+use crate::service::kept::{Multitask, Run, RunStatus};
+use crate::service::{
+    Accept, Asked, From, Happening, Listener, Next, Order, Service, Standing, Turn,
+};
+use crate::swarm::{GRAPH, GraphState, node_names};
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub(in crate::api) struct Outcome {
+    /// The answer, or the question that waits for one.
+    pub text: String,
+    /// Whether a person is asked something.
+    pub asks: bool,
+    pub error: Option<String>,
+    pub usage: Usage,
+}
+
+/// What was said next.
+#[derive(Clone, Debug)]
+pub(in crate::api) enum Said {
+    Piece(String),
+    End(Outcome),
+}
+
+/// A run that is followed.
+pub(in crate::api) struct Conversation {
+    service: Service,
+    listener: Listener,
+    state: Arc<GraphState>,
+    questions: Vec<Interrupt>,
+    said: String,
+    ready: VecDeque<Said>,
+    is_over: bool,
+}
+
+/// What a run is begun with.
+pub(in crate::api) struct Begin {
+    pub thread: ThreadId,
+    /// The step that the thread goes back to first.
+    pub at: Option<u64>,
+    pub turn: Turn,
+    pub metadata: Value,
+}
+
+/// Begins a run: an answer to what the thread waits for, or a turn of its own.
+pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
+    let Begin { thread, at, turn, metadata } = begin;
+    service.runtime().check_request(turn.request())?;
+    let info = service.info(thread).await?;
+    let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
+    let view = service.thread(thread).await?;
+    let waits = at.is_none() && view.standing == Standing::Interrupted;
+    let asked = match waits && view.open.iter().any(|one| one.kind != "clarification") {
+        true => Asked::Resume(answer(&turn.question)),
+        false => Asked::Turn(turn),
+    };
+    let assistant = assistant_of(GRAPH);
+    service.note_assistant(thread, GRAPH, assistant).await?;
+    let order = Order { at: at.filter(|at| *at != info.head), ..Order::new(asked) };
+    let accept = Accept {
+        thread,
+        assistant,
+        order,
+        shown,
+        metadata,
+        multitask: Multitask::Enqueue,
+        temporary: false,
+        due_at: None,
+    };
+    Ok(service.accept(accept).await?)
+}
+
+/// Reads an answer that a person typed: JSON where it is an object, and the text otherwise.
+fn answer(text: &str) -> Value {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value @ Value::Object(_)) => value,
+        _ => Value::String(text.trim().to_owned()),
+    }
+}
+
+impl Conversation {
+    pub(in crate::api) async fn follow(service: &Service, run: Run) -> Result<Self, Refusal> {
+        let listener = service.listen(run, From::Beginning).await?;
+        Ok(Self {
+            service: service.clone(),
+            listener,
+            state: Arc::default(),
+            questions: Vec::new(),
+            said: String::new(),
+            ready: VecDeque::new(),
+            is_over: false,
+        })
+    }
+
+    /// Waits for what is said next; `None` when all was said, or this process ends.
+    pub(in crate::api) async fn next(&mut self) -> Option<Said> {
+        loop {
+            if let Some(said) = self.ready.pop_front() {
+                return Some(said);
+            }
+            if self.is_over {
+                return None;
+            }
+            let stop = self.service.stop().clone();
+            let next = tokio::select! {
+                next = self.listener.next() => next,
+                () = stop.cancelled() => { self.end(Some("this server ends; ask it for the response again".into())); continue }
+            };
+            match next {
+                Ok(Next::Heard(heard)) => self.hear(heard.happening),
+                Ok(Next::Ended(run)) => {
+                    let why = run
+                        .error
+                        .as_ref()
+                        .and_then(|why| why["message"].as_str().map(str::to_owned));
+                    let why = why.or_else(|| {
+                        (run.status == RunStatus::Interrupted)
+                            .then(|| "the run was cancelled".into())
+                    });
+                    self.end(why);
+                }
+                Ok(Next::Gone) => self.end(Some("the run is no more".into())),
+                Err(error) => self.end(Some(error.to_string())),
+            }
+        }
+    }
+
+    /// Waits for the end.
+    pub(in crate::api) async fn outcome(mut self) -> Outcome {
+        loop {
+            match self.next().await {
+                Some(Said::End(outcome)) => return outcome,
+                Some(Said::Piece(_)) => {}
+                None => {
+                    let error = Some("nothing was said".into());
+                    return Outcome {
+                        text: String::new(),
+                        asks: false,
+                        error,
+                        usage: Usage::default(),
+                    };
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, happening: Happening) {
+        let [_, _, answering] = node_names();
+        match happening {
+            Happening::Piece { node, piece, is_first, .. } if node == answering => {
+                // A message that begins again is sent whole at the end.
+                if !is_first || self.said.is_empty() {
+                    self.said.push_str(&piece);
+                    self.ready.push_back(Said::Piece(piece));
+                }
+            }
+            Happening::Step(at) => self.state = at.state,
+            Happening::StandsAt { state } => self.state = state,
+            Happening::Interrupted { interrupts, state, .. } => {
+                self.questions = interrupts;
+                self.state = state;
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, error: Option<String>) {
+        self.is_over = true;
+        let asks = !self.questions.is_empty();
+        let text = match asks {
+            true => self.questions.iter().map(question).collect::<Vec<_>>().join("\n\n"),
+            false => self.state.answer.clone().unwrap_or_default(),
+        };
+        let text = if text.is_empty() { self.said.clone() } else { text };
+        // What was not sent piece by piece: a question, or the end of an answer.
+        if let Some(rest) = text.strip_prefix(self.said.as_str()).filter(|rest| !rest.is_empty()) {
+            self.ready.push_back(Said::Piece(rest.to_owned()));
+        }
+        let usage = self.state.usage_of_turn();
+        self.ready.push_back(Said::End(Outcome { text, asks, error, usage }));
+    }
+}
+
+/// Says a question as a person reads it, with how to answer it.
+fn question(one: &Interrupt) -> String {
+    let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
+    match one.kind.as_str() {
+        "clarification" => text("question").to_owned(),
+        "approval" => format!(
+            "The agent {} asks for approval of this call: {}.{} with {}. Answer `approve` or `deny`.",
+            one.node,
+            text("server"),
+            text("tool"),
+            one.payload["arguments"],
+        ),
+        "outcome_unknown" => format!(
+            "Nobody knows whether this call took effect: {}. Answer {{\"outcome\": \"retry\"}}, {{\"outcome\": \"skip\"}} or \
+             {{\"outcome\": \"done\", \"result\": …}}.",
+            text("tool"),
+        ),
+        _ => match text("message") {
+            "" => format!("The agent {} asks: {}", one.node, one.payload),
+            message => format!("{message} (answer with a JSON object)"),
+        },
+    }
+}
+
+/// Finds where a thread stood after a run: none while nothing came after it.
+pub(in crate::api) async fn stood_after(
+    service: &Service,
+    run: &Run,
+) -> Result<Option<u64>, Refusal> {
+    let filter = crate::service::kept::RunFilter { status: None, limit: 1_000, offset: 0 };
+    let later = service.kept().runs(run.thread, &filter).await?;
+    let later = later.iter().rev().find(|one| (one.created_at, one.id) > (run.created_at, run.id));
+    Ok(later.and_then(|one| one.base_step))
+}
+
+/// Reads the id of a response or completion.
+pub(in crate::api) fn run_of(id: &str, prefix: &str) -> Option<Uuid> {
+    id.strip_prefix(prefix).and_then(|id| Uuid::parse_str(id).ok())
+}

@@ -1,0 +1,119 @@
+//! The star as an MCP server at `/mcp`: one tool per graph.
+//!
+//! A question that the star puts to a person comes back in the tool's result with the thread's id; the next call with
+//! that id answers it.
+
+use axum::Router;
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ServerConfig};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::agent_server::Refusal;
+use super::conversation::{self, Begin, Conversation};
+use crate::ids::ThreadId;
+use crate::servers::{Serving, Toolbox, answer, config, failure};
+use crate::service::{Service, Turn};
+
+#[derive(Deserialize, JsonSchema)]
+struct Ask {
+    /// The question, or the answer to what the thread asked.
+    question: String,
+    /// The thread to go on with, from an earlier result; a new one by default.
+    #[serde(default)]
+    thread_id: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answered {
+    thread_id: String,
+    /// `done`, or `interrupted` when the answer is a question that waits for one.
+    status: String,
+    answer: String,
+}
+
+#[derive(Clone)]
+struct Star {
+    service: Service,
+    tool_router: ToolRouter<Self>,
+}
+
+impl Toolbox for Star {
+    fn router(&self) -> &ToolRouter<Self> {
+        &self.tool_router
+    }
+
+    fn about(&self) -> ServerConfig {
+        let how = "Ask a team of agents. When the status is `interrupted`, the answer is a question: call again with the \
+                   thread_id and what is to be answered.";
+        config("swarm", "Perihelion", how.to_owned())
+    }
+}
+
+#[tool_router]
+impl Star {
+    /// Asks the star.
+    #[tool(
+        description = "Asks a supervised team of agents a question, and returns its answer with the thread it was given in.",
+        output_schema = schema_for_output::<Answered>()
+    )]
+    async fn swarm(&self, Parameters(ask): Parameters<Ask>) -> CallToolResult {
+        match self.ask(ask).await {
+            Ok(answered) => {
+                let text = match answered.status.as_str() {
+                    "interrupted" => {
+                        format!("{}\n\n(thread_id: {})", answered.answer, answered.thread_id)
+                    }
+                    _ => answered.answer.clone(),
+                };
+                answer(&answered, text)
+            }
+            Err(Refusal(_, why)) => failure(&why),
+        }
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<Answered, Refusal> {
+        let thread = match ask.thread_id {
+            Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
+            None => {
+                let thread = ThreadId::new();
+                self.service.create_thread(thread, &json!({})).await?;
+                thread
+            }
+        };
+        let turn = Turn { question: ask.question, ..Turn::default() };
+        let begin = Begin { thread, at: None, turn, metadata: json!({ "created_by": "mcp" }) };
+        let run = conversation::begin(&self.service, begin).await?;
+        let outcome = Conversation::follow(&self.service, run).await?.outcome().await;
+        if let Some(error) = outcome.error {
+            return Err(Refusal::invalid(error));
+        }
+        let status = if outcome.asks { "interrupted" } else { "done" };
+        Ok(Answered {
+            thread_id: thread.to_string(),
+            status: status.to_owned(),
+            answer: outcome.text,
+        })
+    }
+}
+
+/// Makes the route; hosts and origins were checked before it.
+pub(super) fn router(service: Service) -> Router {
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_legacy_session_mode(false)
+        .with_cancellation_token(service.stop().child_token());
+    let star = Serving(Star { service, tool_router: Star::tool_router() });
+    let sessions = std::sync::Arc::new(NeverSessionManager::default());
+    Router::new().route_service(
+        "/mcp",
+        StreamableHttpService::new(move || Ok(star.clone()), sessions, config),
+    )
+}

@@ -1,0 +1,79 @@
+//! Refusals in the form that OpenAI's clients expect.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::api::agent_server::Refusal as Plain;
+
+/// A refusal: a status and why.
+#[derive(Debug)]
+pub(super) struct Refusal(pub StatusCode, pub String);
+
+impl Refusal {
+    pub(super) fn invalid(why: impl Into<String>) -> Self {
+        Self(StatusCode::BAD_REQUEST, why.into())
+    }
+
+    pub(super) fn missing(what: impl Into<String>) -> Self {
+        Self(StatusCode::NOT_FOUND, what.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let kind = if self.0.is_server_error() { "server_error" } else { "invalid_request_error" };
+        let error = json!({ "message": self.1, "type": kind, "param": null, "code": null });
+        (self.0, Json(json!({ "error": error }))).into_response()
+    }
+}
+
+impl From<Plain> for Refusal {
+    fn from(Plain(status, why): Plain) -> Self {
+        let status = if status == StatusCode::UNPROCESSABLE_ENTITY {
+            StatusCode::BAD_REQUEST
+        } else {
+            status
+        };
+        Self(status, why)
+    }
+}
+
+macro_rules! as_plain {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Refusal {
+            fn from(error: $error) -> Self {
+                Plain::from(error).into()
+            }
+        }
+    )+};
+}
+as_plain!(crate::service::Error, crate::service::kept::Error, crate::runtime::Error);
+
+/// A JSON body.
+pub(super) struct Body<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let kind = request
+            .headers()
+            .get("content-type")
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
+        if !kind.to_ascii_lowercase().starts_with("application/json") {
+            let why = "the body must be sent as application/json";
+            return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
+        }
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Refusal::invalid(error.to_string()))
+    }
+}

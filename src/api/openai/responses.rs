@@ -1,0 +1,234 @@
+//! `POST /v1/responses`: a turn of a thread, and its answer, whole or as it is written.
+
+use axum::Json;
+use axum::body::{Body as Bytes, Bytes as Piece};
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use perihelion_http::sse;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::refusal::{Body, Refusal};
+use super::{models, shapes};
+use crate::api::agent_server::text_of_content;
+use crate::api::conversation::{self, Begin, Conversation, Outcome, Said, run_of, stood_after};
+use crate::ids::ThreadId;
+use crate::service::kept::{Cancel, Run};
+use crate::service::{Service, Turn};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Create {
+    model: Option<String>,
+    input: Value,
+    instructions: Option<String>,
+    previous_response_id: Option<String>,
+    stream: Option<bool>,
+    background: Option<bool>,
+    metadata: Option<Map<String, Value>>,
+    tools: Option<Vec<Value>>,
+}
+
+pub(super) async fn create(
+    State(service): State<Service>,
+    Body(create): Body<Create>,
+) -> Result<Response, Refusal> {
+    let model = create.model.clone().unwrap_or_else(|| crate::swarm::GRAPH.into());
+    models::check(&model)?;
+    if create.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        return Err(Refusal::invalid("tools are the agents' own here; send none"));
+    }
+    let question = question(&create.input)?;
+    let (thread, at) = the_thread(&service, &create).await?;
+    let shown = json!({
+        "model": model,
+        "instructions": create.instructions,
+        "previous_response_id": create.previous_response_id,
+        "metadata": create.metadata.unwrap_or_default(),
+    });
+    let turn = Turn { question, system_prompt: create.instructions, ..Turn::default() };
+    let metadata = json!({ "openai": shown });
+    let run = conversation::begin(&service, Begin { thread, at, turn, metadata }).await?;
+    if create.stream == Some(true) {
+        return streamed(&service, run).await;
+    }
+    if create.background == Some(true) {
+        return Ok(Json(shapes::response(&run, None)).into_response());
+    }
+    let outcome = Conversation::follow(&service, run.clone()).await?.outcome().await;
+    Ok(Json(shapes::response(&run, Some(&outcome))).into_response())
+}
+
+/// Finds the thread that continues, and where; or makes one.
+async fn the_thread(
+    service: &Service,
+    create: &Create,
+) -> Result<(ThreadId, Option<u64>), Refusal> {
+    if let Some(previous) = &create.previous_response_id {
+        let run = found(service, previous).await?;
+        return Ok((ThreadId(run.thread), stood_after(service, &run).await?));
+    }
+    let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
+    if let Some(named) = named.and_then(Value::as_str) {
+        let thread =
+            named.parse().map_err(|_| Refusal::invalid("metadata.thread_id must be a UUID"))?;
+        service.info(thread).await?;
+        return Ok((thread, None));
+    }
+    let thread = ThreadId::new();
+    service.create_thread(thread, &json!({})).await?;
+    Ok((thread, None))
+}
+
+/// Reads the text of an input: itself, or what the user says at the end of its items.
+fn question(input: &Value) -> Result<String, Refusal> {
+    let missing = || Refusal::invalid("input must be a text, or end with a message of the user's");
+    let text = match input {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let of_user = |one: &&Value| one["role"].as_str().is_none_or(|role| role == "user");
+            let texts: Vec<String> = items
+                .iter()
+                .rev()
+                .take_while(of_user)
+                .map(|one| text_of_content(one.get("content").unwrap_or(one)))
+                .collect();
+            texts.into_iter().rev().collect::<Vec<_>>().join("\n\n")
+        }
+        _ => return Err(missing()),
+    };
+    if text.trim().is_empty() { Err(missing()) } else { Ok(text) }
+}
+
+async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
+    let missing = || Refusal::missing(format!("Response with id '{id}' not found."));
+    let run = run_of(id, "resp_").ok_or_else(missing)?;
+    let found = service.kept().find_run(run).await?;
+    found.filter(|run| run.metadata["openai"].is_object()).ok_or_else(missing)
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let run = found(&service, &id).await?;
+    if !run.status.is_terminal() {
+        return Ok(Json(shapes::response(&run, None)));
+    }
+    let outcome = Conversation::follow(&service, run.clone()).await?.outcome().await;
+    Ok(Json(shapes::response(&run, Some(&outcome))))
+}
+
+pub(super) async fn delete(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let run = found(&service, &id).await?;
+    if !run.status.is_terminal() {
+        return Err(Refusal::invalid("the response is under way; cancel it first"));
+    }
+    service.kept().delete_run(run.thread, run.id).await?;
+    Ok(Json(json!({ "id": id, "object": "response", "deleted": true })))
+}
+
+pub(super) async fn cancel(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let run = found(&service, &id).await?;
+    service.cancel(&run, Cancel::Interrupt).await?;
+    let ended = service.ended(ThreadId(run.thread), run.id).await?.unwrap_or(run);
+    let mut shown = shapes::response(&ended, None);
+    shown["status"] = json!("cancelled");
+    Ok(Json(shown))
+}
+
+/// A response that is written as it comes.
+struct Streamed {
+    conversation: Conversation,
+    run: Run,
+    number: u64,
+    text: String,
+    ready: std::collections::VecDeque<Piece>,
+}
+
+async fn streamed(service: &Service, run: Run) -> Result<Response, Refusal> {
+    let conversation = Conversation::follow(service, run.clone()).await?;
+    let ready = std::collections::VecDeque::new();
+    let mut streamed = Streamed { conversation, run, number: 0, text: String::new(), ready };
+    streamed.open();
+    let stream = futures::stream::unfold(streamed, |mut streamed| async move {
+        let piece = streamed.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), streamed))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, Bytes::from_stream(stream)).into_response())
+}
+
+impl Streamed {
+    fn put(&mut self, kind: &str, mut event: Value) {
+        event["type"] = json!(kind);
+        event["sequence_number"] = json!(self.number);
+        self.number += 1;
+        self.ready.push_back(sse::event(kind, &event.to_string(), None));
+    }
+
+    fn open(&mut self) {
+        let response = shapes::response(&self.run, None);
+        self.put("response.created", json!({ "response": response }));
+        self.put("response.in_progress", json!({ "response": response }));
+        let mut item = shapes::message(&self.run, "", "in_progress");
+        item["content"] = json!([]);
+        self.put("response.output_item.added", json!({ "output_index": 0, "item": item }));
+        let place = json!({ "item_id": shapes::message_id(&self.run), "output_index": 0, "content_index": 0 });
+        self.put("response.content_part.added", with(&place, "part", shapes::part("")));
+    }
+
+    async fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(piece);
+            }
+            match self.conversation.next().await? {
+                Said::Piece(piece) => {
+                    self.text.push_str(&piece);
+                    let mut delta = self.place();
+                    delta["delta"] = json!(piece);
+                    delta["logprobs"] = json!([]);
+                    self.put("response.output_text.delta", delta);
+                }
+                Said::End(outcome) => self.close(&outcome),
+            }
+        }
+    }
+
+    fn place(&self) -> Value {
+        json!({ "item_id": shapes::message_id(&self.run), "output_index": 0, "content_index": 0 })
+    }
+
+    fn close(&mut self, outcome: &Outcome) {
+        let response = shapes::response(&self.run, Some(outcome));
+        if outcome.error.is_some() {
+            self.put("response.failed", json!({ "response": response }));
+            return;
+        }
+        let mut done = with(&self.place(), "text", json!(outcome.text));
+        done["logprobs"] = json!([]);
+        self.put("response.output_text.done", done);
+        let part = with(&self.place(), "part", shapes::part(&outcome.text));
+        self.put("response.content_part.done", part);
+        let item = shapes::message(&self.run, &outcome.text, "completed");
+        self.put("response.output_item.done", json!({ "output_index": 0, "item": item }));
+        self.put("response.completed", json!({ "response": response }));
+    }
+}
+
+fn with(place: &Value, name: &str, value: Value) -> Value {
+    let mut event = place.clone();
+    event[name] = value;
+    event
+}

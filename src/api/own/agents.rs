@@ -1,0 +1,48 @@
+//! The agents there are now, and what is wrong with servers that give none.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+
+use crate::api::agent_server::Refusal;
+use crate::runtime::AgentInfo;
+use crate::service::Service;
+
+fn shown(agent: &AgentInfo) -> Value {
+    let server = &agent.server;
+    let tools = server.tools.iter().map(|tool| {
+        json!({
+            "name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
+            "needs_approval": tool.needs_approval,
+        })
+    });
+    json!({
+        "name": agent.name,
+        "server": server.name,
+        "description": server.description,
+        "open_world": server.open_world,
+        "tools": tools.collect::<Vec<_>>(),
+    })
+}
+
+pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
+    let runtime = service.runtime();
+    let agents: Vec<Value> = runtime.agents().iter().map(shown).collect();
+    let problems: Vec<Value> = runtime
+        .problems()
+        .iter()
+        .map(|one| json!({ "server": one.server, "problem": one.problem }))
+        .collect();
+    Json(json!({ "agents": agents, "problems": problems }))
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let agents = service.runtime().agents();
+    let found = agents.iter().find(|agent| agent.name == name || agent.server.name == name);
+    found
+        .map(|agent| Json(shown(agent)))
+        .ok_or_else(|| Refusal::missing(format!("unknown agent: {name}")))
+}

@@ -1,0 +1,138 @@
+//! What waits for a person, over all threads: approvals, questions, unknown outcomes.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::agent_server::{Body, Refusal, assistant_of};
+use crate::ids::{InterruptId, ThreadId};
+use crate::runtime::{Answer, InterruptView};
+use crate::service::kept::{Multitask, ThreadFilter, ThreadOrder};
+use crate::service::{Accept, Asked, Order, Service, ThreadView};
+use crate::swarm::GRAPH;
+
+/// Waiting threads that are looked through.
+const MOST: u32 = 1_000;
+
+async fn waiting(service: &Service) -> Result<Vec<ThreadView>, Refusal> {
+    let filter = ThreadFilter {
+        graphs: vec![GRAPH.to_owned()],
+        ids: Vec::new(),
+        metadata: json!({}),
+        statuses: vec!["interrupted".into(), "busy".into(), "queued".into()],
+        order: ThreadOrder::Updated,
+        ascending: true,
+        limit: MOST,
+        offset: 0,
+    };
+    Ok(service.find_threads(&filter).await?.0)
+}
+
+fn shown(view: &ThreadView, one: &InterruptView) -> Value {
+    json!({
+        "id": one.id,
+        "thread_id": view.info.id,
+        "title": view.info.shown_title(),
+        "kind": one.kind,
+        "agent": one.agent,
+        "payload": one.payload,
+        "question": view.state.as_ref().map(|state| state.input_request.clone()),
+        "waits_since": view.info.updated_at,
+    })
+}
+
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    let views = waiting(&service).await?;
+    let all = views.iter().flat_map(|view| view.open.iter().map(|one| shown(view, one)));
+    Ok(Json(all.collect()))
+}
+
+async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView), Refusal> {
+    for view in waiting(service).await? {
+        if let Some(one) = view.open.iter().find(|one| one.id == id).cloned() {
+            return Ok((view, one));
+        }
+    }
+    let why =
+        "nothing of this id waits for an answer; it was answered, ran out, or was never asked";
+    Err(Refusal(StatusCode::CONFLICT, format!("{why}: {id}")))
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let (view, one) = found(&service, &id).await?;
+    Ok(Json(shown(&view, &one)))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Given {
+    decision: Option<String>,
+    reason: Option<String>,
+    answer: Option<Value>,
+}
+
+pub(super) async fn approve(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let Given { reason, .. } = body.read()?;
+    decide(&service, &id, Answer::Approve { reason }).await
+}
+
+pub(super) async fn deny(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let Given { reason, .. } = body.read()?;
+    decide(&service, &id, Answer::Deny { reason }).await
+}
+
+pub(super) async fn answer(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let Given { decision, reason, answer } = body.read()?;
+    let answer = match (decision.as_deref(), answer) {
+        (Some("approve"), None) => Answer::Approve { reason },
+        (Some("deny"), None) => Answer::Deny { reason },
+        (None, Some(Value::String(text))) => Answer::Message(text),
+        (None, Some(value)) => Answer::Value(value),
+        _ => return Err(Refusal::invalid("send a decision, approve or deny, or an answer")),
+    };
+    decide(&service, &id, answer).await
+}
+
+/// Records an answer and continues the thread.
+async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Value>, Refusal> {
+    let (view, one) = found(service, id).await?;
+    let interrupt: InterruptId =
+        one.id.parse().map_err(|_| Refusal::invalid("the id is none of ours"))?;
+    // A text answers a question in words; any other kind takes it in its own form.
+    let answer = match (one.kind.as_str(), answer) {
+        ("clarification", answer) => answer,
+        (_, Answer::Message(text)) => Answer::Value(Value::String(text)),
+        (_, answer) => answer,
+    };
+    let thread: ThreadId = view.info.id;
+    service.runtime().answer(thread, Some(interrupt), answer).await?;
+    let accept = Accept {
+        thread,
+        assistant: assistant_of(GRAPH),
+        order: Order::new(Asked::GoOn),
+        shown: json!({ "input": null, "command": { "resume": id } }),
+        metadata: json!({ "created_by": "system", "graph_id": GRAPH }),
+        multitask: Multitask::Enqueue,
+        temporary: false,
+        due_at: None,
+    };
+    let run = service.accept(accept).await?;
+    Ok(Json(json!({ "id": id, "thread_id": thread, "run_id": run.id })))
+}

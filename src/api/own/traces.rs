@@ -1,0 +1,55 @@
+//! The trace of a thread: as data, and as a page.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api::agent_server::{OfThread, Query, Refusal};
+use crate::runtime::{self, Trace};
+use crate::service::Service;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Which {
+    /// Number of the run; the newest by default.
+    run: Option<u32>,
+}
+
+async fn read(
+    service: &Service,
+    thread: crate::ids::ThreadId,
+    run: Option<u32>,
+) -> Result<Trace, Refusal> {
+    service.info(thread).await?;
+    Ok(runtime::trace(
+        service.runtime().store().as_ref(),
+        service.runtime().settings(),
+        thread,
+        run,
+    )
+    .await?)
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    OfThread(thread): OfThread,
+    Query(which): Query<Which>,
+) -> Result<Json<Value>, Refusal> {
+    let trace = read(&service, thread, which.run).await?;
+    let shown =
+        serde_json::to_value(&trace).map_err(|error| Refusal::invalid(error.to_string()))?;
+    Ok(Json(shown))
+}
+
+pub(super) async fn page(
+    State(service): State<Service>,
+    OfThread(thread): OfThread,
+    Query(which): Query<Which>,
+) -> Result<Response, Refusal> {
+    let trace = read(&service, thread, which.run).await?;
+    let page = trace.to_page().map_err(|error| Refusal::invalid(error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response())
+}

@@ -1,0 +1,146 @@
+//! Reads the answers to open questions in the forms in which clients write them.
+
+use serde_json::{Value, json};
+
+use super::Error;
+use crate::ids::InterruptId;
+use crate::runtime::{Answer, InterruptView};
+
+/// Reads which open question is given which answer.
+///
+/// A map by the ids of questions answers these. Any other value answers the one that is open; of several, a list of
+/// `decisions` answers as many as it has, oldest first.
+///
+/// # Errors
+/// [`Error::Answer`].
+pub(super) fn read(
+    given: &Value,
+    open: &[InterruptView],
+) -> Result<Vec<(InterruptId, Answer)>, Error> {
+    let by_id = given.as_object().filter(|map| {
+        !map.is_empty() && map.keys().all(|key| open.iter().any(|one| one.id == key.as_str()))
+    });
+    let pairs: Vec<(&InterruptView, Value)> = match (by_id, open) {
+        (_, []) => return Ok(Vec::new()),
+        (Some(map), _) => open
+            .iter()
+            .filter_map(|one| map.get(&one.id).map(|answer| (one, answer.clone())))
+            .collect(),
+        (None, [one]) => vec![(one, given.clone())],
+        (None, several) => match given.get("decisions").and_then(Value::as_array) {
+            Some(decisions) if !decisions.is_empty() => several
+                .iter()
+                .zip(decisions.iter().map(|one| json!({ "decisions": [one] })))
+                .collect(),
+            _ => {
+                let ids: Vec<&str> = several.iter().map(|one| one.id.as_str()).collect();
+                let why = "several questions are open; answer each by its id";
+                return Err(Error::Answer(format!("{why}: {}", ids.join(", "))));
+            }
+        },
+    };
+    pairs
+        .into_iter()
+        .map(|(question, answer)| {
+            let id = question.id.parse().map_err(|_| Error::Answer(question.id.clone()))?;
+            Ok((id, answer_to(question, answer)?))
+        })
+        .collect()
+}
+
+/// Reads one answer.
+fn answer_to(question: &InterruptView, given: Value) -> Result<Answer, Error> {
+    if let Some(decision) = decision(&given) {
+        return decided(question, decision);
+    }
+    Ok(match (question.kind.as_str(), given) {
+        ("clarification", Value::String(text)) => Answer::Message(text),
+        ("clarification", Value::Object(map)) => {
+            let text =
+                ["answer", "text", "response", "message"].iter().find_map(|key| map.get(*key));
+            match text {
+                Some(Value::String(text)) => Answer::Message(text.clone()),
+                _ => Answer::Message(Value::Object(map).to_string()),
+            }
+        }
+        ("approval" | "elicitation", Value::Bool(true)) => Answer::Approve { reason: None },
+        ("approval" | "elicitation", Value::Bool(false)) => Answer::Deny { reason: None },
+        ("approval", Value::String(word)) => match word.trim().to_lowercase().as_str() {
+            "approve" | "approved" | "accept" | "yes" | "ok" => Answer::Approve { reason: None },
+            "deny" | "denied" | "reject" | "no" => Answer::Deny { reason: None },
+            _ => Answer::Value(Value::String(word)),
+        },
+        (_, value) => Answer::Value(value),
+    })
+}
+
+/// Finds the decision of a person in the forms that pages for approvals send.
+fn decision(given: &Value) -> Option<&Value> {
+    let first = given.get("decisions").and_then(Value::as_array).and_then(|all| all.first());
+    // The older form of the same pages: a list with one object.
+    let older = given.as_array().and_then(|all| all.first());
+    first.or(older).or(Some(given)).filter(|one| one.get("type").is_some_and(Value::is_string))
+}
+
+fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> {
+    let text = |key: &str| decision.get(key).and_then(Value::as_str).map(str::to_owned);
+    let message = text("message").or_else(|| text("args")).or_else(|| text("reason"));
+    let unfit =
+        |what: &str| Err(Error::Answer(format!("{what} of a question of kind: {}", question.kind)));
+    match decision["type"].as_str().unwrap_or_default() {
+        "approve" | "accept" => match question.kind.as_str() {
+            "outcome_unknown" => Ok(Answer::OutcomeRetry),
+            "clarification" => unfit("approve is no answer"),
+            _ => Ok(Answer::Approve { reason: message }),
+        },
+        "reject" | "ignore" => match question.kind.as_str() {
+            "outcome_unknown" => Ok(Answer::OutcomeSkip),
+            "clarification" => Ok(Answer::Message(message.unwrap_or_else(|| "(no answer)".into()))),
+            _ => Ok(Answer::Deny { reason: message }),
+        },
+        "respond" | "response" => match (question.kind.as_str(), message) {
+            ("clarification", Some(message)) => Ok(Answer::Message(message)),
+            ("approval", message) => Ok(Answer::Deny { reason: message }),
+            (_, Some(message)) => Ok(Answer::Value(Value::String(message))),
+            (_, None) => unfit("respond needs a message in answer"),
+        },
+        "edit" => unfit("edit is not among the decisions"),
+        other => unfit(&format!("{other} is no decision")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(kind: &str, number: u128) -> InterruptView {
+        let id = uuid::Uuid::from_u128(number).to_string();
+        InterruptView { id, kind: kind.into(), agent: "mcp_agent_x".into(), payload: json!({}) }
+    }
+
+    #[test]
+    fn a_map_by_ids_answers_these_and_leaves_the_others_open() {
+        let questions = [open("approval", 1), open("clarification", 2)];
+        let given = json!({ (questions[1].id.clone()): "in May" });
+        let answers = read(&given, &questions).unwrap();
+        assert_eq!(answers.len(), 1);
+        assert_eq!(answers[0].1, Answer::Message("in May".into()));
+    }
+
+    #[test]
+    fn decisions_answer_as_many_questions_as_they_are() {
+        let questions = [open("approval", 1), open("approval", 2), open("approval", 3)];
+        let given = json!({ "decisions": [{ "type": "approve" }, { "type": "reject", "message": "too dear" }] });
+        let answers: Vec<Answer> =
+            read(&given, &questions).unwrap().into_iter().map(|(_, answer)| answer).collect();
+        let denied = Answer::Deny { reason: Some("too dear".into()) };
+        assert_eq!(answers, [Answer::Approve { reason: None }, denied]);
+    }
+
+    #[test]
+    fn one_word_for_several_questions_is_refused_with_their_ids() {
+        let questions = [open("approval", 1), open("approval", 2)];
+        let error = read(&json!("yes"), &questions).unwrap_err().to_string();
+        assert!(error.contains(&questions[1].id), "{error}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Stops runs, whichever process drives them.
+
+use uuid::Uuid;
+
+use super::kept::{Cancel, Run, RunStatus};
+use super::{Error, Service};
+use crate::clock;
+
+impl Service {
+    /// Stops a run; returns whether it was still open, and whether it had not begun.
+    ///
+    /// One that another process drives is stopped by that process within a second.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>, Error> {
+        if run.status == RunStatus::Pending && self.kept().end_pending(run.id, clock::now()).await?
+        {
+            let _ = self.0.ended.send(run.id);
+            if how == Cancel::Rollback {
+                self.kept().delete_run(run.thread, run.id).await?;
+            }
+            return Ok(Some(RunStatus::Pending));
+        }
+        if !self.kept().ask_to_cancel(run.id, how).await? {
+            return Ok(None);
+        }
+        self.stop_driving(run.id);
+        Ok(Some(RunStatus::Running))
+    }
+
+    /// Stops a run if this process drives it.
+    pub(super) fn stop_driving(&self, run: Uuid) {
+        if let Some(stop) = self.driven().get(&run) {
+            stop.cancel();
+        }
+    }
+}

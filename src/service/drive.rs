@@ -1,0 +1,265 @@
+//! Drives a run to its end, and then the next one of its thread.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::kept::{Begin, Cancel, Run, RunStatus};
+use super::{Asked, Error, Order, Service, answers};
+use crate::checkpoint::{self, StepKind, ThreadStatus};
+use crate::clock;
+use crate::ids::ThreadId;
+use crate::runner::{self, RunOptions};
+use crate::runtime::{self, RunReport, RunStatusView, ThreadView};
+use crate::swarm::GraphState;
+
+/// How long a run waits whose thread somebody else holds, such as a command line.
+const HELD_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
+
+/// How long it is until a row that could not be written is tried again.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How driving a run ended.
+enum End {
+    /// With this status, and why it failed.
+    Settled(RunStatus, Option<Value>),
+    /// This process is to end; another one continues.
+    Left,
+    /// Somebody else holds the thread; nothing was done.
+    NotBegun,
+}
+
+impl Service {
+    /// Drives a run that this process has begun, and those that wait behind it.
+    pub(super) fn launch(&self, run: Run) {
+        let service = self.clone();
+        self.0.tasks.spawn(async move {
+            let mut next = Some(run);
+            while let Some(run) = next.take() {
+                let thread = run.thread;
+                service.drive(run).await;
+                if service.0.stop.is_cancelled() {
+                    return;
+                }
+                let begin = Begin { owner: &service.0.owner, now: clock::now() };
+                next = match service.kept().begin_next(thread, begin).await {
+                    Ok(next) => next,
+                    Err(error) => {
+                        tracing::warn!(%error, "the next run of a thread could not be looked for");
+                        None
+                    }
+                };
+            }
+        });
+    }
+
+    async fn drive(&self, run: Run) {
+        let stop = self.0.stop.child_token();
+        self.driven().insert(run.id, stop.clone());
+        let end = self.perform(&run, &stop).await;
+        let mut end = match end {
+            Ok(end) => end,
+            Err(Error::Runtime(error)) if is_held(&error) => End::NotBegun,
+            Err(error) => {
+                End::Settled(RunStatus::Error, Some(failure(class(&error), &error.to_string())))
+            }
+        };
+        self.driven().remove(&run.id);
+        let asked = self.cancel_of(&run).await;
+        if let End::Settled(status, _) = &end
+            && stop.is_cancelled()
+            && *status != RunStatus::Success
+        {
+            end = match asked {
+                None if self.0.stop.is_cancelled() => End::Left,
+                _ => End::Settled(RunStatus::Interrupted, None),
+            };
+        }
+        if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
+            self.roll_back(&run).await;
+        }
+        self.settle(&run, end).await;
+        let _ = self.0.ended.send(run.id);
+    }
+
+    async fn cancel_of(&self, run: &Run) -> Option<Cancel> {
+        self.kept().find_run(run.id).await.ok().flatten().and_then(|run| run.cancel)
+    }
+
+    /// Writes how a run ended, for as long as the database does not take it.
+    async fn settle(&self, run: &Run, end: End) {
+        loop {
+            let written = match &end {
+                End::Settled(status, error) => self
+                    .kept()
+                    .end_run(run.id, *status, error.clone(), clock::now())
+                    .await
+                    .map(|_| ()),
+                End::Left => self.kept().leave_runs(&self.0.owner).await,
+                End::NotBegun => {
+                    self.kept().put_back(run.id, &self.0.owner, clock::now() + HELD_BY_OTHERS).await
+                }
+            };
+            match written {
+                Err(error) if error.is_passing() && !self.0.stop.is_cancelled() => {
+                    tracing::warn!(%error, "the end of a run could not be written; trying again");
+                    clock::sleep(PATIENCE).await;
+                }
+                Err(error) => {
+                    return tracing::error!(%error, run = %run.id, "the end of a run could not be written");
+                }
+                Ok(()) => break,
+            }
+        }
+        if run.temporary && matches!(end, End::Settled(..)) {
+            self.forget_later(ThreadId(run.thread));
+        }
+    }
+
+    async fn perform(&self, run: &Run, stop: &CancellationToken) -> Result<End, Error> {
+        let thread = ThreadId(run.thread);
+        let order: Order = serde_json::from_value(run.kwargs["order"].clone())
+            .map_err(|error| Error::Update(error.to_string()))?;
+        let runtime = self.runtime();
+        let options = order.applied_to(RunOptions {
+            cancel: stop.clone(),
+            publish: Some(std::sync::Arc::clone(runtime.bus())),
+            ..runtime.run_options()
+        });
+        let report = match run.attempt > 1 && self.has_begun(run).await? {
+            true => self.go_on(thread, options).await?,
+            false => self.begin(thread, &order, options).await?,
+        };
+        Ok(self.end_of(&report, stop).await)
+    }
+
+    /// Begins what was ordered.
+    async fn begin(
+        &self,
+        thread: ThreadId,
+        order: &Order,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let runtime = self.runtime();
+        if let Some(at) = order.at {
+            runtime.go_back(thread, at).await?;
+        }
+        let report = match &order.asked {
+            Asked::Turn(turn) => runtime.take_turn(thread, turn.request(), options).await?,
+            Asked::Resume(given) => {
+                let open = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
+                for (id, answer) in answers::read(given, &open)? {
+                    runtime.answer(thread, Some(id), answer).await?;
+                }
+                self.resume(thread, options).await?
+            }
+            Asked::Edit { update, as_node, goto } => {
+                runtime.edit(thread, (**update).clone(), as_node.as_deref(), goto).await?;
+                self.resume(thread, options).await?
+            }
+            Asked::GoOn => self.resume(thread, options).await?,
+        };
+        Ok(report)
+    }
+
+    /// Resumes a thread; one that is finished is reported as it is.
+    async fn resume(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        match self.runtime().resume(thread, options.clone()).await {
+            Err(runtime::Error::Run(runner::Error::Finished { .. })) => {
+                Ok(self.runtime().at_rest(thread).await?)
+            }
+            // An answer calls the workers as well, and one of them may have been quicker.
+            Err(error) if is_held(&error) => {
+                Ok(self.runtime().resume_or_follow(thread, options).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Returns whether a run of a process that is gone had already moved its thread.
+    async fn has_begun(&self, run: &Run) -> Result<bool, Error> {
+        let store = self.runtime().store();
+        let info = store.info(ThreadId(run.thread)).await?;
+        if matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued) {
+            return Ok(true);
+        }
+        let base = run.base_step.unwrap_or_default();
+        let since = (info.head - base.min(info.head)).min(1_024) as u32;
+        let steps = store.history(info.id, None, since).await?;
+        Ok(steps.iter().any(|step| step.seq > base && step.kind != StepKind::Fork))
+    }
+
+    /// Goes on with what another process began.
+    async fn go_on(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let runtime = self.runtime();
+        let info = runtime.store().info(thread).await?;
+        let is_under_way = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
+        match is_under_way || self.was_stopped(thread).await? {
+            true => Ok(runtime.resume_or_follow(thread, options).await?),
+            false => Ok(runtime.at_rest(thread).await?),
+        }
+    }
+
+    /// Returns whether a thread's last run was stopped rather than ended.
+    async fn was_stopped(&self, thread: ThreadId) -> Result<bool, Error> {
+        let runs = self.runtime().store().runs(thread).await?;
+        Ok(runs.last().is_some_and(|run| run.status == checkpoint::RunStatus::Cancelled))
+    }
+
+    async fn end_of(&self, report: &RunReport, stop: &CancellationToken) -> End {
+        match report.status {
+            RunStatusView::Done | RunStatusView::Interrupted => {
+                End::Settled(RunStatus::Success, None)
+            }
+            RunStatusView::Queued => End::Left,
+            RunStatusView::Failed => {
+                let text = report.error.clone().unwrap_or_else(|| "the run failed".into());
+                let class = if stop.is_cancelled() { "UserInterrupt" } else { "RunFailed" };
+                End::Settled(RunStatus::Error, Some(failure(class, &text)))
+            }
+        }
+    }
+
+    /// Puts a thread back to where it stood before a run, as far as that can be.
+    async fn roll_back(&self, run: &Run) {
+        let thread = ThreadId(run.thread);
+        let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
+        if let Err(error) = back {
+            tracing::warn!(%error, %thread, "a run could not be rolled back");
+        }
+        if let Err(error) = self.kept().delete_run(run.thread, run.id).await {
+            tracing::warn!(%error, "a run that was rolled back could not be deleted");
+        }
+    }
+}
+
+fn failure(class: &str, message: &str) -> Value {
+    json!({ "error": class, "message": message })
+}
+
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::Answer(_) | Error::Update(_) => "ValueError",
+        Error::Runtime(error) if error.is_usage() => "ValueError",
+        _ => "RuntimeError",
+    }
+}
+
+/// Returns whether somebody else holds the thread for now.
+pub(super) fn is_held(error: &runtime::Error) -> bool {
+    matches!(
+        error,
+        runtime::Error::Store(checkpoint::Error::Busy { .. })
+            | runtime::Error::Run(runner::Error::Store(checkpoint::Error::Busy { .. }))
+    )
+}

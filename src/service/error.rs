@@ -1,0 +1,47 @@
+//! Why the service refused.
+
+use uuid::Uuid;
+
+use super::kept;
+use crate::ids::ThreadId;
+use crate::runtime;
+
+/// Why the service refused; the text tells the reader what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Rows(#[from] kept::Error),
+    #[error(transparent)]
+    Runtime(#[from] runtime::Error),
+    #[error(
+        "the service needs a database that outlives it; name one with --database, such as sqlite:perihelion.db"
+    )]
+    NoDatabase,
+    #[error("Thread with ID {0} not found")]
+    UnknownThread(ThreadId),
+    #[error("Run with ID {0} not found")]
+    UnknownRun(Uuid),
+    #[error(
+        "Thread is already running a task. Wait for it to finish or choose a different multitask strategy."
+    )]
+    Busy,
+    #[error("unknown checkpoint of this thread: {0}")]
+    UnknownCheckpoint(String),
+    /// A resume that fits no open question.
+    #[error("the answer fits no open question: {0}")]
+    Answer(String),
+    #[error("the update of the state cannot be read: {0}")]
+    Update(String),
+}
+
+impl From<crate::checkpoint::Error> for Error {
+    fn from(error: crate::checkpoint::Error) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+impl From<crate::runner::Error> for Error {
+    fn from(error: crate::runner::Error) -> Self {
+        Self::Runtime(error.into())
+    }
+}

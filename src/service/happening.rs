@@ -1,0 +1,63 @@
+//! What happens in a run, as those who follow it hear of it; no protocol's shapes.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::threads::Checkpoint;
+use crate::graph::Interrupt;
+use crate::swarm::GraphState;
+
+/// Something that happened, with its place in the thread's log.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// Number of the log's event; what was made of one event has the same number.
+    pub id: u64,
+    pub happening: Happening,
+}
+
+/// What can happen in a run.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// The run continues from a state that was there before it.
+    StandsAt {
+        state: Arc<GraphState>,
+    },
+    TaskStarted {
+        step: u64,
+        task: u32,
+        node: String,
+        state: Arc<GraphState>,
+    },
+    TaskFailed {
+        step: u64,
+        task: u32,
+        node: String,
+        error: String,
+    },
+    /// A piece of a message; `text` is all of it so far.
+    Piece {
+        step: u64,
+        task: u32,
+        node: String,
+        message: String,
+        piece: String,
+        text: String,
+        is_first: bool,
+    },
+    Custom {
+        payload: Value,
+    },
+    /// A step is durable.
+    Step(Box<Checkpoint>),
+    Interrupted {
+        step: u64,
+        interrupts: Vec<Interrupt>,
+        state: Arc<GraphState>,
+    },
+    /// An event of a subgraph in its stored form.
+    Nested {
+        namespace: String,
+        event: Value,
+    },
+}

@@ -1,0 +1,78 @@
+//! What a process does beside its runs: it says that it lives, hears who is to be stopped, and looks for runs that
+//! nobody drives.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::kept::{Begin, Run};
+use super::{Error, Service};
+use crate::clock;
+use crate::runner::holder_is_dead;
+
+/// How often runs are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Looks between two signs of life.
+const BEAT_EVERY: u32 = 10;
+
+/// How long a process may be silent before its runs are another one's.
+const SILENT_FOR: TimeDelta = TimeDelta::seconds(30);
+
+/// Threads or runs of one look.
+const PAGE: u32 = 64;
+
+impl Service {
+    /// Keeps the runs of the database going until the process is to end.
+    pub async fn keep(&self) {
+        let mut turn = 0_u32;
+        loop {
+            if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
+                tracing::debug!(%error, "runs could not be looked for; trying again");
+            }
+            turn = turn.wrapping_add(1);
+            tokio::select! {
+                () = self.0.stop.cancelled() => return,
+                () = clock::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    async fn look(&self, beats: bool) -> Result<(), Error> {
+        let owner = self.0.owner.as_str();
+        let now = clock::now();
+        if !self.driven().is_empty() {
+            if beats {
+                self.kept().beat(owner, now).await?;
+            }
+            for (run, _) in self.kept().to_cancel(owner).await? {
+                self.stop_driving(run);
+            }
+        }
+        for thread in self.kept().waiting_threads(now, PAGE).await? {
+            let begin = Begin { owner, now: clock::now() };
+            if let Some(run) = self.kept().begin_next(thread, begin).await? {
+                self.launch(run);
+            }
+        }
+        for run in self.kept().others_runs(owner, PAGE).await? {
+            self.take_over(run).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a run over whose process is known to be gone, or has been silent for long.
+    async fn take_over(&self, run: Run) -> Result<(), Error> {
+        let is_dead = run.owner.as_deref().is_none_or(holder_is_dead);
+        let silent_for = if is_dead { TimeDelta::zero() } else { SILENT_FOR };
+        let begin = Begin { owner: &self.0.owner, now: clock::now() };
+        if !self.kept().take_over(&run, silent_for, begin).await? {
+            return Ok(());
+        }
+        if let Some(taken) = self.kept().find_run(run.id).await? {
+            tracing::info!(run = %run.id, "going on with a run of another process");
+            self.launch(taken);
+        }
+        Ok(())
+    }
+}

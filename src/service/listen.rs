@@ -1,0 +1,300 @@
+//! Follows a run by the log of its thread, from any point, on any process.
+//!
+//! The log is read from the run's first event on whatever the point, because what an event means follows from those
+//! before it; what lies before the point is not sent again. So every follower hears the same, under the same ids.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde::Deserialize as _;
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use super::kept::Run;
+use super::{Error, Happening, Heard, Service};
+use crate::bus::{Subscription, Told};
+use crate::clock;
+use crate::graph::{RunEvent, StreamMode};
+use crate::ids::ThreadId;
+use crate::runtime::read_state;
+use crate::swarm::GraphState;
+
+/// How often the run's row is looked at while nobody tells of it: another process may have ended it.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// How often the row of a run that has not begun is looked at.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// How long a log that broke off is left alone.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How soon it is looked at when the log says that the run has ended.
+const SOON: Duration = Duration::from_millis(20);
+
+/// Where a follower begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// At the run's beginning.
+    Beginning,
+    /// After an event of the log.
+    After(u64),
+    /// With what happens from now on.
+    Now,
+}
+
+/// What the next look gave.
+#[derive(Clone, Debug)]
+pub enum Next {
+    Heard(Heard),
+    /// The run has ended, and everything of it was heard.
+    Ended(Box<Run>),
+    /// The run is no more.
+    Gone,
+}
+
+/// Follows one run.
+pub struct Listener {
+    service: Service,
+    run: Run,
+    log: Option<Subscription>,
+    /// Newest event that was read.
+    read: u64,
+    /// Newest event that is not to be heard.
+    after: u64,
+    state: Arc<GraphState>,
+    /// What each task of the step under way has said, by step and task.
+    said: BTreeMap<(u64, u32), Said>,
+    ready: VecDeque<Heard>,
+    is_open: bool,
+    /// Names runs that ended in this process.
+    ended: broadcast::Receiver<Uuid>,
+    /// The log said that a run of the engine has ended.
+    may_have_ended: bool,
+}
+
+/// What a task has said of a message.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    text: String,
+    /// How much of it the attempt under way has said again.
+    again: Option<String>,
+    /// How often another text than before was begun.
+    versions: u32,
+}
+
+impl Service {
+    /// Follows a run.
+    pub async fn listen(&self, run: Run, from: From) -> Result<Listener, Error> {
+        let thread = ThreadId(run.thread);
+        let after = match from {
+            From::Beginning => 0,
+            From::After(id) => id,
+            From::Now => self.runtime().store().event_mark(thread).await?.last,
+        };
+        Ok(Listener {
+            service: self.clone(),
+            run,
+            log: None,
+            read: 0,
+            after,
+            state: Arc::default(),
+            said: BTreeMap::new(),
+            ready: VecDeque::new(),
+            is_open: false,
+            ended: self.0.ended.subscribe(),
+            may_have_ended: false,
+        })
+    }
+}
+
+impl Listener {
+    /// Returns the run as it was seen last.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Waits for what happens next.
+    ///
+    /// It may be dropped at any moment, and loses nothing by that.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn next(&mut self) -> Result<Next, Error> {
+        loop {
+            if let Some(heard) = self.ready.pop_front() {
+                return Ok(Next::Heard(heard));
+            }
+            if !self.is_open && !self.open().await? {
+                if self.run.status.is_terminal() {
+                    return Ok(Next::Ended(Box::new(self.run.clone())));
+                }
+                clock::sleep(WAIT).await;
+                if !self.look_again().await? {
+                    return Ok(Next::Gone);
+                }
+                continue;
+            }
+            let is_told = self.run.last_event.is_some_and(|last| self.read >= last);
+            if self.run.status.is_terminal() && (is_told || self.run.last_event.is_none()) {
+                return Ok(Next::Ended(Box::new(self.run.clone())));
+            }
+            let look = if self.may_have_ended { SOON } else { LOOK_EVERY };
+            let Some(log) = &mut self.log else { return Ok(Next::Gone) };
+            let event = tokio::select! {
+                event = log.next() => event,
+                () = until_ended(&mut self.ended, self.run.id) => {
+                    if !self.look_again().await? {
+                        return Ok(Next::Gone);
+                    }
+                    continue;
+                }
+                () = clock::sleep(look) => {
+                    if !self.look_again().await? {
+                        return Ok(Next::Gone);
+                    }
+                    continue;
+                }
+            };
+            match event {
+                Some(Ok(event)) if self.run.last_event.is_some_and(|last| event.id > last) => {
+                    // It belongs to a later run; events of this one were dropped meanwhile.
+                    self.read = event.id;
+                }
+                Some(Ok(event)) => {
+                    self.read = event.id;
+                    self.take(event).await?;
+                }
+                Some(Err(_)) | None => {
+                    let bus = self.service.runtime().bus();
+                    self.log = Some(bus.subscribe(ThreadId(self.run.thread), self.read));
+                    clock::sleep(PATIENCE).await;
+                }
+            }
+        }
+    }
+
+    /// Opens the log once the run has begun; returns whether it has.
+    async fn open(&mut self) -> Result<bool, Error> {
+        let Some(first) = self.run.first_event else { return Ok(false) };
+        let thread = ThreadId(self.run.thread);
+        self.state = match self.run.base_step.unwrap_or_default() {
+            0 => Arc::default(),
+            base => {
+                read_state(self.service.runtime().store().as_ref(), thread, Some(base)).await?.state
+            }
+        };
+        self.read = first;
+        self.log = Some(self.service.runtime().bus().subscribe(thread, first));
+        self.is_open = true;
+        Ok(true)
+    }
+
+    async fn look_again(&mut self) -> Result<bool, Error> {
+        match self.service.kept().find_run(self.run.id).await? {
+            None => Ok(false),
+            Some(run) => {
+                self.run = run;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Makes of an event what there is to hear of it.
+    async fn take(&mut self, logged: Told) -> Result<(), Error> {
+        // One of a newer version's that this one does not know says nothing to it.
+        let Ok(event) = RunEvent::<GraphState>::deserialize(&logged.event) else { return Ok(()) };
+        let happening = match event {
+            RunEvent::StepRestarted { .. } => {
+                self.said.values_mut().for_each(|said| said.again = Some(String::new()));
+                Some(Happening::StandsAt { state: Arc::clone(&self.state) })
+            }
+            RunEvent::TaskStarted { step, task, node, .. } => {
+                if let Some(said) = self.said.get_mut(&(step, task)) {
+                    said.again.get_or_insert_default();
+                }
+                Some(Happening::TaskStarted { step, task, node, state: Arc::clone(&self.state) })
+            }
+            RunEvent::TaskEnded { step, task, node, error: Some(error), retry: false } => {
+                Some(Happening::TaskFailed { step, task, node, error })
+            }
+            RunEvent::Published { mode: StreamMode::Messages, step, task, node, payload } => {
+                let piece = payload["text"].as_str().unwrap_or_default();
+                self.piece(step, task, node, piece)
+            }
+            RunEvent::Published { payload, .. } => Some(Happening::Custom { payload }),
+            RunEvent::Checkpoint { step, .. } => self.step(step).await?,
+            RunEvent::Interrupted { step, interrupts } => {
+                Some(Happening::Interrupted { step, interrupts, state: Arc::clone(&self.state) })
+            }
+            RunEvent::RunEnded { .. } => {
+                self.may_have_ended = true;
+                self.look_again().await?;
+                None
+            }
+            RunEvent::Nested { namespace, event, .. } => {
+                Some(Happening::Nested { namespace, event })
+            }
+            RunEvent::TaskEnded { .. } | RunEvent::Update { .. } | RunEvent::Values { .. } => None,
+        };
+        if let Some(happening) = happening.filter(|_| logged.id > self.after) {
+            self.ready.push_back(Heard { id: logged.id, happening });
+        }
+        Ok(())
+    }
+
+    /// Reads a step and folds it into the state.
+    async fn step(&mut self, step: u64) -> Result<Option<Happening>, Error> {
+        self.said.retain(|(of, _), _| *of > step);
+        let thread = ThreadId(self.run.thread);
+        let store = self.service.runtime().store();
+        let row = store.history(thread, Some(step + 1), 1).await?.pop();
+        // One that was dropped meanwhile is known by later states.
+        let Some(row) = row.filter(|row| row.seq == step) else { return Ok(None) };
+        let checkpoint = self.service.fold(thread, &self.state, row).await?;
+        self.state = Arc::clone(&checkpoint.state);
+        Ok(Some(Happening::Step(Box::new(checkpoint))))
+    }
+
+    /// Takes a piece of a message; what an attempt says again is not sent again.
+    fn piece(&mut self, step: u64, task: u32, node: String, piece: &str) -> Option<Happening> {
+        let said = self.said.entry((step, task)).or_default();
+        let mut piece = piece.to_owned();
+        let mut is_first = said.text.is_empty();
+        if let Some(again) = &mut said.again {
+            again.push_str(&piece);
+            if said.text.starts_with(again.as_str()) {
+                return None;
+            }
+            match again.strip_prefix(said.text.as_str()) {
+                Some(more) => piece = more.to_owned(),
+                None => {
+                    // Another text than before: a message of its own, which the state's will replace.
+                    (piece, is_first) = (again.clone(), true);
+                    said.text.clear();
+                    said.versions += 1;
+                }
+            }
+            said.again = None;
+        }
+        said.text.push_str(&piece);
+        let message = match said.versions {
+            0 => format!("{}.{node}", self.state.turn),
+            version => format!("{}.{node}.{version}", self.state.turn),
+        };
+        let text = said.text.clone();
+        Some(Happening::Piece { step, task, node, message, piece, text, is_first })
+    }
+}
+
+/// Returns when a run may have ended in this process.
+async fn until_ended(ended: &mut broadcast::Receiver<Uuid>, run: Uuid) {
+    loop {
+        match ended.recv().await {
+            Ok(id) if id != run => {}
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

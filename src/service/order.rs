@@ -1,0 +1,92 @@
+//! What a run is asked to do, as it is kept until somebody drives it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::runner::{Durability, RunOptions};
+use crate::swarm::{GraphState, GraphUpdate, Request};
+
+/// What a run is asked to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    pub asked: Asked,
+    /// The step that the thread goes back to first.
+    #[serde(default)]
+    pub at: Option<u64>,
+    /// `sync`, `async` or `exit`.
+    #[serde(default)]
+    pub durability: Option<String>,
+    /// Super-steps of the run.
+    #[serde(default)]
+    pub max_steps: Option<u64>,
+}
+
+/// The kinds of work.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// A turn of the conversation.
+    Turn(Turn),
+    /// Answers to open questions, as the client wrote them.
+    Resume(Value),
+    /// An edit of the state, from which the thread continues.
+    Edit { update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
+    /// To go on from where the thread stands.
+    GoOn,
+}
+
+/// A request as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    pub question: String,
+    #[serde(default)]
+    pub context: BTreeMap<String, String>,
+    #[serde(default)]
+    pub prefer_agents: Vec<String>,
+    #[serde(default)]
+    pub disable_agents: Vec<String>,
+    #[serde(default)]
+    pub max_turns: Option<u32>,
+    #[serde(default)]
+    pub include_data: bool,
+    #[serde(default)]
+    pub trace: bool,
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+}
+
+impl Turn {
+    /// Makes the request that the runtime takes.
+    pub fn request(&self) -> Request {
+        Request {
+            question: self.question.clone(),
+            context: self.context.clone(),
+            prefer: self.prefer_agents.clone(),
+            disable: self.disable_agents.clone(),
+            ..Request::default()
+        }
+    }
+}
+
+impl Order {
+    /// Asks for a kind of work, with nothing else said.
+    pub fn new(asked: Asked) -> Self {
+        Self { asked, at: None, durability: None, max_steps: None }
+    }
+
+    /// Brings what the order says into the options of a run.
+    pub(super) fn applied_to(&self, mut options: RunOptions<GraphState>) -> RunOptions<GraphState> {
+        options.durability = match self.durability.as_deref() {
+            Some("async") => Durability::Async,
+            Some("exit") => Durability::Exit,
+            _ => Durability::Sync,
+        };
+        if let Some(most) = self.max_steps {
+            options.limits.max_steps = options.limits.max_steps.min(most);
+        }
+        options
+    }
+}

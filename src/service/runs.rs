@@ -1,0 +1,114 @@
+//! Accepts runs, and waits for their ends.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::kept::{Begin, Cancel, Multitask, NewRun, Run};
+use super::{Error, Order, Service};
+use crate::clock;
+use crate::ids::ThreadId;
+
+/// How often a run that another process drives is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A run to be accepted.
+#[derive(Clone, Debug)]
+pub struct Accept {
+    pub thread: ThreadId,
+    pub assistant: Uuid,
+    pub order: Order,
+    /// What was asked for, as clients are shown it.
+    pub shown: Value,
+    pub metadata: Value,
+    pub multitask: Multitask,
+    /// Whether the thread goes with the run.
+    pub temporary: bool,
+    /// When it may begin; none: now.
+    pub due_at: Option<DateTime<Utc>>,
+}
+
+impl Service {
+    /// Keeps a run, and begins it when its thread is free.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when the thread is at work and the run is not to wait, [`Error::UnknownThread`].
+    pub async fn accept(&self, accept: Accept) -> Result<Run, Error> {
+        let now = clock::now();
+        let thread = accept.thread.0;
+        if accept.multitask != Multitask::Enqueue {
+            self.make_way(accept.thread, accept.multitask).await?;
+        }
+        let kwargs = json!({ "order": accept.order, "shown": accept.shown });
+        let new = NewRun {
+            id: Uuid::now_v7(),
+            thread,
+            assistant: accept.assistant,
+            multitask: accept.multitask,
+            kwargs,
+            metadata: accept.metadata,
+            temporary: accept.temporary,
+            due_at: accept.due_at.unwrap_or(now),
+        };
+        let begin = Begin { owner: &self.0.owner, now };
+        let run = self.kept().add_run(&new, begin).await?;
+        if run.owner.as_deref() == Some(&self.0.owner) {
+            self.launch(run.clone());
+        }
+        Ok(run)
+    }
+
+    /// Stops what a thread does, or refuses, so that another run may begin.
+    async fn make_way(&self, thread: ThreadId, how: Multitask) -> Result<(), Error> {
+        let open = self.kept().open_runs(thread.0).await?;
+        if open.is_empty() {
+            return Ok(());
+        }
+        let cancel = match how {
+            Multitask::Reject => return Err(Error::Busy),
+            Multitask::Rollback => Cancel::Rollback,
+            _ => Cancel::Interrupt,
+        };
+        for run in open {
+            self.cancel(&run, cancel).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    /// [`Error::UnknownRun`].
+    pub async fn run(&self, thread: ThreadId, run: Uuid) -> Result<Run, Error> {
+        self.kept().run(thread.0, run).await?.ok_or(Error::UnknownRun(run))
+    }
+
+    /// Waits for a run to end; `None` when it was deleted, or this process is to end.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>, Error> {
+        let mut calls = self.0.ended.subscribe();
+        loop {
+            match self.kept().run(thread.0, run).await? {
+                Some(found) if !found.status.is_terminal() => {}
+                other => return Ok(other),
+            }
+            let called = async {
+                while let Ok(ended) = calls.recv().await {
+                    if ended == run {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = called => {}
+                () = clock::sleep(LOOK_EVERY) => {}
+                () = self.0.stop.cancelled() => return Ok(None),
+            }
+            calls = self.0.ended.subscribe();
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Threads as clients look at them: the engine's row with what is noted beside it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::kept::{Listed, ThreadFilter, ThreadMeta};
+use super::{Error, Service};
+use crate::checkpoint::{
+    self, RunStatus, StepRow, ThreadInfo, ThreadStatus, forked_to, read_delta,
+};
+use crate::clock;
+use crate::graph::{State as _, Written};
+use crate::ids::ThreadId;
+use crate::runtime::{self, InterruptView, read_state};
+use crate::swarm::GraphState;
+
+/// How a thread stands for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Idle,
+    Busy,
+    /// It waits for a person, or its last run was stopped before its end.
+    Interrupted,
+    Error,
+}
+
+/// A thread with its state and its open questions.
+#[derive(Clone, Debug)]
+pub struct ThreadView {
+    pub info: ThreadInfo,
+    pub standing: Standing,
+    pub meta: ThreadMeta,
+    /// The newest state; none before the first input.
+    pub state: Option<Arc<GraphState>>,
+    pub open: Vec<InterruptView>,
+    /// The task of the next step that asks each of `open`.
+    pub asking: Vec<u32>,
+}
+
+/// A step of a thread with the state after it.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    pub row: StepRow,
+    pub state: Arc<GraphState>,
+    pub next: Vec<String>,
+    /// What its tasks wrote.
+    pub written: Vec<Written<GraphState>>,
+    /// The step that it follows: the one before it, or the one that was returned to.
+    pub parent: Option<u64>,
+}
+
+impl Service {
+    /// Makes a thread and notes what the client says of it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the id is taken.
+    pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
+        let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
+        self.runtime().create(thread, title).await?;
+        Ok(self.kept().note_thread(thread.0, metadata, None, clock::now()).await?)
+    }
+
+    /// Returns a thread's row.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`], also for one of another graph's or tenant's.
+    pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        match self.runtime().store().info(thread).await {
+            Ok(info) if info.root.is_none() && info.tenant == self.runtime().runner().tenant() => {
+                Ok(info)
+            }
+            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Err(Error::UnknownThread(thread)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns a thread with its state and its open questions.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView, Error> {
+        let info = self.info(thread).await?;
+        let meta = self.kept().thread_meta(thread.0).await?;
+        self.view(info, meta).await
+    }
+
+    /// Finds threads, and says how many there are in all.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn find_threads(
+        &self,
+        filter: &ThreadFilter,
+    ) -> Result<(Vec<ThreadView>, u64), Error> {
+        let (listed, total) = self.kept().threads(filter).await?;
+        let mut views = Vec::with_capacity(listed.len());
+        for Listed { id, meta } in listed {
+            match self.info(ThreadId(id)).await {
+                Ok(info) => views.push(self.view(info, meta).await?),
+                // Deleted at this moment.
+                Err(Error::UnknownThread(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((views, total))
+    }
+
+    async fn view(&self, info: ThreadInfo, meta: ThreadMeta) -> Result<ThreadView, Error> {
+        let store = self.runtime().store().as_ref();
+        let standing = match info.status {
+            ThreadStatus::Idle => Standing::Idle,
+            ThreadStatus::Busy | ThreadStatus::Queued => Standing::Busy,
+            ThreadStatus::Interrupted => Standing::Interrupted,
+            ThreadStatus::Parked => Standing::Error,
+            ThreadStatus::Failed => {
+                let last = store.runs(info.id).await?.pop();
+                match last.is_some_and(|run| run.status == RunStatus::Failed) {
+                    true => Standing::Error,
+                    false => Standing::Interrupted,
+                }
+            }
+        };
+        // A run that waits for its turn makes its thread busy, too.
+        let waits =
+            standing != Standing::Busy && !self.kept().open_runs(info.id.0).await?.is_empty();
+        let standing = if waits { Standing::Busy } else { standing };
+        let state = match info.head {
+            0 => None,
+            _ => Some(read_state(store, info.id, None).await?.state),
+        };
+        let (open, asking) = match info.status {
+            ThreadStatus::Idle => (Vec::new(), Vec::new()),
+            _ => self.open_questions(&info).await?,
+        };
+        Ok(ThreadView { info, standing, meta, state, open, asking })
+    }
+
+    /// Returns the open questions of a thread, with the tasks that ask them.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn open_questions(
+        &self,
+        info: &ThreadInfo,
+    ) -> Result<(Vec<InterruptView>, Vec<u32>), Error> {
+        let store = self.runtime().store().as_ref();
+        let open = runtime::ThreadView::read(store, info.id).await?.open;
+        let awaited = checkpoint::awaited_interrupts(store, info.id).await?;
+        let task = |id: &str| {
+            let asked = awaited.iter().find(|one| one.id.to_string() == id);
+            asked.filter(|one| one.thread == info.id).map_or(0, |one| one.task)
+        };
+        let asking = open.iter().map(|one| task(&one.id)).collect();
+        Ok((open, asking))
+    }
+
+    /// Returns the state of a thread at a step.
+    ///
+    /// # Errors
+    /// [`Error::UnknownCheckpoint`].
+    pub async fn checkpoint(&self, thread: ThreadId, at: u64) -> Result<Checkpoint, Error> {
+        let unknown = || Error::UnknownCheckpoint(at.to_string());
+        let found = self.checkpoints(thread, Some(at.saturating_add(1)), 1).await?.pop();
+        found.filter(|found| found.row.seq == at).ok_or_else(unknown)
+    }
+
+    /// Lists steps before `before`, or from the newest one, with their states; newest first.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn checkpoints(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<Checkpoint>, Error> {
+        let store = self.runtime().store().as_ref();
+        let mut rows = store.history(thread, before, limit).await?;
+        rows.reverse();
+        let Some(first) = rows.first() else { return Ok(Vec::new()) };
+        let mut state = match first.seq {
+            1 => Arc::default(),
+            seq => read_state(store, thread, Some(seq - 1)).await?.state,
+        };
+        let mut checkpoints = Vec::with_capacity(rows.len());
+        for row in rows {
+            let next = self.fold(thread, &state, row).await?;
+            state = Arc::clone(&next.state);
+            checkpoints.push(next);
+        }
+        checkpoints.reverse();
+        Ok(checkpoints)
+    }
+
+    /// Makes the next checkpoint of a state and the step after it.
+    pub(super) async fn fold(
+        &self,
+        thread: ThreadId,
+        before: &Arc<GraphState>,
+        row: StepRow,
+    ) -> Result<Checkpoint, Error> {
+        let written = read_delta::<GraphState>(thread, &row)?;
+        let mut state = Arc::clone(before);
+        let mut parent = row.seq.checked_sub(1).filter(|seq| *seq > 0);
+        if let Some(to) = forked_to(&row, &written) {
+            parent = Some(to).filter(|to| *to > 0);
+            state = match to {
+                0 => Arc::default(),
+                to => read_state(self.runtime().store().as_ref(), thread, Some(to)).await?.state,
+            };
+        }
+        if !written.is_empty() {
+            let merged = Arc::make_mut(&mut state);
+            written.iter().for_each(|one| merged.apply(one.update.clone()));
+        }
+        let frontier: crate::graph::Frontier = serde_json::from_slice(&row.frontier)
+            .map_err(|error| checkpoint::Error::Damaged(error.to_string()))?;
+        let next = frontier.tasks.into_iter().map(|task| task.node).collect();
+        Ok(Checkpoint { row, state, next, written, parent })
+    }
+
+    /// Deletes a thread with everything of it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
+        self.info(thread).await?;
+        for run in self.kept().open_runs(thread.0).await? {
+            self.stop_driving(run.id);
+        }
+        Ok(self.runtime().store().delete(thread).await?)
+    }
+
+    /// Copies a thread: the copy shares its steps.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId, Error> {
+        let info = self.info(thread).await?;
+        let meta = self.kept().thread_meta(thread.0).await?;
+        let copy = ThreadId::new();
+        let store = self.runtime().store().as_ref();
+        runtime::fork(store, thread, info.head, copy, info.title.clone()).await?;
+        self.kept().note_thread(copy.0, &meta.metadata, Some(&meta.config), clock::now()).await?;
+        Ok(copy)
+    }
+
+    /// Deletes a thread that was made for one run, once nobody can be reading its stream any more.
+    pub(super) fn forget_later(&self, thread: ThreadId) {
+        let service = self.clone();
+        self.0.tasks.spawn(async move {
+            tokio::select! {
+                () = clock::sleep(FORGET_AFTER) => {}
+                () = service.0.stop.cancelled() => return,
+            }
+            if let Err(error) = service.delete_thread(thread).await {
+                tracing::debug!(%error, %thread, "a thread of one run could not be deleted");
+            }
+        });
+    }
+
+    /// Notes of a thread by which assistant it was run.
+    ///
+    /// # Errors
+    /// [`Error::Rows`].
+    pub async fn note_assistant(
+        &self,
+        thread: ThreadId,
+        graph: &str,
+        assistant: Uuid,
+    ) -> Result<(), Error> {
+        let metadata = json!({ "graph_id": graph, "assistant_id": assistant });
+        let config = json!({ "configurable": {} });
+        Ok(self.kept().note_thread(thread.0, &metadata, Some(&config), clock::now()).await?)
+    }
+}
+
+/// How long a thread of one run stays after it.
+const FORGET_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
