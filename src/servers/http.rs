@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use perihelion_http::{Bounds, Server};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
@@ -17,9 +18,6 @@ use super::Error;
 
 /// Names under which this machine may be called.
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// Pages that may call.
-const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
-
 /// Serves until the process is told to end; `ready` hears the address before the first request is taken.
 ///
 /// # Errors
@@ -33,14 +31,20 @@ pub async fn serve<H: ServerHandler + Clone>(
         return Err(Error::NotLoopback(addr));
     }
     let listen = |source| Error::Listen { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(listen)?;
+    let addr = listener.local_addr().map_err(listen)?;
+    // Other pages of this machine are strangers too: whoever develops one there did not write all of it.
+    let origins = HOSTS.map(|host| match host.contains(':') {
+        true => format!("http://[{host}]:{}", addr.port()),
+        false => format!("http://{host}:{}", addr.port()),
+    });
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(HOSTS)
-        .with_allowed_origins(ORIGINS);
+        .with_allowed_origins(origins);
     let ended = config.cancellation_token.clone();
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    let listener = TcpListener::bind(addr).await.map_err(listen)?;
-    ready(listener.local_addr().map_err(listen)?);
+    ready(addr);
     let stopped = async move {
         // Where no signal can be waited for, the process ends by the signal itself.
         if tokio::signal::ctrl_c().await.is_err() {
@@ -50,5 +54,7 @@ pub async fn serve<H: ServerHandler + Clone>(
         ended.cancel();
     };
     let router = Router::new().nest_service("/mcp", service);
-    axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(listen)
+    let server = Server::on(listener, Bounds::default()).map_err(listen)?;
+    server.serve_until(router, stopped).await;
+    Ok(())
 }

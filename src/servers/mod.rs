@@ -1,32 +1,52 @@
 //! The MCP servers that come with the binary, each over stdio or HTTP behind `perihelion mcp <name>`.
 //!
 //! Enter at [`Bundled::run`]. Invariant: `sql` and `files` never change what they show, whatever a model
-//! sends; `notes` only ever appends. Deliberately absent: anything of agents, graphs or prompts; these
+//! sends; `notes` only ever appends; `documents` only changes
+//! its own documents. Deliberately absent: anything of agents, graphs or prompts; these
 //! are servers like any other and are started and pinned as such.
 
 mod answer;
+pub mod api;
 pub mod demo_data;
+pub mod documents;
 pub mod files;
 pub mod http;
+pub mod mail;
 pub mod notes;
+pub mod python;
 pub mod sql;
 mod toolbox;
+pub mod web;
 
 use std::net::SocketAddr;
 
 use rmcp::ServiceExt;
 
-use toolbox::Serving;
+pub use answer::{answer, config, failure};
+pub use toolbox::{Serving, Toolbox};
 
 /// A bundled server and its settings, as given on the command line.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Bundled {
     /// Answers questions from a SQLite or Postgres database with single read-only SELECT statements.
     Sql(sql::Options),
+    /// Reads a SQLite file for the process that started it.
+    #[command(name = sql::WORKER, hide = true)]
+    SqlWorker,
     /// Lists, reads and searches the text files of one directory.
     Files(files::Options),
+    /// Keeps documents and finds what answers a question in them, with page and quote.
+    Documents(documents::Options),
     /// Appends notes to a file; a harmless side effect for trying approvals and recovery.
     Notes(notes::Options),
+    /// Calls the HTTP API that an OpenAPI description or a plain list of endpoints describes.
+    Api(Box<api::Options>),
+    /// Reads one account's mail by IMAP, drafts answers, and sends drafts by SMTP.
+    Mail(mail::Options),
+    /// Runs a model's Python programs in a sandbox without network, processes or files of this machine.
+    Python(python::Options),
+    /// Searches the web through a provider, and reads public pages as Markdown.
+    Web(web::Options),
 }
 
 /// Why a bundled server could not start or ended early.
@@ -37,7 +57,17 @@ pub enum Error {
     #[error(transparent)]
     Files(#[from] files::Error),
     #[error(transparent)]
+    Documents(#[from] documents::Error),
+    #[error(transparent)]
     Notes(#[from] notes::Error),
+    #[error(transparent)]
+    Api(Box<api::Error>),
+    #[error(transparent)]
+    Mail(#[from] mail::Error),
+    #[error(transparent)]
+    Python(#[from] python::Error),
+    #[error(transparent)]
+    Web(#[from] web::Error),
     /// The client went away or spoke no MCP before the session was open.
     #[error("no MCP session was opened on standard input: {0}")]
     Session(Box<rmcp::service::ServerInitializeError>),
@@ -46,9 +76,18 @@ pub enum Error {
     NotLoopback(SocketAddr),
     #[error("cannot listen on {addr}: {source}")]
     Listen { addr: SocketAddr, source: std::io::Error },
+    /// The streams of a worker failed.
+    #[error("the worker's streams failed: {0}")]
+    Worker(std::io::Error),
     /// The session's task was aborted.
     #[error("the MCP session ended abnormally: {0}")]
     Ended(#[from] tokio::task::JoinError),
+}
+
+impl From<api::Error> for Error {
+    fn from(error: api::Error) -> Self {
+        Self::Api(Box::new(error))
+    }
 }
 
 impl Bundled {
@@ -61,8 +100,14 @@ impl Bundled {
     pub async fn run(self) -> Result<(), Error> {
         match self {
             Self::Sql(options) => serve(sql::Server::open(&options).await?).await,
+            Self::SqlWorker => serve_sql_worker().await,
             Self::Files(options) => serve(files::Server::open(&options)?).await,
+            Self::Documents(options) => serve(documents::Server::open(&options).await?).await,
             Self::Notes(options) => serve(notes::Server::open(&options)?).await,
+            Self::Api(options) => serve(api::Server::open(&options)?).await,
+            Self::Mail(options) => serve(mail::Server::open(&options).await?).await,
+            Self::Python(options) => serve(python::Server::open(&options)?).await,
+            Self::Web(options) => serve(web::Server::open(&options)?).await,
         }
     }
 
@@ -79,14 +124,35 @@ impl Bundled {
             Self::Sql(options) => {
                 http::serve(Serving(sql::Server::open(&options).await?), addr, ready).await
             }
+            Self::SqlWorker => serve_sql_worker().await,
             Self::Files(options) => {
                 http::serve(Serving(files::Server::open(&options)?), addr, ready).await
+            }
+            Self::Documents(options) => {
+                http::serve(Serving(documents::Server::open(&options).await?), addr, ready).await
             }
             Self::Notes(options) => {
                 http::serve(Serving(notes::Server::open(&options)?), addr, ready).await
             }
+            Self::Api(options) => {
+                http::serve(Serving(api::Server::open(&options)?), addr, ready).await
+            }
+            Self::Mail(options) => {
+                http::serve(Serving(mail::Server::open(&options).await?), addr, ready).await
+            }
+            Self::Python(options) => {
+                http::serve(Serving(python::Server::open(&options)?), addr, ready).await
+            }
+            Self::Web(options) => {
+                http::serve(Serving(web::Server::open(&options)?), addr, ready).await
+            }
         }
     }
+}
+
+/// Answers on the standard streams until they close, on a thread with a runtime of its own.
+async fn serve_sql_worker() -> Result<(), Error> {
+    tokio::task::spawn_blocking(perihelion_sql::serve_worker).await?.map_err(Error::Worker)
 }
 
 async fn serve(tools: impl toolbox::Toolbox) -> Result<(), Error> {

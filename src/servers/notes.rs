@@ -122,7 +122,8 @@ impl Server {
     /// Appends a note.
     #[tool(
         description = "Appends one note to the notes file. This is a lasting side effect: the note stays, and calling twice writes two notes.",
-        output_schema = schema_for_output::<Appended>()
+        output_schema = schema_for_output::<Appended>(),
+        annotations(title = "Append a note", read_only_hint = false, destructive_hint = false, open_world_hint = false)
     )]
     async fn append_note(
         &self,

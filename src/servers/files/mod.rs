@@ -44,6 +44,8 @@ pub enum Error {
     PastTheEnd { path: String, start: usize, total: usize },
     #[error("not a valid regular expression: {0}")]
     Regex(String),
+    #[error("the search took longer than {0} s; name a path, or search for plain text")]
+    TooLong(f64),
     #[error("the search text is empty")]
     EmptyQuery,
     #[error("cannot read {path}: {source}")]

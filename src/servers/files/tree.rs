@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -53,10 +54,15 @@ pub struct Excerpt {
     pub text: String,
 }
 
+/// How long one search may take.
+const SEARCH_TIME: Duration = Duration::from_secs(10);
+
 /// A directory that is served, and the size limit of its answers.
 pub struct Tree {
     root: Dir,
     pub(super) max_bytes: usize,
+    /// How long one search may take, also when nobody waits for it any more.
+    pub(super) search_time: Duration,
 }
 
 impl Tree {
@@ -67,7 +73,7 @@ impl Tree {
     pub fn open(options: &Options) -> Result<Self, Error> {
         let root = Dir::open_ambient_dir(&options.root, ambient_authority())
             .map_err(|source| Error::Root { path: options.root.clone(), source })?;
-        Ok(Self { root, max_bytes: options.max_bytes as usize })
+        Ok(Self { root, max_bytes: options.max_bytes as usize, search_time: SEARCH_TIME })
     }
 
     /// Lists a directory, or everything below it.

@@ -1,0 +1,215 @@
+//! One call: its base address, its request, its answer with the pages that follow.
+
+use perihelion_openapi::{
+    Arguments, Base, BaseChoice, Catalogue, Finder, Operation, Request, render,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::adjust::Context;
+use super::client::{Answer, Client, Sending};
+use super::{Error, Options, pages};
+
+/// Environment variable that names the base address.
+const BASE_URL: &str = "PERIHELION_API_BASE_URL";
+
+/// What call_operation is given.
+#[derive(Deserialize, JsonSchema)]
+pub struct Call {
+    /// Name of an operation as find_operations lists it, or its method and path: `GET /users/{id}`.
+    pub operation: String,
+    /// Values by name for the placeholders of the path.
+    #[serde(default)]
+    pub path_params: Option<Values>,
+    /// Values by name for the query; lists and objects as JSON.
+    #[serde(default)]
+    pub query_params: Option<Values>,
+    /// Values by name for headers and cookies that the operation declares.
+    #[serde(default)]
+    pub headers: Option<Values>,
+    /// The body: an object for JSON and forms, a text for anything else; a file of a form is {"filename", "text" or "base64"}.
+    #[serde(default)]
+    pub body: Option<Value>,
+    /// Key-values of the request, from a caller that cannot use `_meta`; no part of what models are offered.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub context: Option<Map<String, Value>>,
+}
+
+/// Values by name, as an object or as a list of names and values.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Values {
+    ByName(Map<String, Value>),
+    Listed(Vec<Named>),
+}
+
+/// A value with its name.
+#[derive(Deserialize, JsonSchema)]
+pub struct Named {
+    pub name: String,
+    pub value: Value,
+}
+
+/// What it returns.
+#[derive(Serialize, JsonSchema)]
+pub struct Called {
+    /// The answer's HTTP status.
+    pub status: u16,
+    /// The answer's headers, by lower-case name.
+    pub headers: Map<String, Value>,
+    /// The answer's body: JSON as it is, anything else as text.
+    pub body: Value,
+    /// The body, or the list of pages, was longer than is read.
+    pub truncated: bool,
+    /// Pages that were read.
+    pub pages: u32,
+    /// Query parameters that were taken from the context after the API refused the request without them.
+    pub adjusted: Vec<String>,
+}
+
+/// An API that can be called.
+pub struct Api {
+    pub catalogue: Catalogue,
+    pub finder: Finder,
+    pub client: Client,
+    pub options: Options,
+}
+
+impl Api {
+    /// Renders and sends one call.
+    ///
+    /// # Errors
+    /// When it cannot be rendered or sent; a refusal by the API is a result.
+    pub async fn call(&self, input: Call, context: &Context) -> Result<Called, Error> {
+        let (operation, in_path) = self.catalogue.matched(&input.operation)?;
+        self.check_writes(operation)?;
+        let mut path = values(input.path_params);
+        for (name, value) in in_path {
+            path.entry(name).or_insert(Value::String(value));
+        }
+        let mut arguments = Arguments {
+            path,
+            query: values(input.query_params),
+            headers: values(input.headers),
+            body: input.body,
+        };
+        context.add_headers(&mut arguments);
+        let (base, is_trusted) = self.base(operation, context)?;
+        let mut adjusted = Vec::new();
+        let mut request = render(&self.catalogue, operation, &arguments, &base)?;
+        let schemes = &self.catalogue.schemes;
+        let sending = Sending { request: &request, base: &base, operation, schemes, is_trusted };
+        let mut answer = self.client.send(&sending).await?;
+        if answer.status == 400 && operation.is_read() {
+            adjusted = context.fill(operation, &mut arguments);
+            if !adjusted.is_empty() {
+                request = render(&self.catalogue, operation, &arguments, &base)?;
+                let again =
+                    Sending { request: &request, base: &base, operation, schemes, is_trusted };
+                answer = self.client.send(&again).await?;
+            }
+        }
+        let pages = self.follow(&mut answer, request, &base, operation, is_trusted).await;
+        let Answer { status, headers, body, is_cut, .. } = answer;
+        Ok(Called { status, headers, body, truncated: is_cut, pages, adjusted })
+    }
+
+    /// Reads further pages into an answer, as long as there is room; what fails on the way leaves what was read.
+    async fn follow(
+        &self,
+        answer: &mut Answer,
+        mut request: Request,
+        base: &Base,
+        operation: &Operation,
+        is_trusted: bool,
+    ) -> u32 {
+        let mut read = 1;
+        if operation.method != "GET" {
+            return read;
+        }
+        let most = (self.options.max_body_kb as usize) << 10;
+        while let Some(next) = pages::next(answer, &request.url, base) {
+            if read >= self.options.max_pages || answer.size >= most {
+                answer.is_cut = true;
+                break;
+            }
+            request.url = next;
+            let sending = Sending {
+                request: &request,
+                base,
+                operation,
+                schemes: &self.catalogue.schemes,
+                is_trusted,
+            };
+            let Ok(page) = self.client.send(&sending).await else {
+                answer.is_cut = true;
+                break;
+            };
+            read += 1;
+            answer.size += page.size;
+            if page.status >= 400 {
+                answer.is_cut = true;
+                break;
+            }
+            answer.headers = page.headers;
+            if !pages::join(&mut answer.body, page.body) {
+                break;
+            }
+        }
+        read
+    }
+
+    fn check_writes(&self, operation: &Operation) -> Result<(), Error> {
+        let place = format!("{} {}", operation.method, operation.path);
+        let is_listed =
+            self.options.reads.iter().any(|name| *name == operation.id || *name == place);
+        if !self.options.read_only || operation.is_read() || is_listed {
+            return Ok(());
+        }
+        Err(Error::ReadOnly { operation: operation.id.clone(), method: operation.method.clone() })
+    }
+
+    /// Chooses the base address, and whether it may see credentials.
+    fn base(&self, operation: &Operation, context: &Context) -> Result<(Base, bool), Error> {
+        let environment = std::env::var(BASE_URL).ok();
+        let own = BaseChoice {
+            context: None,
+            environment: environment.as_deref(),
+            configured: self.options.base_url.as_deref(),
+            variables: &self.options.variable,
+            document: self.options.spec_url.as_deref(),
+        };
+        let configured = Base::choose(&self.catalogue, operation, &own);
+        let Some(named) = context.base() else { return Ok((configured?, true)) };
+        let named = Base::parse(named)?;
+        let allowed = self.options.allow_base.iter().filter_map(|base| Base::parse(base).ok());
+        let is_known = configured.iter().cloned().chain(allowed).any(|known| known == named);
+        if is_known || is_loopback(&named) || self.client.credentials.is_empty() {
+            return Ok((named, true));
+        }
+        // Somebody's context would otherwise decide who sees the operator's credentials.
+        Err(Error::ForeignBase(named.as_str().to_owned()))
+    }
+}
+
+fn is_loopback(base: &Base) -> bool {
+    let url = url::Url::parse(base.as_str()).ok();
+    url.is_some_and(|url| match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    })
+}
+
+fn values(given: Option<Values>) -> Map<String, Value> {
+    match given {
+        None => Map::new(),
+        Some(Values::ByName(values)) => values,
+        Some(Values::Listed(list)) => {
+            list.into_iter().map(|named| (named.name, named.value)).collect()
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Lists that come in pages: where the next one is, and how two are joined.
+
+use perihelion_openapi::Base;
+use serde_json::Value;
+use url::Url;
+
+use super::client::Answer;
+
+/// Fields of a body that hold the address of the next page.
+const NEXT: [&str; 7] = [
+    "/next",
+    "/links/next",
+    "/links/next/href",
+    "/_links/next/href",
+    "/@odata.nextLink",
+    "/nextLink",
+    "/paging/next",
+];
+
+/// Returns where the next page is, if it is within the base.
+pub fn next(answer: &Answer, current: &Url, base: &Base) -> Option<Url> {
+    if !(200..300).contains(&answer.status) || answer.is_cut {
+        return None;
+    }
+    let link = answer.headers.get("link").and_then(Value::as_str).and_then(linked);
+    let named = || {
+        NEXT.iter().find_map(|pointer| {
+            field(&answer.body, pointer)?.as_str().filter(|text| is_address(text))
+        })
+    };
+    let next = current.join(link.or_else(named)?).ok()?;
+    (base.holds(&next) && next != *current).then_some(next)
+}
+
+/// Adds a page to those before it; returns whether it could be added.
+pub fn join(body: &mut Value, page: Value) -> bool {
+    match (body, page) {
+        (Value::Array(list), Value::Array(more)) => {
+            let has_more = !more.is_empty();
+            list.extend(more);
+            has_more
+        }
+        (Value::Object(entries), Value::Object(more)) => {
+            // The one list of the body is what is paged.
+            let mut lists: Vec<String> = entries
+                .iter()
+                .filter(|(_, value)| value.is_array())
+                .map(|(name, _)| name.clone())
+                .collect();
+            let (Some(name), true) = (lists.pop(), lists.is_empty()) else { return false };
+            let mut more = more;
+            let added = more.remove(&name);
+            for (key, value) in more {
+                entries.insert(key, value);
+            }
+            match (entries.get_mut(&name), added) {
+                (Some(Value::Array(list)), Some(Value::Array(added))) if !added.is_empty() => {
+                    list.extend(added);
+                    true
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.starts_with("http://")
+        || text.starts_with("https://")
+        || text.starts_with('/')
+        || text.starts_with('?')
+}
+
+/// A key may itself hold a slash or a point; none of those above does.
+fn field<'a>(body: &'a Value, pointer: &str) -> Option<&'a Value> {
+    body.pointer(pointer)
+}
+
+/// Reads the next page out of a Link header.
+fn linked(header: &str) -> Option<&str> {
+    header.split(",").find_map(|link| {
+        let (address, parameters) = link.split_once('>')?;
+        let is_next = parameters.split(';').any(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let words = value.trim().trim_matches('"');
+            name.trim().eq_ignore_ascii_case("rel")
+                && words.split_whitespace().any(|word| word.eq_ignore_ascii_case("next"))
+        });
+        is_next.then(|| address.trim().trim_start_matches('<'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(link: &str, body: Value) -> Answer {
+        let mut headers = serde_json::Map::new();
+        headers.insert("link".into(), link.into());
+        Answer { status: 200, headers, body, is_cut: false, size: 0 }
+    }
+
+    #[test]
+    fn the_next_page_is_found_in_header_or_body_and_never_outside_the_base() {
+        let base = Base::parse("https://a.test/v1").unwrap();
+        let current = Url::parse("https://a.test/v1/x?page=1").unwrap();
+        let next = |link: &str, body: Value| {
+            super::next(&answer(link, body), &current, &base).map(String::from)
+        };
+        let header =
+            "<https://a.test/v1/x?page=9>; rel=\"last\", </v1/x?page=2>; rel=\"prev next\"";
+        assert_eq!(next(header, Value::Null).as_deref(), Some("https://a.test/v1/x?page=2"));
+        assert_eq!(
+            next("", json!({"@odata.nextLink": "https://a.test/v1/x?skip=2"})).as_deref(),
+            Some("https://a.test/v1/x?skip=2")
+        );
+        assert_eq!(next("", json!({"next": "https://evil.test/v1/x"})), None);
+        assert_eq!(next("</v2/x>; rel=next", Value::Null), None);
+        assert_eq!(next("<https://a.test/v1/x?page=1>; rel=next", Value::Null), None);
+        assert_eq!(next("", json!({"next": 7})), None);
+    }
+
+    #[test]
+    fn pages_are_joined_as_lists_or_by_their_one_list() {
+        let mut list = json!([1]);
+        assert!(join(&mut list, json!([2])) && !join(&mut list, json!([])));
+        let mut body = json!({"items": [1], "total": 2, "next": "x"});
+        assert!(join(&mut body, json!({"items": [2], "total": 2, "next": null})));
+        assert_eq!(body, json!({"items": [1, 2], "total": 2, "next": null}));
+        assert!(!join(&mut json!({"a": [], "b": []}), json!({"a": [1]})));
+    }
+}

@@ -1,0 +1,131 @@
+//! Keeps documents and finds what answers a question in them, with page, section and quote.
+//!
+//! Enter at [`Server::open`]; the tools are in `tools`, what they answer in `answers`. Invariants: a quote is the text
+//! between `start` and `end`, counted in characters; with a directory no file outside of it is read; documents are
+//! parsed in a process of their own. Deliberately absent: a model; texts are found by meaning where an embeddings
+//! endpoint is configured, and by words otherwise.
+
+mod answers;
+mod tools;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use perihelion_database::Database;
+use perihelion_documents::{Library, Limits, Parser, Scope};
+
+use crate::config::{Overrides, Settings};
+pub use tools::Server;
+
+/// Whose documents are kept unless another owner is named.
+pub const OWNER: &str = "local";
+
+/// The tenant of a program that serves one.
+pub const TENANT: &str = "default";
+
+/// The hidden command that parses a document and ends.
+pub const PARSE_COMMAND: &str = "parse-document";
+
+/// How long a document may take to be parsed.
+const PARSING: Duration = Duration::from_secs(300);
+
+/// What `perihelion mcp documents` is given.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Database that keeps the documents; by default the one of the threads [env: DATABASE_URL]
+    #[arg(long, value_name = "URL")]
+    pub database: Option<String>,
+    /// Collection that documents are added to and searched in; by default added to `default` and searched in all
+    #[arg(long, value_name = "NAME")]
+    pub collection: Option<String>,
+    /// Whose documents they are
+    #[arg(long, value_name = "NAME", default_value = OWNER)]
+    pub owner: String,
+    /// Directory whose files alone may be added; by default every file that this user can read
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Ask no embeddings endpoint: documents are found by words
+    #[arg(long)]
+    pub words_only: bool,
+    /// Neither add nor delete
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// Why documents cannot be served, or a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Documents(#[from] perihelion_documents::Error),
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+    #[error(transparent)]
+    Settings(#[from] crate::config::Error),
+    #[error("cannot serve the directory {}: {source}", path.display())]
+    Root { path: PathBuf, source: std::io::Error },
+    #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
+    Client(#[from] reqwest::Error),
+    #[error("give either `path` or `text`, not both and not none")]
+    PathOrText,
+    #[error("cannot read {path}: {source}")]
+    File { path: String, source: std::io::Error },
+    #[error("this server only reads: it was started with --read-only")]
+    ReadOnly,
+}
+
+/// Returns the parser: this program again, as a process that bounds itself.
+pub fn parser() -> Parser {
+    match std::env::current_exe() {
+        Ok(program) => Parser::Process {
+            program,
+            arguments: vec![OsString::from(PARSE_COMMAND), OsString::from("--")],
+            limits: Limits::default(),
+            timeout: PARSING,
+        },
+        // Without a name of its own the program cannot start itself.
+        Err(_) => Parser::Here(Limits::default()),
+    }
+}
+
+/// Returns the embeddings endpoint that the settings name, if any.
+///
+/// # Errors
+/// When no HTTP client can be made.
+pub fn embeddings(
+    settings: &Settings,
+) -> Result<Option<perihelion_embeddings::Endpoint>, reqwest::Error> {
+    let Some(own) = &settings.embeddings else { return Ok(None) };
+    crate::config::tls::install();
+    let http = reqwest::Client::builder()
+        .connect_timeout(own.connect_timeout)
+        // A redirect would carry texts to a host that nobody configured.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
+        .build()?;
+    let settings = perihelion_embeddings::Settings {
+        url: own.url.clone(),
+        model: own.model.clone(),
+        api_key: own.api_key.clone(),
+        dimension: own.dimension,
+        batch: own.batch,
+        timeout: own.timeout,
+        retries: own.max_retries,
+        backoff: own.backoff,
+    };
+    Ok(Some(perihelion_embeddings::Endpoint::new(http, settings)))
+}
+
+/// Opens what the options name: the library and the endpoint of its vectors.
+async fn open(
+    options: &Options,
+) -> Result<(Library, Scope, Option<perihelion_embeddings::Endpoint>), Error> {
+    let env = |name: &str| std::env::var(name).ok();
+    let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
+    let file = Settings::file(None, &env);
+    let settings = Settings::load(overrides, file.as_deref(), &env)?;
+    let database = Database::open(settings.store.database.expose()).await?;
+    let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
+    let embeddings = if options.words_only { None } else { embeddings(&settings)? };
+    Ok((Library::new(database, parser()), scope, embeddings))
+}
