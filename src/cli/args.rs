@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{agents, demo, diff, replay, resume, run, threads, trace, worker};
+use super::{
+    agents, demo, diff, documents, eval, memory, replay, resume, run, serve, skills, threads,
+    trace, worker,
+};
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
 
@@ -73,10 +76,20 @@ pub enum Command {
     Replay(replay::Args),
     /// Compare two runs, or two threads, step by step.
     Diff(diff::Args),
+    /// Run a suite of questions, and say by the exit code whether the answers are as expected.
+    Eval(eval::Args),
     /// Show the agents that the MCP servers give, and what is wrong with those that give none.
     Agents(agents::Args),
+    /// Add documents, and find what answers a question in them.
+    Documents(documents::Args),
+    /// See, find, share and forget what agents learned from work that was approved.
+    Skills(skills::Args),
+    /// See, set and forget what is known of a user.
+    Memory(memory::Args),
     /// Go on with threads that were handed to the workers, and with those whose process died.
     Worker(worker::Args),
+    /// Serve threads over HTTP: the Agent Server API, streams, and a page for people.
+    Serve(serve::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.
     Demo(demo::Args),
     /// Serve a bundled MCP server on standard input and output, or over HTTP.
@@ -87,6 +100,9 @@ pub enum Command {
         #[command(subcommand)]
         server: Bundled,
     },
+    /// Parse a document from standard input and end; what the program starts for each one.
+    #[command(hide = true)]
+    ParseDocument { name: String },
     /// Check settings, database, model endpoint and servers, and say what to fix.
     Doctor,
     /// Print a completion script for a shell.

@@ -21,11 +21,19 @@ own documents. Threads are kept in the configured database.
 
 Examples:
   perihelion demo
-  perihelion demo --crash        then: perihelion resume THREAD")]
+  perihelion demo --analyst
+  perihelion demo --crash        then: perihelion resume THREAD
+  perihelion demo --documents    two agents with documents, one with tables that waits for both")]
 pub struct Args {
+    /// Ask the analyst three questions about the data, with a table each and a chart
+    #[arg(long, conflicts_with = "crash")]
+    analyst: bool,
     /// Kill this process with SIGKILL in the middle of the run, to be resumed afterwards
     #[arg(long)]
     crash: bool,
+    /// Ask documents: passages are found, ranked and cited, and a third agent counts on what two found
+    #[arg(long, conflicts_with = "analyst")]
+    documents: bool,
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
@@ -38,33 +46,64 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let signals = Signals::listen()?;
     let thread = ThreadId::new();
     let invocation = globals.invocation();
+    let (questions, title) = match (args.documents, args.analyst) {
+        (true, _) => (&[demo::DOCUMENTS_QUESTION][..], demo::DOCUMENTS_TITLE),
+        (false, true) => (demo::ANALYST_QUESTIONS.as_slice(), "demo"),
+        (false, false) => (&[demo::QUESTION][..], "demo"),
+    };
     let show = Show {
         json: args.json,
+        include_data: false,
+        found: args.analyst && !args.quiet,
         events: false,
         quiet: args.quiet,
-        observer: args.crash.then(|| crash_at_rejection(format!("{invocation} resume {thread}"))),
+        observer: args
+            .crash
+            .then(|| crash(format!("{invocation} resume {thread}"), args.documents)),
         invocation,
     };
     if !args.quiet {
         output::note(
             "scripted model on loopback, real servers, the IANA time zone database (public domain)",
         );
-        output::note(&format!("question: {}", demo::QUESTION));
     }
     let store = runtime::open_store(&settings).await?;
-    let runtime = demo::open(settings, store).await?;
-    let request = Request { question: demo::QUESTION.to_owned(), ..Request::default() };
-    let job = Job::Ask { thread, title: Some("demo".to_owned()), request };
-    let ended = execute::drive(&runtime, job, &show, &signals).await;
+    let runtime = if args.documents {
+        let quiet = args.quiet;
+        let tell = move |line: &str| {
+            if !quiet {
+                output::note(line);
+            }
+        };
+        demo::open_documents(settings, store, demo::Options::default(), &tell).await?
+    } else {
+        demo::open(settings, store).await?
+    };
+    let mut ended = Ok(Exit::Done);
+    for question in questions {
+        if !args.quiet {
+            output::note(&format!("question: {question}"));
+        }
+        let request = Request { question: (*question).to_owned(), ..Request::default() };
+        let job = Job::Ask { thread, title: Some(title.to_owned()), request };
+        ended = execute::drive(&runtime, job, &show, &signals).await;
+        if !matches!(ended, Ok(Exit::Done)) {
+            break;
+        }
+    }
     execute::finish(runtime, ended, &signals).await
 }
 
-/// Kills the process when the first output was rejected: calls have been made, nothing is committed.
-fn crash_at_rejection(resume: String) -> Observer {
+/// Kills the process when the first output was judged: calls have been made, and the stage is not committed.
+///
+/// The demo of documents is killed at the first judgement, the other one at the first rejection.
+fn crash(resume: String, at_any: bool) -> Observer {
     let done = AtomicBool::new(false);
     Arc::new(move |event| {
         let RunEvent::Published { mode: StreamMode::Custom, payload, .. } = event else { return };
-        if payload["status"] == "REJECTED" && !done.swap(true, Ordering::SeqCst) {
+        let judged = payload["status"].as_str();
+        let wanted = if at_any { judged == Some("APPROVED") } else { judged == Some("REJECTED") };
+        if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(
                 "killing this process now, in the middle of a step; go on with: {resume}"
             ));

@@ -76,6 +76,13 @@ async fn look(settings: &Settings, findings: &mut Findings) {
     if let Err(error) = crate::runtime::Runtime::check_model(settings) {
         findings.bad(&format!("model: {error}"));
     }
+    match checkup::embeddings(settings).await {
+        None => findings.good("embeddings: none is configured, so everything is found by words"),
+        Some(Ok(found)) => findings.good(&format!("embeddings: {found}")),
+        Some(Err(error)) => {
+            findings.odd(&format!("embeddings: {error}; everything is found by words meanwhile"));
+        }
+    }
     if let Some(found) = checkup::collector(settings).await {
         let endpoint = found.endpoint;
         match found.answer {
@@ -102,6 +109,12 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             for agent in &found.agents {
                 let (server, tools) = (&agent.server.name, agent.server.tools.len());
                 findings.good(&format!("server {server}: {tools} tools, agent {}", agent.name));
+                if let Some(what) = agent.undeclared() {
+                    findings.odd(&format!("server {server} {what}"));
+                }
+            }
+            for (server, warning) in checkup::sql_roles(settings, &environment).await {
+                findings.odd(&format!("server {server}: {warning}"));
             }
             for warning in &found.warnings {
                 findings.odd(&format!("server {}: {}", warning.server, warning.text));

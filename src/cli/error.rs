@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::ids::ThreadId;
-use crate::{checkpoint, runtime, servers};
+use crate::{checkpoint, runtime, servers, service};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,16 @@ pub enum Error {
     Runtime(#[from] runtime::Error),
     #[error(transparent)]
     Server(#[from] servers::Error),
+    #[error("whose memory? name the user with --user NAME")]
+    NoUser,
     #[error("the log filter cannot be read: {reason}: {filter}")]
     Log { filter: String, reason: String },
     #[error("the question cannot be read from standard input: {0}")]
     Input(std::io::Error),
     #[error("standard output cannot be written: {0}")]
     Output(std::io::Error),
+    #[error("cannot use {}: {reason}", path.display())]
+    Suite { path: PathBuf, reason: String },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}: {source}", path.display())]
@@ -71,6 +75,14 @@ pub enum Error {
     ServeMetrics { addr: SocketAddr, source: std::io::Error },
     #[error("there is no index.html in the directory of the Jaeger UI: {}", .0.display())]
     NoJaegerUi(PathBuf),
+    #[error(
+        "beyond loopback the service needs a token; set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1, not on: {0}"
+    )]
+    Unprotected(SocketAddr),
+    #[error(transparent)]
+    Serve(perihelion_http::Error),
+    #[error(transparent)]
+    Service(service::Error),
     #[error("--result only goes with --outcome done")]
     StrayResult,
     #[error("--run can be given twice at most: for A and for B")]
@@ -103,6 +115,8 @@ impl Error {
             | Self::Signals(_)
             | Self::Threads(_)
             | Self::Listen { .. }
+            | Self::Serve(_)
+            | Self::Service(_)
             | Self::ServeMetrics { .. }
             | Self::NoAgent { .. }
             | Self::NotShortened(_)

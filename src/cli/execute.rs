@@ -2,12 +2,13 @@
 //!
 //! Enter at [`execute`], or at [`drive`] with a runtime of one's own.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use super::progress::Progress;
-use super::{Error, Exit, Signals, environment, looking, output, plugins, questions};
+use super::{Error, Exit, Signals, environment, found, looking, output, plugins, questions};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
@@ -74,6 +75,10 @@ pub struct Show {
     pub json: bool,
     /// Add the events to that object.
     pub events: bool,
+    /// Add the first table that was found to that object.
+    pub include_data: bool,
+    /// Show tables and charts where standard output is no terminal, too.
+    pub found: bool,
     /// Show no progress.
     pub quiet: bool,
     /// How the program was called, with its global options: the beginning of commands to be typed next.
@@ -184,7 +189,10 @@ pub async fn drive(
             let error = Error::from(error);
             if error.exit() == Exit::Failed {
                 output::error(&error.to_string());
-                output::note(&way_on(&show.invocation, thread));
+                output::note(&match runtime.store().info(thread).await {
+                    Ok(_) => way_on(&show.invocation, thread),
+                    Err(_) => "nothing was begun: there is no thread to go on with".to_owned(),
+                });
                 return Ok(Exit::Failed);
             }
             return Err(error);
@@ -193,7 +201,18 @@ pub async fn drive(
     if show.events && !is_submission {
         report.events = Some(runtime.events(thread).await?);
     }
+    if report.status == RunStatusView::Done && !show.json && (show.found || is_watched(show)) {
+        found::show(&report);
+    }
+    if !show.include_data {
+        report.data = None;
+    }
     present(&report, thread, is_submission, show, signals)
+}
+
+/// Tells whether a person looks on.
+fn is_watched(show: &Show) -> bool {
+    !show.quiet && std::io::stdout().is_terminal()
 }
 
 fn way_on(invocation: &str, thread: ThreadId) -> String {
@@ -213,6 +232,9 @@ fn present(
     }
     match report.status {
         RunStatusView::Done => {
+            for warning in &report.warnings {
+                output::warning(warning);
+            }
             if !show.json {
                 output::text(report.answer.as_deref().unwrap_or_default())?;
             }
@@ -241,7 +263,12 @@ fn present(
                 output::note(&format!("stopped; resume with: {resume}"));
             } else {
                 output::error(report.error.as_deref().unwrap_or("the run failed"));
-                output::note(&way_on(&show.invocation, thread));
+                match &report.answer {
+                    // The turn is over: there is nothing to resume.
+                    Some(answer) if !show.json => output::text(answer)?,
+                    Some(_) => {}
+                    None => output::note(&way_on(&show.invocation, thread)),
+                }
             }
             Ok(Exit::Failed)
         }

@@ -13,7 +13,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 use super::shown::{shown_entry, shown_json};
 use super::{Error, output};
 use crate::config::{Log, LogFormat};
-use crate::runtime::{log_layer, log_place};
+use crate::runtime::{log_layer, log_place, redact_log};
 use crate::{llm, mcp};
 
 /// Starts logging as the settings say.
@@ -115,7 +115,7 @@ impl Write for Line {
 
 impl Line {
     fn text(&self) -> String {
-        let text = String::from_utf8_lossy(&self.bytes);
+        let text = redact_log(&String::from_utf8_lossy(&self.bytes));
         let line = text.trim_end_matches('\n');
         match self.format {
             LogFormat::Text => shown_entry(line),

@@ -13,10 +13,14 @@ mod changes;
 mod demo;
 mod diff;
 mod doctor;
+mod documents;
 mod error;
+mod eval;
 pub mod execute;
+mod found;
 mod logging;
 mod looking;
+mod memory;
 mod output;
 mod plugins;
 mod privacy;
@@ -25,8 +29,10 @@ mod questions;
 mod replay;
 mod resume;
 mod run;
+mod serve;
 mod shown;
 mod signals;
+mod skills;
 mod threads;
 mod trace;
 mod worker;
@@ -35,6 +41,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
+use perihelion_documents::Limits;
+use perihelion_documents::parse::child;
 
 pub use agents::schema as servers_schema;
 pub use args::{Cli, Globals};
@@ -52,6 +60,9 @@ pub fn main() -> ExitCode {
     privacy::keep();
     // Ends the process itself on `--help`, `--version` (0) and bad usage (2).
     let cli = Cli::parse();
+    if let Command::ParseDocument { name } = &cli.command {
+        return parse_document(name);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&Error::Threads(error)).into(),
@@ -60,6 +71,15 @@ pub fn main() -> ExitCode {
     // What a command that was broken off left running must not keep the process.
     runtime.shutdown_timeout(GRACE);
     exit.into()
+}
+
+/// Parses a document in this process, which has bounded itself, and ends.
+fn parse_document(name: &str) -> ExitCode {
+    let (limits, bounds) = (Limits::default(), child::Bounds::default());
+    match child::answer(name, &limits, bounds) {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => fail(&Error::Output(error)).into(),
+    }
 }
 
 fn fail(error: &Error) -> Exit {
@@ -101,6 +121,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
     }
     let settings = match &command {
         Command::Worker(args) => globals.settings_with(args.overrides(&globals))?,
+        Command::Serve(args) => globals.settings_with(args.overrides(&globals))?,
         _ => globals.settings()?,
     };
     logging::start(&settings.log)?;
@@ -111,10 +132,18 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Trace(args) => trace::run(settings, args).await,
         Command::Replay(args) => replay::run(settings, args).await,
         Command::Diff(args) => diff::run(settings, args).await,
+        Command::Eval(args) => eval::run(settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
+        Command::Documents(args) => documents::run(settings, args).await,
+        Command::Skills(args) => skills::run(settings, args).await,
+        Command::Memory(args) => memory::run(settings, args).await,
         Command::Worker(args) => worker::run(settings, args).await,
+        Command::Serve(args) => serve::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
-        Command::Completions { .. } | Command::Doctor | Command::Mcp { .. } => Ok(Exit::Done),
+        Command::Completions { .. }
+        | Command::Doctor
+        | Command::Mcp { .. }
+        | Command::ParseDocument { .. } => Ok(Exit::Done),
     }
 }
 

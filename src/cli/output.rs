@@ -22,10 +22,9 @@ pub(super) fn bytes(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Writes lines to standard output; on a terminal without what could steer it.
+/// Writes lines to standard output, without what could steer a terminal: a pipe may well end in one.
 pub(super) fn text(text: &str) -> Result<(), Error> {
-    let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
-    bytes(format!("{}\n", shown.trim_end_matches('\n')).as_bytes())
+    bytes(format!("{}\n", plain(text).trim_end_matches('\n')).as_bytes())
 }
 
 /// Writes one JSON value to standard output: indented for people, on one line for programs.
@@ -98,6 +97,19 @@ pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> 
     let lines: Vec<String> =
         table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
+}
+
+/// Lays out rows whose columns are known only now.
+pub(super) fn rows(head: &[String], rows: Vec<Vec<String>>) -> String {
+    let mut table = comfy_table::Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(head.iter().map(|name| one_line(name)));
+    for row in rows {
+        table.add_row(row.iter().map(|cell| one_line(cell)));
+    }
+    table.to_string()
 }
 
 #[cfg(test)]

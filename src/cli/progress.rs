@@ -15,7 +15,7 @@ use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::runtime::{RunReport, RunStatusView};
-use crate::swarm::GraphState;
+use crate::swarm::{AgentEvent, GraphState};
 
 /// Characters of arguments, previews and thoughts in a line.
 const SHOWN: usize = 120;
@@ -125,7 +125,17 @@ impl Progress {
             RunEvent::Published { mode: StreamMode::Messages, payload, .. } => {
                 self.writing.push_str(payload["text"].as_str().unwrap_or_default());
             }
-            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => self.custom(&payload),
+            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => {
+                if let Some(event) = AgentEvent::read(&payload) {
+                    self.agent(event);
+                }
+            }
+            // What an agent's own graph says of itself; its tasks are those of the agent.
+            RunEvent::Nested { event, .. } => {
+                if let Some(event) = AgentEvent::read(&event["payload"]) {
+                    self.agent(event);
+                }
+            }
             RunEvent::StepRestarted { .. } => {
                 self.running.clear();
                 self.writing.clear();
@@ -140,73 +150,64 @@ impl Progress {
         self.refresh();
     }
 
-    /// Shows what the star's nodes tell of themselves.
-    fn custom(&mut self, told: &Value) {
-        let word = |key: &str| told[key].as_str().unwrap_or_default();
-        let list = |key: &str| {
-            let words = told[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            words.collect::<Vec<_>>().join(", ")
-        };
-        let agent = word("agent");
-        let line = match word("type") {
-            "decision" => {
-                self.count(&told["usage"]);
-                format!("supervisor: {}", brief(word("thought"), SHOWN))
+    /// Shows what the star's nodes say of themselves.
+    fn agent(&mut self, event: AgentEvent) {
+        let line = match event {
+            AgentEvent::Decision { thought, usage, .. } => {
+                self.usage += usage;
+                format!("supervisor: {}", brief(&thought, SHOWN))
             }
-            "search" => {
-                let found = match list("found") {
-                    found if found.is_empty() => "none".to_owned(),
-                    found => found,
-                };
-                format!("supervisor: looks for agents ({}): {found}", brief(word("query"), SHOWN))
+            AgentEvent::Search { query, found } => {
+                let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+                format!("supervisor: looks for agents ({}): {found}", brief(&query, SHOWN))
             }
-            "stage" => match told["remaining"].as_u64() {
-                Some(0) | None => format!("stage: {}", list("agents")),
-                Some(more) => format!("stage: {} ({more} to come)", list("agents")),
-            },
-            "tool_call" => {
-                let arguments = brief(&told["arguments"].to_string(), SHOWN);
-                format!("{agent}: calls {} {arguments}", word("tool"))
+            AgentEvent::Stage { agents, remaining: 0 } => format!("stage: {}", agents.join(", ")),
+            AgentEvent::Stage { agents, remaining } => {
+                format!("stage: {} ({remaining} to come)", agents.join(", "))
             }
-            "tool_recorded" => format!("{agent}: reads back the recorded call of {}", word("tool")),
-            "tool_progress" => {
-                let done = told["done"].as_f64().unwrap_or_default();
-                let how_far = match told["total"].as_f64().filter(|total| *total > 0.0) {
+            AgentEvent::PipelineStage { agent, stage, attempt: 0 | 1 } => {
+                format!("{agent}: {stage}")
+            }
+            AgentEvent::PipelineStage { agent, stage, attempt } => {
+                format!("{agent}: {stage} (attempt {attempt})")
+            }
+            AgentEvent::Progress { agent, message } => {
+                format!("{agent}: {}", brief(&message, SHOWN))
+            }
+            AgentEvent::ToolCall { agent, tool, arguments } => {
+                let arguments = Value::Object(arguments).to_string();
+                format!("{agent}: calls {tool} {}", brief(&arguments, SHOWN))
+            }
+            AgentEvent::ToolRecorded { agent, tool, .. } => {
+                format!("{agent}: reads back the recorded call of {tool}")
+            }
+            AgentEvent::ToolProgress { agent, tool, done, total, message } => {
+                let how_far = match total.filter(|total| *total > 0.0) {
                     Some(total) => format!("{:.0}%", 100.0 * (done / total).clamp(0.0, 1.0)),
                     None => format!("{done:.0}"),
                 };
-                format!("{agent}: {} {how_far} {}", word("tool"), brief(word("message"), SHOWN))
+                format!("{agent}: {tool} {how_far} {}", brief(&message, SHOWN))
             }
-            "tool_result" => {
-                let how = if told["is_error"] == true { "failed" } else { "gave" };
-                format!("{agent}: {} {how}: {}", word("tool"), brief(word("preview"), SHOWN))
+            AgentEvent::ToolResult { agent, tool, is_error, preview } => {
+                let how = if is_error { "failed" } else { "gave" };
+                format!("{agent}: {tool} {how}: {}", brief(&preview, SHOWN))
             }
-            "reflection" => {
-                format!(
-                    "{agent}: judged {} ({} of {})",
-                    word("status"),
-                    told["attempt"],
-                    told["of"]
-                )
+            AgentEvent::Reflection { agent, status, attempt, of, .. } => {
+                format!("{agent}: judged {status} ({attempt} of {of})")
             }
-            "agent_result" => {
-                self.count(&told["usage"]);
-                match told["error"].as_str() {
-                    Some(error) if told["not_mine"] == true => {
-                        format!("{agent}: hands the task back: {}", brief(error, SHOWN))
+            AgentEvent::AgentResult { agent, error, not_mine, usage, .. } => {
+                self.usage += usage;
+                match error {
+                    Some(error) if not_mine => {
+                        format!("{agent}: hands the task back: {}", brief(&error, SHOWN))
                     }
                     None => format!("{agent}: done"),
-                    Some(error) => format!("{agent}: could not do it: {}", brief(error, SHOWN)),
+                    Some(error) => format!("{agent}: could not do it: {}", brief(&error, SHOWN)),
                 }
             }
-            _ => return,
+            AgentEvent::DecisionRefused { .. } | AgentEvent::EndedEarly { .. } => return,
         };
         self.line(&line);
-    }
-
-    fn count(&mut self, usage: &Value) {
-        self.usage.input_tokens += usage["input_tokens"].as_u64().unwrap_or_default();
-        self.usage.output_tokens += usage["output_tokens"].as_u64().unwrap_or_default();
     }
 
     fn line(&self, text: &str) {

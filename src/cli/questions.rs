@@ -1,10 +1,11 @@
 //! Open questions, put so that a person can answer them: what is asked, by whom, and the command to type.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::quoted;
 use super::shown::{shown, shown_json, shown_line};
 use crate::runtime::InterruptView;
+use crate::swarm::question::{Approval, Elicitation, Question, kind};
 
 /// Explains the open questions of a thread; `invocation` begins the commands.
 pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) -> String {
@@ -31,46 +32,50 @@ pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) ->
 }
 
 fn body(one: &InterruptView) -> String {
-    let get = |key: &str| one.payload.get(key);
-    let word = |key: &str| get(key).and_then(Value::as_str).map(shown_line);
-    match one.kind.as_str() {
-        "clarification" => word("question"),
-        "approval" => word("tool").map(|tool| {
-            let server = word("server").map(|server| format!("{server}.")).unwrap_or_default();
-            let call = format!("wants to call {server}{tool} with\n{}", indented(get("arguments")));
-            let reasons = get("reasons").and_then(Value::as_array).into_iter().flatten();
-            let reasons: Vec<String> = reasons
-                .filter_map(Value::as_str)
-                .map(|one| format!("because {}", shown_line(one)))
-                .collect();
-            let until = word("expires_at").map(|time| format!("can be answered until {time}"));
-            let call =
-                std::iter::once(call).chain(reasons).chain(until).collect::<Vec<_>>().join("\n");
-            match word("description") {
-                Some(description) if !description.is_empty() => format!("{call}\n({description})"),
-                _ => call,
-            }
-        }),
-        "outcome_unknown" => word("tool").map(|tool| {
-            let arguments = get("request").and_then(|request| request.get("arguments"));
+    match Question::read(&one.kind, &one.payload) {
+        Question::Clarification { question, options, .. } => {
+            let options = options.iter().map(|option| format!("\n- {}", shown_line(option)));
+            shown_line(&question) + &options.collect::<String>()
+        }
+        Question::Approval(approval) => call_to_approve(&approval),
+        Question::OutcomeUnknown(unknown) => {
+            let arguments = unknown.request.get("arguments").unwrap_or(&unknown.request);
             format!(
-                "nobody knows whether this call of {tool} happened: {}\n{}",
-                word("reason").unwrap_or_default(),
-                indented(arguments.or(get("request")))
+                "nobody knows whether this call of {} happened: {}\n{}",
+                shown_line(&unknown.tool),
+                shown_line(&unknown.reason),
+                indented(arguments)
             )
-        }),
-        "elicitation" => word("message").map(|message| elicitation(&one.payload, &message)),
-        _ => None,
+        }
+        Question::Elicitation(elicitation) => asked_by_server(&elicitation, &one.payload),
+        Question::Other(payload) => indented(&payload),
     }
-    .unwrap_or_else(|| indented(Some(&one.payload)))
+}
+
+fn call_to_approve(approval: &Approval) -> String {
+    let (tool, arguments) = (shown_line(&approval.tool), json!(approval.arguments));
+    let server = match approval.server.as_str() {
+        "" => String::new(),
+        server => format!("{}.", shown_line(server)),
+    };
+    let mut text = format!("wants to call {server}{tool} with\n{}", indented(&arguments));
+    for reason in &approval.reasons {
+        text.push_str(&format!("\nbecause {}", shown_line(reason)));
+    }
+    if !approval.expires_at.is_empty() {
+        text.push_str(&format!("\ncan be answered until {}", shown_line(&approval.expires_at)));
+    }
+    if !approval.description.is_empty() {
+        text.push_str(&format!("\n({})", shown_line(&approval.description)));
+    }
+    text
 }
 
 /// Words a server's question; an address is shown whole, with its host apart, and never opened from here.
-fn elicitation(payload: &Value, message: &str) -> String {
-    let word = |key: &str| payload.get(key).and_then(Value::as_str).map(shown_line);
-    let who = [word("server"), word("tool")].map(Option::unwrap_or_default).join(".");
-    let mut text = format!("{who} asks: {message}");
-    if let Some(url) = word("url") {
+fn asked_by_server(asked: &Elicitation, payload: &Value) -> String {
+    let (server, tool) = (shown_line(&asked.server), shown_line(&asked.tool));
+    let mut text = format!("{server}.{tool} asks: {}", shown_line(&asked.message));
+    if let Some(url) = asked.url.as_deref().map(shown_line) {
         let host = url.split("://").nth(1).unwrap_or_default();
         let host = host.split(['/', '?', '#']).next().unwrap_or_default();
         let host = host.rsplit('@').next().unwrap_or_default();
@@ -86,8 +91,8 @@ fn elicitation(payload: &Value, message: &str) -> String {
             text.push_str(&format!("\n  one of {}", shown_line(&choices)));
         }
     }
-    match word("warning") {
-        Some(warning) => format!("{text}\n({warning})"),
+    match &asked.warning {
+        Some(warning) => format!("{text}\n({})", shown_line(warning)),
         None => text,
     }
 }
@@ -129,23 +134,23 @@ fn form(payload: &Value) -> String {
     Value::Object(fields(payload).map(place).collect()).to_string()
 }
 
-fn indented(value: Option<&Value>) -> String {
+fn indented(value: &Value) -> String {
     // What is shown is what is sent.
-    value
-        .map(|value| shown_json(&serde_json::to_string_pretty(value).unwrap_or_default()))
-        .unwrap_or_default()
+    shown_json(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
 /// Returns the options that answer a kind of question.
 fn answers(one: &InterruptView) -> Vec<String> {
     let fixed: &[&str] = match one.kind.as_str() {
-        "clarification" => &["--message 'TEXT'"],
-        "approval" => &["--approve", "--approve --reason 'WHAT TO MIND'", "--deny --reason 'WHY'"],
-        "outcome_unknown" => {
+        kind::CLARIFICATION => &["--message 'TEXT'"],
+        kind::APPROVAL => {
+            &["--approve", "--approve --reason 'WHAT TO MIND'", "--deny --reason 'WHY'"]
+        }
+        kind::OUTCOME_UNKNOWN => {
             &["--outcome done --result 'WHAT IT GAVE'", "--outcome retry", "--outcome skip"]
         }
-        "elicitation" if one.payload.get("url").is_some() => &["--approve", "--deny"],
-        "elicitation" => {
+        kind::ELICITATION if one.payload.get("url").is_some() => &["--approve", "--deny"],
+        kind::ELICITATION => {
             let form = quoted(&shown_json(&form(&one.payload)));
             return vec![format!("--answer {form}"), "--deny".to_owned()];
         }
@@ -156,8 +161,6 @@ fn answers(one: &InterruptView) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn asked(kind: &str, payload: Value) -> InterruptView {

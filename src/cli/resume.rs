@@ -54,8 +54,11 @@ pub struct Args {
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
-    /// Add what happened to that object, event by event
+    /// Add the first table that was found to that object
     #[arg(long, requires = "json")]
+    include_data: bool,
+    /// Add what happened to that object, event by event
+    #[arg(long = "trace", alias = "events", requires = "json")]
     events: bool,
     /// Show no progress
     #[arg(long, short)]
@@ -73,6 +76,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let show = Show {
         json: args.json,
         events: args.events,
+        include_data: args.include_data,
+        found: false,
         quiet: args.quiet,
         invocation: globals.invocation(),
         observer: None,

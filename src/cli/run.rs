@@ -24,7 +24,8 @@ Examples:
   perihelion run \"Summarise the notes\" --detach        a `perihelion worker` does it
 
 Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
-(done, interrupted, failed), answer, results, citations, interrupts, usage, steps.")]
+(done, interrupted, failed), answer, data, results, citations, planner, interrupts, finish_reason,
+usage, steps, metadata, and trace where that is asked for.")]
 pub struct Args {
     /// The question, in quotes; - reads it from standard input
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]
@@ -41,14 +42,20 @@ pub struct Args {
     /// Agents not to be used, separated by commas
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
     disable: Vec<String>,
+    /// Who asks: what is known of them is in the prompts, and what they say of themselves is remembered
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    user: Option<String>,
     /// Leave the run to the workers and print the thread's id
     #[arg(long)]
     detach: bool,
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
-    /// Add what happened to that object, event by event
+    /// Add the first table that was found to that object
     #[arg(long, requires = "json")]
+    include_data: bool,
+    /// Add what happened to that object, event by event
+    #[arg(long = "trace", alias = "events", requires = "json")]
     events: bool,
     /// Show no progress
     #[arg(long, short)]
@@ -85,11 +92,18 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         names.into_iter().filter(|name| !name.trim().is_empty()).collect::<Vec<_>>()
     };
     let context: BTreeMap<String, String> = args.context.into_iter().collect();
-    let request =
-        Request { question, context, prefer: listed(args.prefer), disable: listed(args.disable) };
+    let request = Request {
+        question,
+        context,
+        prefer: listed(args.prefer),
+        disable: listed(args.disable),
+        user: args.user,
+    };
     let show = Show {
         json: args.json,
         events: args.events,
+        include_data: args.include_data,
+        found: false,
         quiet: args.quiet,
         invocation: globals.invocation(),
         observer: None,

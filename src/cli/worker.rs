@@ -9,6 +9,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
 use super::{Error, Exit, Globals, Signals, environment, looking, plugins};
+use perihelion_http::{Bounds, Server};
+
 use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::ids::ThreadId;
@@ -126,13 +128,14 @@ fn serve(
     let is_local = listener.local_addr().is_ok_and(|addr| addr.ip().is_loopback());
     let router = if is_local { api::loopback_only(router) } else { router };
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "metrics are served no longer");
+        match Server::on(listener, Bounds::default()) {
+            Ok(server) => server.serve_until(router, std::future::pending()).await,
+            Err(error) => tracing::error!(%error, "metrics are not served"),
         }
     })))
 }
 
-fn listener(quiet: bool) -> Listener {
+pub(super) fn listener(quiet: bool) -> Listener {
     let warned = Mutex::new(HashSet::new());
     Arc::new(move |told| match told {
         // It is tried again and again; what is in the way is said once.

@@ -149,6 +149,17 @@ fn note(differences: &mut Vec<Difference>, aspect: Aspect, of: &str, changes: Ve
     }
 }
 
+/// Returns what came back without what it came over: a connection counts its requests, whoever's they are.
+fn result(outcome: &Value) -> Value {
+    let mut outcome = outcome.clone();
+    for part in ["", "/Done", "/done"] {
+        if let Some(fields) = outcome.pointer_mut(part).and_then(Value::as_object_mut) {
+            fields.shift_remove("via");
+        }
+    }
+    outcome
+}
+
 /// Compares what one task asked for and got; calls are aligned by their names.
 fn effects(
     a: &Part,
@@ -186,7 +197,8 @@ fn effects(
                 _ => Aspect::Request,
             };
             note(differences, aspect, &left.name, both(&left.request, &right.request));
-            note(differences, Aspect::Result, &left.name, both(&left.outcome, &right.outcome));
+            let (one, other) = (result(&left.outcome), result(&right.outcome));
+            note(differences, Aspect::Result, &left.name, both(&one, &other));
         }
     }
 }

@@ -14,7 +14,8 @@ mod types;
 /// A directive for log filters: the client library logs whole answers where it cannot read them.
 pub const LOG_DIRECTIVE: &str = "async_openai=off";
 
-pub use openai::OpenAiModel;
+pub use openai::{OpenAiEmbeddings, OpenAiModel};
+pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
 pub use prompts::{Prompts, escape};
 pub use schema::strict_schema;
 pub use structured::{Structured, ask};

@@ -15,13 +15,16 @@ use crate::config::strict;
 const USER_PART: &str = "<!-- user -->";
 
 /// The embedded templates, by name.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 9] = [
     ("supervisor", include_str!("../../prompts/supervisor.md")),
     ("agent", include_str!("../../prompts/agent.md")),
     ("reflector", include_str!("../../prompts/reflector.md")),
     ("qa", include_str!("../../prompts/qa.md")),
     ("feedback", include_str!("../../prompts/feedback.md")),
     ("tool_result", include_str!("../../prompts/tool_result.md")),
+    ("extractor", include_str!("../../prompts/extractor.md")),
+    ("user_memory", include_str!("../../prompts/user_memory.md")),
+    ("judge", include_str!("../../prompts/judge.md")),
 ];
 
 /// The prompt templates, checked and ready.
@@ -41,6 +44,19 @@ impl Prompts {
     /// [`Error::Prompt`] when the directory or a file cannot be read, a file there replaces no template, or
     /// a template is not well-formed.
     pub fn new(dir: Option<&Path>) -> Result<Self, Error> {
+        Self::with(dir, [])
+    }
+
+    /// Does the same with further templates, each a name and its source, which the directory can replace as well.
+    ///
+    /// # Errors
+    /// As [`Prompts::new`].
+    pub fn with(
+        dir: Option<&Path>,
+        more: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> Result<Self, Error> {
+        let templates: Vec<(&str, &str)> = TEMPLATES.into_iter().chain(more).collect();
+        let names: Vec<&str> = templates.iter().map(|(name, _)| *name).collect();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -51,8 +67,11 @@ impl Prompts {
             _ => output.write_str(&escape(&value.to_string())).map_err(minijinja::Error::from),
         });
         let mut prompts = Self { environment, parts: BTreeMap::new() };
-        let mut replaced = dir.map_or_else(|| Ok(BTreeMap::new()), replacements)?;
-        for (name, embedded) in TEMPLATES {
+        let mut replaced = match dir {
+            Some(dir) => replacements(dir, &names)?,
+            None => BTreeMap::new(),
+        };
+        for (name, embedded) in templates {
             let source = replaced.remove(name).unwrap_or_else(|| embedded.to_owned());
             prompts.add(name, &source)?;
         }
@@ -110,7 +129,7 @@ impl Prompts {
 }
 
 /// Reads the templates of a directory; each must replace an embedded one.
-fn replacements(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
+fn replacements(dir: &Path, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     let unreadable = |error: std::io::Error| {
         refused(&dir.display().to_string(), &format!("the directory cannot be read: {error}"))
     };
@@ -125,9 +144,8 @@ fn replacements(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
         if name.eq_ignore_ascii_case("readme") {
             continue;
         }
-        let names = TEMPLATES.map(|(name, _)| name);
         if !names.contains(&name) {
-            let hint = strict::nearest(name, names)
+            let hint = strict::nearest(name, names.iter().copied())
                 .map_or_else(|| names.join(", "), |near| format!("did you mean {near}.md?"));
             return Err(refused(
                 &path.display().to_string(),

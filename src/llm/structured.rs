@@ -57,7 +57,7 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
         let response = model.chat(&request, None).await?;
         usage += response.usage;
         attempts += 1;
-        let mut problems = match read::<T>(&response.content, &validator) {
+        let mut problems = match read::<T>(&response.content, &schema, &validator) {
             Ok(value) => return Ok(Structured { value, usage, attempts }),
             Err(problems) => problems,
         };
@@ -98,9 +98,13 @@ fn correction(name: &str, problems: &[String], schema: &Value) -> String {
 /// Reads the first valid object in an answer, or says what is wrong with the likeliest one.
 fn read<T: DeserializeOwned>(
     content: &str,
+    schema: &Value,
     validator: &jsonschema::Validator,
 ) -> Result<T, Vec<String>> {
-    let objects = objects_in(content);
+    let mut objects = objects_in(content);
+    for object in &mut objects {
+        fill_nulls(object, schema, schema);
+    }
     if objects.is_empty() {
         return Err(vec!["the answer holds no JSON object".to_owned()]);
     }
@@ -123,6 +127,44 @@ fn read<T: DeserializeOwned>(
         return Err(problems);
     }
     serde_json::from_value(object.clone()).map_err(|error| vec![error.to_string()])
+}
+
+/// Adds the keys that an answer left out and that may be null.
+fn fill_nulls(value: &mut Value, schema: &Value, root: &Value) {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    let target = reference.and_then(|path| root.pointer(path.trim_start_matches('#')));
+    let schema = target.unwrap_or(schema);
+    for alternative in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+        fill_nulls(value, alternative, root);
+    }
+    match value {
+        Value::Array(items) => {
+            let Some(schema) = schema.get("items") else { return };
+            items.iter_mut().for_each(|item| fill_nulls(item, schema, root));
+        }
+        Value::Object(fields) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (key, schema) in properties.into_iter().flatten() {
+                match fields.get_mut(key) {
+                    Some(value) => fill_nulls(value, schema, root),
+                    None if may_be_null(schema) => {
+                        fields.insert(key.clone(), Value::Null);
+                    }
+                    None => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn may_be_null(schema: &Value) -> bool {
+    let is_null = |kind: &Value| kind == "null";
+    let kinds = schema.get("type");
+    let listed = kinds.and_then(Value::as_array).is_some_and(|kinds| kinds.iter().any(is_null));
+    let alternatives = schema.get("anyOf").and_then(Value::as_array);
+    let offered = alternatives.is_some_and(|any| any.iter().any(may_be_null));
+    listed || offered || kinds.is_some_and(is_null)
 }
 
 /// Finds the JSON objects in an answer, whatever stands around them.
@@ -170,13 +212,40 @@ mod tests {
     }
 
     #[test]
+    fn a_nullable_key_that_is_left_out_is_read_as_null_and_any_other_is_missed() {
+        #[derive(Debug, PartialEq, serde::Deserialize, JsonSchema)]
+        struct Inner {
+            x: Option<u32>,
+        }
+        #[derive(Debug, PartialEq, serde::Deserialize, JsonSchema)]
+        struct Outer {
+            name: String,
+            note: Option<String>,
+            inner: Option<Inner>,
+            list: Vec<Inner>,
+        }
+        let schema = strict_schema::<Outer>();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let read = |text| read::<Outer>(text, &schema, &validator);
+        let whole = Outer {
+            name: "a".into(),
+            note: None,
+            inner: Some(Inner { x: None }),
+            list: vec![Inner { x: None }],
+        };
+        assert_eq!(read(r#"{"name":"a","inner":{},"list":[{}]}"#), Ok(whole));
+        assert!(read(r#"{"list":[]}"#).unwrap_err().iter().any(|p| p.contains("name")));
+    }
+
+    #[test]
     fn the_valid_object_is_chosen_among_several() {
         #[derive(Debug, PartialEq, serde::Deserialize, JsonSchema)]
         struct A {
             a: u32,
         }
-        let validator = jsonschema::validator_for(&strict_schema::<A>()).unwrap();
-        let read = |text| read::<A>(text, &validator);
+        let schema = strict_schema::<A>();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let read = |text| read::<A>(text, &schema, &validator);
         assert_eq!(read(r#"such as {"b":"x"}, so {"a":7}"#), Ok(A { a: 7 }));
         assert!(read(r#"{"a":"7"}"#).unwrap_err()[0].starts_with("/a: "));
         assert!(read(r#"{"b":7}"#).unwrap_err().iter().any(|p| p.contains("required")));

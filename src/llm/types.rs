@@ -138,6 +138,9 @@ pub struct ChatRequest {
     /// Sent as `x-perihelion-agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Sent as `x-perihelion-stage`: which stage of its pipeline an agent is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
     pub messages: Vec<ChatMessage>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
@@ -232,6 +235,9 @@ pub enum Error {
     /// The scripted model could not be started or its script could not be read.
     #[error("the scripted model cannot be used: {0}")]
     Script(String),
+    /// The run's time was up before the answer was there.
+    #[error("the time limit of {seconds} s was reached before the model had answered")]
+    Late { seconds: u64 },
     /// The call failed when it was recorded.
     #[error("{0}")]
     Recorded(String),
@@ -254,6 +260,7 @@ impl Error {
             Self::Invalid { .. } => "invalid",
             Self::Prompt { .. } => "prompt",
             Self::Script(_) => "script",
+            Self::Late { .. } => "late",
             Self::Recorded(_) => "recorded",
             Self::Interrupted(_) => "interrupted",
         }

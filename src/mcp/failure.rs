@@ -5,7 +5,7 @@
 use rmcp::{ErrorData, ServiceError, model::ErrorCode};
 
 use super::{
-    Error, ToolOutcome,
+    Error, ToolOutcome, hidden,
     http::{self, Delivery},
     menu,
     oauth::Access,
@@ -47,7 +47,7 @@ impl Call<'_> {
     }
 
     fn clean(&self, text: &str) -> String {
-        menu::cut(&self.config.secrets.redact(text), REASON_CHARS)
+        menu::cut(&hidden::shown(&self.config.secrets.redact(text)), REASON_CHARS)
     }
 }
 

@@ -38,7 +38,8 @@ impl Gate {
             approved_in_advance: mode == ApprovalMode::Approve,
             read_only: effect == Effect::ReadOnly,
             repeatable: effect != Effect::Write,
-            open_world: policy.open_world.unwrap_or(hints.open_world == Some(true)),
+            // The specification's default: whoever says nothing reaches the open world.
+            open_world: policy.open_world.unwrap_or(hints.open_world != Some(false)),
         }
     }
 
@@ -129,6 +130,17 @@ mod tests {
         assert!(goes.allowed().is_milder_than(asks), "what it returns would not be marked");
         let trusted = Gate { open_world: true, ..goes };
         assert!(trusted.is_milder_than(asks) && !trusted.allowed().is_milder_than(asks));
+    }
+
+    /// X6: MCP's default of `openWorldHint` is true, and nobody need say so.
+    #[test]
+    fn a_tool_of_which_nobody_says_anything_reaches_the_open_world() {
+        let silent = ToolAnnotations::default();
+        let mut policy = ToolPolicy::default();
+        assert!(Gate::of(&policy, "t", &silent).open_world);
+        assert!(!Gate::of(&policy, "t", &READER).open_world);
+        policy.open_world = Some(false);
+        assert!(!Gate::of(&policy, "t", &silent).open_world);
     }
 
     #[test]

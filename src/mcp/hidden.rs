@@ -31,6 +31,19 @@ pub(super) fn shown(text: &str) -> String {
     shown
 }
 
+/// Writes such characters out in the strings and keys of a value.
+pub(super) fn shown_json(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(shown(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(shown_json).collect()),
+        Value::Object(map) => {
+            let written = map.into_iter().map(|(key, item)| (shown(&key), shown_json(item)));
+            Value::Object(written.collect())
+        }
+        other => other,
+    }
+}
+
 /// Tells of each character whether it is hidden where it stands.
 fn marked(text: &str) -> impl Iterator<Item = (char, bool)> {
     let before = std::iter::once(None).chain(text.chars().map(Some));

@@ -65,7 +65,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Legible<R> {
             this.line.extend_from_slice(read.get(..length).unwrap_or_default());
             Pin::new(&mut this.inner).consume(length);
             if end.is_some() && !this.is_overlong && this.line.len() <= this.longest {
-                if let Some(instead) = replacement(&this.line) {
+                if let Some(instead) = replacement(&this.line).or_else(|| paired(&this.line)) {
                     this.line = instead;
                 }
                 this.passed = Some(0);
@@ -97,6 +97,37 @@ fn replacement(line: &[u8]) -> Option<Vec<u8>> {
     let message = format!("its answer cannot be read: {why}");
     let error = json!({ "code": UNREADABLE, "message": message });
     Some(format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_bytes())
+}
+
+/// Replaces escapes of half a character by the replacement character, as text that is cut amid an emoji has them; none
+/// where there are none. A reader of JSON refuses the whole line for one of them.
+fn paired(line: &[u8]) -> Option<Vec<u8>> {
+    let unit = |at: usize| {
+        let escape = line.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
+        u16::from_str_radix(std::str::from_utf8(&escape[2..]).ok()?, 16).ok()
+    };
+    let mut mended: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while at < line.len() {
+        let (length, is_lone) = match (line[at], unit(at)) {
+            (b'\\', Some(0xd800..=0xdbff)) => match unit(at + 6) {
+                Some(0xdc00..=0xdfff) => (12, false),
+                _ => (6, true),
+            },
+            (b'\\', Some(0xdc00..=0xdfff)) => (6, true),
+            (b'\\', _) => (2, false),
+            _ => (1, false),
+        };
+        let end = line.len().min(at + length);
+        if is_lone && mended.is_none() {
+            mended = Some(line[..at].to_vec());
+        }
+        if let Some(mended) = &mut mended {
+            mended.extend_from_slice(if is_lone { b"\\ufffd" } else { &line[at..end] });
+        }
+        at = end;
+    }
+    mended
 }
 
 /// Returns how deep values stand in values.
@@ -139,6 +170,9 @@ mod tests {
             assert_eq!(told["id"], id);
             assert!(told["error"]["message"].as_str().unwrap().contains(why), "{told}");
         }
+        let lone = b"{\"id\":1,\"result\":\"\\ud83d\\ude00 \\\\ud800 \\ud83d! \\ude00\"}\n";
+        let whole = "{\"id\":1,\"result\":\"\\ud83d\\ude00 \\\\ud800 \\ufffd! \\ufffd\"}\n";
+        assert_eq!(read(lone, 1000).await, whole.as_bytes());
         let others = "noise [[[\n{\"id\":1,\"result\":\"\\\"[[{\"}\n\n";
         assert_eq!(read(others.as_bytes(), 1000).await, others.as_bytes());
         assert_eq!(read(others.as_bytes(), 4).await, others.as_bytes());

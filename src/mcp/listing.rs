@@ -63,13 +63,13 @@ pub(super) async fn fetch(session: &Session, config: &ServerConfig) -> Result<De
                 "its tool list is longer than can be used, in bytes: {MAX_LIST_BYTES}"
             ));
         }
+        if definitions.tools.len() + page.tools.len() > MAX_TOOLS {
+            return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
+        }
         definitions.ttl_ms = page.ttl_ms.or(definitions.ttl_ms);
         let tools = page.tools.into_iter().map(|tool| config.secrets.redact_json(tool));
         definitions.tools.extend(tools);
         let Some(next) = page.next_cursor else { return Ok(definitions) };
-        if definitions.tools.len() > MAX_TOOLS {
-            return Err(format!("it lists more tools than can be used, at most: {MAX_TOOLS}"));
-        }
         if !seen.insert(next.clone()) {
             // What was listed so far is kept: the pages from here on are those already seen.
             let reason = "the server repeated a cursor, so the list may not be whole".to_owned();
@@ -170,13 +170,21 @@ struct Hints {
     open_world_hint: Option<bool>,
 }
 
+/// Tells whether a tool claims to reach the open world.
+fn is_hinted(definitions: &Definitions) -> bool {
+    let claims = |tool: &Value| tool["annotations"]["openWorldHint"] == Value::Bool(true);
+    definitions.tools.iter().any(claims)
+}
+
 impl Listing {
     /// Reads what a server said of itself, as far as the operator lets it.
     pub fn of(definitions: Definitions, config: &ServerConfig) -> Self {
         let Identity { name, version, .. } = &definitions.identity;
         let open_world = config.tools.open_world == Some(true);
         // What anybody may have written stays out of the supervisor's menu.
-        let said = definitions.own_words().filter(|_| !open_world);
+        let is_strangers =
+            open_world || (config.tools.open_world.is_none() && is_hinted(&definitions));
+        let said = definitions.own_words().filter(|_| !is_strangers);
         let description = config.description.as_deref().or(said).unwrap_or_default();
         let info = ServerInfo {
             name: config.name.clone(),
@@ -186,12 +194,15 @@ impl Listing {
             tools: Vec::new(),
             rejected_tools: Vec::new(),
             open_world,
+            undeclared: false,
+            agent: config.agent.clone(),
         };
         let instructions = definitions.left_out();
         let tools = definitions.tools.clone();
         let mut listing = Self { info, outputs: HashMap::new(), definitions };
+        let mut names = HashSet::new();
         for tool in tools {
-            listing.add(tool, &config.tools);
+            listing.add(tool, &config.tools, &mut names);
         }
         if let Some(reason) = listing.definitions.incomplete.clone() {
             listing.info.rejected_tools.push(("(further pages)".into(), reason));
@@ -200,17 +211,22 @@ impl Listing {
             listing.info.rejected_tools.push(("(instructions)".into(), reason));
         }
         listing.report_missing(&config.tools);
+        listing.info.undeclared = config.tools.open_world.is_none()
+            && listing.info.tools.iter().any(|tool| tool.annotations.open_world.is_none());
         listing
     }
 
-    fn add(&mut self, tool: Value, policy: &ToolPolicy) {
+    fn add(&mut self, tool: Value, policy: &ToolPolicy, names: &mut HashSet<String>) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
         let name = menu::cut(&menu::one_line(name), MAX_NAME_CHARS);
-        let is_twice = self.info.tools.iter().any(|known| known.name == name);
-        let read = if is_twice { Err("listed twice".into()) } else { read(tool, policy) };
+        let read = match names.contains(&name) {
+            true => Err("listed twice".into()),
+            false => read(tool, policy),
+        };
         match read {
             Ok((definition, output)) => {
                 self.outputs.extend(output.map(|output| (definition.name.clone(), output)));
+                names.insert(name);
                 self.info.tools.push(definition);
             }
             Err(reason) => self.info.rejected_tools.push((name, reason)),
@@ -220,10 +236,11 @@ impl Listing {
     /// Reports names in the servers file that the server does not list: misspelt, or gone.
     fn report_missing(&mut self, policy: &ToolPolicy) {
         let info = &mut self.info;
+        let listed = info.tools.iter().map(|tool| tool.name.clone());
+        let known: HashSet<String> =
+            listed.chain(info.rejected_tools.iter().map(|(name, _)| name.clone())).collect();
         for name in policy.named() {
-            let listed = info.tools.iter().map(|tool| &tool.name);
-            let mut known = listed.chain(info.rejected_tools.iter().map(|(name, _)| name));
-            if !known.any(|known| known == name) {
+            if !known.contains(name) {
                 let reason = "named in the servers file, but the server does not list it";
                 info.rejected_tools.push((name.to_owned(), reason.to_owned()));
             }

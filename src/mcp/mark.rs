@@ -15,7 +15,7 @@ pub(super) struct Mark(String);
 
 impl Mark {
     pub fn new() -> Self {
-        Self(uuid::Uuid::new_v4().to_string())
+        Self(format!("{}.{}", uuid::Uuid::new_v4(), owner(std::process::id()).unwrap_or_default()))
     }
 
     /// Returns the value of [`VARIABLE`] for the child; a mark that this process carries is passed on.
@@ -41,23 +41,64 @@ impl Mark {
 
     #[cfg(target_os = "linux")]
     fn carriers(&self) -> Vec<nix::unistd::Pid> {
-        let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-        let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        ids.filter(|id: &i32| {
-            // Other users' processes cannot be read, and are none of ours.
-            let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| self.is_in(variable))
-        })
-        .map(nix::unistd::Pid::from_raw)
-        .collect()
+        marked()
+            .into_iter()
+            .filter(|(_, marks)| marks.contains(&self.0))
+            .map(|(id, _)| id)
+            .collect()
     }
+}
 
-    #[cfg(target_os = "linux")]
-    fn is_in(&self, variable: &[u8]) -> bool {
-        let value = variable.strip_prefix(VARIABLE.as_bytes());
-        let value = value.and_then(|value| value.strip_prefix(b"="));
-        value.is_some_and(|value| {
-            value.split(|byte| *byte == b'/').any(|mark| mark == self.0.as_bytes())
-        })
+/// Kills what is left of the servers of processes that died before they could end them.
+///
+/// A process of another namespace is left alone: whether its owner lives cannot be told from here.
+#[cfg(target_os = "linux")]
+pub(super) fn kill_orphans() {
+    for (id, marks) in marked() {
+        let is_orphaned = |mark: &String| {
+            let Some((_, owner)) = mark.split_once('.') else { return false };
+            let Some((process, _)) = owner.split_once('.') else { return false };
+            let is_of_here = owner.ends_with(&namespace());
+            is_of_here && process.parse().ok().and_then(self::owner).as_deref() != Some(owner)
+        };
+        if marks.iter().any(is_orphaned) {
+            tracing::info!(process = %id, "ending what is left of an MCP server whose owner died");
+            // Gone meanwhile is as good.
+            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
+        }
     }
+}
+
+/// Without `/proc` none can be found.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn kill_orphans() {}
+
+/// Names a process for as long as the machine runs: its number, when it began, and the namespace of such numbers.
+fn owner(process: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The program's name stands in parentheses and may hold anything.
+    let began = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
+    Some(format!("{process}.{began}.{}", namespace()))
+}
+
+fn namespace() -> String {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+}
+
+/// Lists the processes that carry marks, with those marks.
+#[cfg(target_os = "linux")]
+fn marked() -> Vec<(nix::unistd::Pid, Vec<String>)> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id: i32| {
+        // Other users' processes cannot be read, and are none of ours.
+        let environment = std::fs::read(format!("/proc/{id}/environ")).ok()?;
+        let value = environment
+            .split(|byte| *byte == 0)
+            .find_map(|variable| variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))?;
+        let marks = String::from_utf8_lossy(value).split('/').map(str::to_owned).collect();
+        Some((nix::unistd::Pid::from_raw(id), marks))
+    })
+    .collect()
 }

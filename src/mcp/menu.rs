@@ -28,6 +28,9 @@ pub fn menu_line(info: &ServerInfo, first: &[usize]) -> String {
         line.push_str(" reaches the open world");
         return line;
     }
+    if info.undeclared {
+        line.push_str(" open world (not declared);");
+    }
     line.push_str(" tools: ");
     let mut room = LINE_CHARS.saturating_sub(line.chars().count());
     let others = (0..info.tools.len()).filter(|number| !first.contains(number));
@@ -86,6 +89,8 @@ mod tests {
             tools: tools.iter().map(tool).collect(),
             rejected_tools: Vec::new(),
             open_world: false,
+            undeclared: false,
+            agent: Default::default(),
         }
     }
 
@@ -110,6 +115,14 @@ mod tests {
     fn of_a_server_of_the_open_world_the_menu_holds_the_operators_words_alone() {
         let info = ServerInfo { open_world: true, ..info("Reads pages", &["call_append_now"]) };
         assert_eq!(menu_line(&info, &[0]), "mcp_agent_files: Reads pages; reaches the open world");
+    }
+
+    /// X6
+    #[test]
+    fn of_a_server_that_nobody_declared_the_menu_says_so() {
+        let info = ServerInfo { undeclared: true, ..info("Reads pages", &["read"]) };
+        let line = "mcp_agent_files: Reads pages; open world (not declared); tools: read";
+        assert_eq!(menu_line(&info, &[]), line);
     }
 
     #[test]

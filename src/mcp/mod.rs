@@ -56,6 +56,7 @@ pub use oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use phase::{Phase, ServerState};
 pub use pins::{Change, Changes, Pins, ServerPin, ToolPin, digest};
 pub use pool::{Looked, Pool, PoolOptions};
+pub use redact::redact_log;
 pub use reload::Reloaded;
 pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
@@ -64,8 +65,8 @@ pub use servers_file::{
     RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
 };
 pub use types::{
-    CallContext, Error, Progress, ServerInfo, ServerStatus, ToolAnnotations, ToolDefinition,
-    ToolHost, ToolOutcome, Via,
+    AgentBinding, CallContext, Error, Progress, ServerInfo, ServerStatus, ToolAnnotations,
+    ToolDefinition, ToolHost, ToolOutcome, Via,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     ToolOutcome, elicitation,
     exchange::{Reply, TaskHandle},
-    menu,
+    hidden, menu,
     redact::Secrets,
     schema::{self, Checker},
 };
@@ -88,8 +88,9 @@ pub(super) fn complete(
     }
     ToolOutcome {
         is_error,
-        text: secrets.redact(&text),
-        structured: structured.map(|structured| secrets.redact_json(structured)),
+        text: hidden::shown(&secrets.redact(&text)),
+        structured: structured
+            .map(|structured| hidden::shown_json(secrets.redact_json(structured))),
         via: None,
     }
 }
@@ -183,6 +184,18 @@ mod tests {
         let answer = json!({"structuredContent": said});
         let text = complete("look", answer, Some(&output), &secrets).text;
         assert!(text.contains("xxx") && !text.contains("s3c"), "{text}");
+    }
+
+    /// X6
+    #[test]
+    fn what_nobody_sees_is_written_out() {
+        let hidden = "a\u{200b}b\u{ad}c\u{3164}d\u{fe0f}\u{1b}]52;c;eA==\u{7}";
+        let outcome = outcome(json!({
+            "content": [{"type": "text", "text": hidden}], "structuredContent": {"k": hidden},
+        }));
+        let written = "a\\u{200b}b\\u{ad}c\\u{3164}d\\u{fe0f}\\u{1b}]52;c;eA==\\u{7}";
+        assert_eq!(outcome.text, written);
+        assert_eq!(outcome.structured, Some(json!({"k": written})));
     }
 
     #[test]

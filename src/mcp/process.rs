@@ -8,7 +8,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
     process::{ExitStatus, Stdio},
-    sync::Arc,
+    sync::{Arc, Once},
     time::Duration,
 };
 
@@ -32,6 +32,9 @@ use super::{
 /// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
 const REAP: Duration = Duration::from_secs(1);
 
+/// What earlier processes left behind is looked for once.
+static ORPHANS: Once = Once::new();
+
 /// What to start.
 pub(super) struct Program<'a> {
     pub program: &'a Path,
@@ -50,6 +53,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts a program in a new process group, with the environment given and a mark, nothing else.
     pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
+        ORPHANS.call_once(mark::kill_orphans);
         let mark = Mark::new();
         let mut command = Command::new(program.program);
         command

@@ -9,7 +9,7 @@ use std::{
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use tokio::sync::{mpsc, watch};
 
-use super::{Progress, menu, redact::Secrets};
+use super::{Progress, hidden, menu, redact::Secrets};
 use crate::clock;
 
 /// Longer messages are cut.
@@ -90,7 +90,7 @@ impl<'a> Reports<'a> {
             return;
         }
         self.last = Some(clock::monotonic());
-        let message = menu::one_line(&secrets.redact(&progress.message));
+        let message = menu::one_line(&hidden::shown(&secrets.redact(&progress.message)));
         let message = menu::cut(&message, MESSAGE_CHARS);
         // Nobody waits for whoever does not listen.
         let _ = to.try_send(Progress { message, ..progress });

@@ -5,10 +5,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::Value;
 
 /// Shorter values would blot out ordinary words.
 const SHORTEST: usize = 6;
+/// Shorter ones, encoded, would blot out ordinary words.
+const SHORTEST_ENCODED: usize = 8;
+/// A secret and how else it may be written.
+const FORMS: usize = 10;
+/// Secrets of the process that the log is kept free of; those of a few hundred servers.
+const KNOWN: usize = 10_000;
 /// Tokens are renewed; of those before, somebody may still speak.
 const LEARNT: usize = 16;
 
@@ -38,6 +46,8 @@ impl Secrets {
         }
         if value.len() >= SHORTEST && !self.written.iter().any(|known| known == value) {
             self.written.push(value.to_owned());
+            self.written.extend(encoded(value));
+            know(&self.written);
             // A secret that contains another one must be replaced first.
             self.written.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         }
@@ -47,8 +57,11 @@ impl Secrets {
     pub fn learn(&self, value: &str) {
         let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
         if value.len() >= SHORTEST && !learnt.iter().any(|known| known == value) {
-            learnt.push_back(value.to_owned());
-            if learnt.len() > LEARNT {
+            let forms: Vec<String> =
+                std::iter::once(value.to_owned()).chain(encoded(value)).collect();
+            know(&forms);
+            learnt.extend(forms);
+            while learnt.len() > LEARNT * FORMS {
                 learnt.pop_front();
             }
         }
@@ -102,6 +115,54 @@ impl Secrets {
     }
 }
 
+/// Secrets of all servers of the process, the newest last.
+static ALL: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+fn know(secrets: &[String]) {
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    for secret in secrets {
+        if !all.contains(secret) {
+            all.push_back(secret.clone());
+        }
+    }
+    while all.len() > KNOWN {
+        all.pop_front();
+    }
+}
+
+/// Replaces the secrets of all servers of this process in a line of the log, where libraries write what they like.
+pub fn redact_log(line: &str) -> String {
+    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found: Vec<&String> =
+        all.iter().filter(|secret| line.contains(secret.as_str())).collect();
+    found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    found.into_iter().fold(line.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
+}
+
+/// Returns how a secret looks in hexadecimal and in base64, wherever in an encoded text it stands.
+fn encoded(secret: &str) -> Vec<String> {
+    if secret.len() < SHORTEST_ENCODED {
+        return Vec::new();
+    }
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms = vec![hex.to_uppercase(), hex];
+    for offset in 0..3 {
+        let mut bytes = vec![0; offset];
+        bytes.extend_from_slice(secret.as_bytes());
+        let text = STANDARD_NO_PAD.encode(&bytes);
+        // The first and the last letters are also made of what stands beside it.
+        let (first, is_whole) = ([0, 2, 3][offset], bytes.len() % 3 == 0);
+        let last = text.len() - usize::from(!is_whole);
+        let inner = text[first..last].to_owned();
+        let for_urls = inner.replace('+', "-").replace('/', "_");
+        if for_urls != inner {
+            forms.push(for_urls);
+        }
+        forms.push(inner);
+    }
+    forms
+}
+
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Secrets({})", self.written.len())
@@ -127,7 +188,15 @@ mod tests {
         secrets.add("keys-of-abc");
         assert_eq!(secrets.redact_beginning("on: keys-of-abc"), "on: ");
         assert_eq!(secrets.redact_beginning("on: second-lin"), "on: ");
-        assert_eq!(secrets.redact_beginning("on: second-line, uh"), "on: [redacted], uh");
+        assert_eq!(secrets.redact_beginning("on: second-line, uh!"), "on: [redacted], uh!");
+        // "user:pass-of-nobody" and the like: wherever in the encoded text it stands.
+        secrets.add("pass-of-nobody");
+        for before in ["", "u", "us", "user:"] {
+            let told = STANDARD_NO_PAD.encode(format!("{before}pass-of-nobody, and more"));
+            assert!(secrets.redact(&told).contains("[redacted]"), "{before}");
+        }
+        assert_eq!(secrets.redact("706173732d6f662d6e6f626f6479"), "[redacted]");
+        assert_eq!(redact_log("a pass-of-nobody"), "a [redacted]");
         secrets.clone().learn("token-of-today");
         assert_eq!(secrets.redact("a token-of-today"), "a [redacted]");
         assert_eq!(

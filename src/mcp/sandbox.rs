@@ -29,6 +29,12 @@ const ETC: [&str; 12] = [
 /// The directory in which a confined server starts, unless `cwd` names another: empty, private, in memory.
 const SCRATCH: &str = "/tmp";
 
+/// What of `/proc` could change the system, or tells of it more than of the server.
+const PROC: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
+
+/// Who a confined server is when root starts it.
+const NOBODY: &str = "65534";
+
 /// What a confined server may see and do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
@@ -79,11 +85,19 @@ impl Sandbox {
         };
         let mut line = Line::default();
         line.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
+        // `--unshare-all` goes without a user namespace where it is root that asks.
+        line.words(&["--unshare-user", "--disable-userns"]);
+        if nix::unistd::geteuid().is_root() {
+            line.words(&["--uid", NOBODY, "--gid", NOBODY]);
+        }
         if self.network {
             line.words(&["--share-net"]);
         }
         // Later mounts cover earlier ones, so what the operator lists comes last.
         line.words(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", SCRATCH]);
+        for settings in PROC {
+            line.words(&["--ro-bind-try", settings, settings]);
+        }
         if let Some(home) = env.get("HOME").filter(|home| home.starts_with('/') && home.len() > 1) {
             line.words(&["--dir", home]);
         }

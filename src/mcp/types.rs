@@ -1,5 +1,7 @@
 //! The words of a tool exchange: servers, tools, calls, outcomes, and the trait that performs them.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -82,8 +84,28 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+/// How the operator wants the agent of a server to work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentBinding {
+    /// The kind of agent; by default the natural one of a bundled server, else the plain one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Which tool plays which role for that kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, String>,
+    /// The bundled server that this is, where the table starts one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundled: Option<String>,
+}
+
+impl AgentBinding {
+    fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A scanned server: what an agent can be made of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// Name of its table in the servers file.
     pub name: String,
@@ -100,6 +122,12 @@ pub struct ServerInfo {
     /// The operator declared that anybody may have written what this server says, its definitions too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_world: bool,
+    /// Its tools count as reaching the open world only because nobody said anything of them: neither the operator nor
+    /// the server.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub undeclared: bool,
+    #[serde(default, skip_serializing_if = "AgentBinding::is_silent")]
+    pub agent: AgentBinding,
 }
 
 /// The result of scanning one configured server.
@@ -259,6 +287,16 @@ impl Error {
             Self::Unknown { .. } => "outcome_unknown",
             Self::Refused { .. } => "refused",
             Self::Login { .. } => "login_failed",
+        }
+    }
+
+    /// Returns the error as models hear of it: without the words of a server that nobody has approved.
+    pub fn for_models(&self) -> String {
+        match self {
+            Self::Quarantined { server, .. } => {
+                format!("the MCP server {server} is in quarantine until a person approves it")
+            }
+            other => other.to_string(),
         }
     }
 

@@ -58,48 +58,6 @@ pub fn model_retried(role: &'static str, reason: &'static str) {
     to.retries.add(1, &[KeyValue::new(l::ROLE, role), KeyValue::new(l::REASON, reason)]);
 }
 
-/// A run under way; it counts as active until this is dropped.
-#[derive(Debug)]
-pub struct ActiveRun {
-    timer: Timer,
-    /// None where nothing is collected.
-    graph: Option<Arc<str>>,
-}
-
-/// A run began.
-pub fn run_started(graph: &str) -> ActiveRun {
-    let timer = Timer::start();
-    let Some(to) = instruments() else { return ActiveRun { timer, graph: None } };
-    let graph: Arc<str> = graph.into();
-    let labels = [KeyValue::new(l::GRAPH, Arc::clone(&graph))];
-    to.runs_started.add(1, &labels);
-    to.runs_active.add(1, &labels);
-    ActiveRun { timer, graph: Some(graph) }
-}
-
-impl ActiveRun {
-    /// The run ended so.
-    pub fn ended(self, status: &'static str) {
-        let (Some(to), Some(took), Some(graph)) =
-            (instruments(), self.timer.elapsed(), self.graph.as_ref())
-        else {
-            return;
-        };
-        let status = KeyValue::new(l::STATUS, status);
-        to.runs_ended.add(1, &[KeyValue::new(l::GRAPH, Arc::clone(graph)), status.clone()]);
-        to.runs
-            .record(took.as_secs_f64(), &[KeyValue::new(l::WORKFLOW, Arc::clone(graph)), status]);
-    }
-}
-
-impl Drop for ActiveRun {
-    fn drop(&mut self) {
-        if let (Some(to), Some(graph)) = (instruments(), self.graph.take()) {
-            to.runs_active.add(-1, &[KeyValue::new(l::GRAPH, graph)]);
-        }
-    }
-}
-
 /// An agent's work on a task ended, with an error of this class or with a result.
 pub fn agent_worked(timer: Timer, agent: &str, error: Option<&'static str>) {
     let (Some(to), Some(took)) = (instruments(), timer.elapsed()) else { return };
@@ -125,35 +83,6 @@ pub fn tool_called(timer: Timer, server: &str, tool: &str, error: Option<&'stati
             to.tools.record(took.as_secs_f64(), &[server, tool, error]);
         }
     }
-}
-
-/// A commit of a step was acknowledged, or failed.
-pub fn step_committed(timer: Timer, committed: bool) {
-    let (Some(to), Some(took)) = (instruments(), timer.elapsed()) else { return };
-    if committed {
-        to.steps.add(1, &[]);
-        to.commits.record(took.as_secs_f64(), &[]);
-    } else {
-        to.commits.record(took.as_secs_f64(), &[KeyValue::new(l::ERROR, "store_error")]);
-    }
-}
-
-/// An effect was recorded for the first time.
-pub fn effect_recorded(kind: &'static str) {
-    let Some(to) = instruments() else { return };
-    to.recorded.add(1, &[KeyValue::new(l::EFFECT, kind)]);
-}
-
-/// The recorded outcome of an effect was used instead of performing it.
-pub fn effect_read_back(kind: &'static str) {
-    let Some(to) = instruments() else { return };
-    to.read_back.add(1, &[KeyValue::new(l::EFFECT, kind)]);
-}
-
-/// A question was put to a person.
-pub fn interrupted(kind: &str) {
-    let Some(to) = instruments() else { return };
-    to.interrupts.add(1, &[KeyValue::new(l::INTERRUPT, kind.to_owned())]);
 }
 
 /// The circuit breaker or a budget ended a turn.
@@ -195,20 +124,6 @@ pub fn spans_delivered(accepted: u64, rejected: u64) {
     to.spans.add(accepted, &outcome("accepted"));
     if rejected > 0 {
         to.spans.add(rejected, &outcome("rejected"));
-    }
-}
-
-/// A run ended because another process took its thread.
-pub fn lease_lost() {
-    if let Some(to) = instruments() {
-        to.leases_lost.add(1, &[]);
-    }
-}
-
-/// A thread was taken over from a process that died or stood still.
-pub fn lease_taken_over() {
-    if let Some(to) = instruments() {
-        to.leases_taken.add(1, &[]);
     }
 }
 

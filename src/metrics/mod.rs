@@ -6,6 +6,7 @@
 //! are `telemetry`'s, and stored rows: what happened is counted when it happens, and a replay counts nothing.
 
 mod definitions;
+mod engine;
 mod happened;
 
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use opentelemetry::metrics::Meter;
 
 use self::definitions::Instruments;
-use crate::clock;
+use crate::{clock, observer};
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use happened::*;
@@ -25,6 +26,7 @@ static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 /// Makes the instruments with a meter, from which they are collected from now on; a second call does nothing.
 pub fn install(meter: &Meter) {
     INSTRUMENTS.get_or_init(|| Instruments::new(meter));
+    observer::install(engine::EngineMetrics);
 }
 
 fn instruments() -> Option<&'static Instruments> {

@@ -6,14 +6,9 @@ use serde_json::{Value, json};
 use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
-use crate::journal::{OUTCOME_UNKNOWN, Verdict};
+use crate::journal::Verdict;
 use crate::mcp;
-
-/// Kind of the question whether a call may be made.
-const APPROVAL: &str = "approval";
-
-/// Kind of the question that an MCP server puts through an agent.
-const ELICITATION: &str = "elicitation";
+use crate::swarm::question::kind::{APPROVAL, CLARIFICATION, ELICITATION, OUTCOME_UNKNOWN};
 
 /// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,12 +60,12 @@ impl Answer {
     /// Returns the kinds of question that this answers, if it does not answer any, and the option's name.
     fn fits(&self) -> (Option<&'static [&'static str]>, &'static str) {
         match self {
-            Self::Message(_) => (Some(&["clarification"]), "--message"),
+            Self::Message(_) => (Some(&[CLARIFICATION]), "--message"),
             Self::Value(_) => (None, "--answer"),
             Self::Approve { .. } => (Some(&[APPROVAL, ELICITATION]), "--approve"),
             Self::Deny { .. } => (Some(&[APPROVAL, ELICITATION]), "--deny"),
             Self::OutcomeDone { .. } | Self::OutcomeRetry | Self::OutcomeSkip => {
-                (Some(&["outcome_unknown"]), "--outcome")
+                (Some(&[OUTCOME_UNKNOWN]), "--outcome")
             }
         }
     }

@@ -8,19 +8,22 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::plugins::{Plugins, Source};
 use super::report::RunReport;
+use super::star_options::star_options;
 use super::survey::{AgentInfo, ServerProblem};
 use super::{Error, demo};
+use crate::agents;
 use crate::bus::{self, Bus};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
-use crate::config::{self, Settings};
+use crate::config::Settings;
+use crate::experience::Remembering;
 use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
-use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
+use crate::llm::{self, ChatModel, OpenAiModel, Role};
 use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
-use crate::swarm::{GraphState, MenuSize, Roster, Star, StarLimits};
+use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};
 use crate::telemetry::metrics::Deliveries;
 use crate::telemetry::{ExportCounts, Exporter, GoesOn, LiveSpans, Parents};
 
@@ -40,6 +43,8 @@ pub struct Runtime {
     exporter: Option<Exporter>,
     /// Sends metrics where the settings want that.
     deliveries: Option<Deliveries>,
+    /// Skills and memories, where they are kept.
+    experience: Option<Arc<Remembering>>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
@@ -49,6 +54,9 @@ struct Parts {
     model: Arc<dyn ChatModel>,
     pool: Pool,
     source: Source,
+    kinds: Arc<Kinds>,
+    /// Whether skills and memories are kept, in the database of the settings.
+    learns: bool,
 }
 
 impl Parts {
@@ -60,7 +68,7 @@ impl Parts {
         Runtime::check_model(settings)?;
         let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
         let (pool, source) = Source::read(&settings.servers.file, env)?.pool(settings, looks)?;
-        Ok(Self { model, pool, source })
+        Ok(Self { model, pool, source, kinds: Arc::new(agents::kinds()), learns: true })
     }
 }
 
@@ -126,8 +134,12 @@ impl Runtime {
         thread: ThreadId,
     ) -> Result<Self, Error> {
         let store = super::open_store(&settings).await?;
-        if store.info(thread).await?.tenant == demo::TENANT {
+        let info = store.info(thread).await?;
+        if info.tenant == demo::TENANT {
             let options = demo::Options { goes_on: GoesOn::With(thread), ..Default::default() };
+            if info.title.as_deref() == Some(demo::DOCUMENTS_TITLE) {
+                return demo::open_documents(settings, store, options, &|_| {}).await;
+            }
             return demo::open_with(settings, store, options).await;
         }
         let parts = Parts::read(&settings, env, looks)?;
@@ -186,28 +198,50 @@ impl Runtime {
         store: Arc<dyn Store>,
         goes_on: GoesOn,
     ) -> Result<Self, Error> {
-        let parts = Parts { model, pool, source: ServersFile::default().into() };
+        let kinds = Arc::new(agents::kinds());
+        let parts =
+            Parts { model, pool, source: ServersFile::default().into(), kinds, learns: false };
         Self::assemble(settings, parts, store, goes_on).await
+    }
+
+    /// Opens a runtime on parts that are there already, with kinds of agents of one's own.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub async fn with_kinds(
+        settings: Settings,
+        model: Arc<dyn ChatModel>,
+        pool: Pool,
+        store: Arc<dyn Store>,
+        kinds: Kinds,
+    ) -> Result<Self, Error> {
+        let (source, kinds) = (ServersFile::default().into(), Arc::new(kinds));
+        let parts = Parts { model, pool, source, kinds, learns: false };
+        Self::assemble(settings, parts, store, GoesOn::WithNone).await
     }
 
     async fn assemble(
         settings: Settings,
-        Parts { model, pool, source }: Parts,
+        Parts { model, pool, source, kinds, learns }: Parts,
         store: Arc<dyn Store>,
         goes_on: GoesOn,
     ) -> Result<Self, Error> {
         store.check_keys().await?;
-        let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
         let exporter = super::trace::exporter(&settings, goes_on)?;
         let tools = Arc::new(pool);
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         // Before anything happens that is counted.
         let deliveries = super::metrics::deliveries(&settings, &store, &tools)?;
-        let (prices, limits) = (settings.models.price_list(), star_limits(&settings));
         let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
         let parents = Arc::new(parents);
         let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
-        let star = Star::new(model, host, prompts, prices, limits, Some(parents))?;
+        let mut options = star_options(&settings, Arc::clone(&kinds), &store)?;
+        let experience = match learns {
+            true => super::experience::open(&settings, &model, &options.prompts).await?,
+            false => None,
+        };
+        options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
+        let star = Star::new(options, model, host, Some(parents))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
@@ -215,8 +249,9 @@ impl Runtime {
         let runner = Runner::new(Arc::clone(&star.graph), store)
             .with_lease(lease)
             .with_spans(live)
-            .owing_traces(exporter.is_some());
-        let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster)).await;
+            .owing_traces(exporter.is_some())
+            .judged_by(super::ending::judge);
+        let begun = Plugins::begin(source, Arc::clone(&tools), Arc::clone(&roster), kinds).await;
         let (plugins, follow) = match begun {
             Ok(begun) => begun,
             Err(error) => {
@@ -237,6 +272,7 @@ impl Runtime {
             companion: None,
             exporter,
             deliveries,
+            experience,
             _star: star,
         })
     }
@@ -327,6 +363,9 @@ impl Runtime {
             metrics::server_stands(server, up);
         }
         self.plugins.pool.close().await;
+        if let Some(experience) = &self.experience {
+            experience.close().await;
+        }
         if let Some(exporter) = &self.exporter {
             exporter.close().await;
         }
@@ -339,24 +378,5 @@ impl Runtime {
         if let Some(companion) = self.companion {
             companion.stop().await;
         }
-    }
-}
-
-pub(super) fn star_limits(settings: &Settings) -> StarLimits {
-    let (limits, trust, swarm) = (&settings.limits, &settings.trust, &settings.swarm);
-    StarLimits {
-        max_steps: limits.max_steps,
-        max_tokens: limits.max_tokens,
-        // A float to an integer saturates.
-        max_nano_usd: limits.max_cost_usd.map(|usd| (usd * 1e9) as u64),
-        deadline_sec: limits.deadline_sec,
-        max_tool_calls: limits.max_tool_calls_per_task,
-        max_reflections: limits.max_reflections,
-        result_bytes: limits.result_bytes,
-        breaker_retries: limits.breaker_retries,
-        menu: MenuSize { all: swarm.menu_agents, fitting: swarm.menu_matches },
-        agent_tools: swarm.agent_tools,
-        approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
-        asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
 }

@@ -6,7 +6,8 @@ use super::{Error, threads};
 use crate::checkpoint::{self, NewThread, ThreadFilter};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::llm::{self, Role, openai};
+use crate::llm::{self, EmbeddingModel as _, OpenAiEmbeddings, Role, openai};
+use crate::mcp::{ServersFile, Transport};
 use crate::telemetry::otlp;
 
 /// An endpoint and a model name that some role uses.
@@ -72,6 +73,18 @@ pub async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
     }))
 }
 
+/// Asks the embedding model for one vector; none where none is configured.
+pub async fn embeddings(settings: &Settings) -> Option<Result<String, Error>> {
+    let settings = settings.embeddings.as_ref()?;
+    let asked = async {
+        let model = OpenAiEmbeddings::new(settings)?;
+        let vectors = model.embed(&["checkup".to_owned()]).await;
+        let length = vectors.map_err(perihelion_recall::Error::from)?.first().map_or(0, Vec::len);
+        Ok(format!("{} at {}, vectors of {length}", model.model(), settings.url))
+    };
+    Some(asked.await)
+}
+
 /// What stands between the runs and the collector that the settings name.
 #[derive(Debug)]
 pub struct CollectorCheck {
@@ -96,6 +109,27 @@ pub async fn collector(settings: &Settings) -> Option<CollectorCheck> {
         Some(owed?.len())
     };
     Some(CollectorCheck { endpoint: collector.endpoint, answer, owed: owed.await })
+}
+
+/// Returns what should be changed about the roles with which bundled SQL servers read Postgres: server and warning.
+pub async fn sql_roles(
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let Ok(file) = ServersFile::load(&settings.servers.file, env) else { return Vec::new() };
+    let mut found = Vec::new();
+    for server in file.servers.iter().filter(|server| server.enabled) {
+        let Transport::Stdio { args, .. } = &server.transport else { continue };
+        if let [mcp, sql, rest @ ..] = args.as_slice()
+            && mcp == "mcp"
+            && sql == "sql"
+            // A server that cannot be opened is reported as one.
+            && let Ok(warnings) = crate::servers::sql::warnings(rest).await
+        {
+            found.extend(warnings.into_iter().map(|warning| (server.name.clone(), warning)));
+        }
+    }
+    found
 }
 
 /// Asks every endpoint that a role of a run uses for its models; nothing is generated.

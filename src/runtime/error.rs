@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::answer::AnswerError;
 use crate::graph::BuildError;
 use crate::swarm::RequestError;
-use crate::{checkpoint, config, dispatch, llm, mcp, runner, telemetry};
+use crate::{checkpoint, config, dispatch, experience, llm, mcp, runner, telemetry};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,8 @@ pub enum Error {
     #[error(transparent)]
     Run(runner::Error),
     #[error(transparent)]
+    Experience(#[from] experience::Error),
+    #[error(transparent)]
     Dispatch(dispatch::Error),
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -30,6 +32,15 @@ pub enum Error {
     Traces(#[from] telemetry::otlp::Error),
     #[error(transparent)]
     Metrics(#[from] telemetry::metrics::Error),
+    #[error(transparent)]
+    Documents(#[from] perihelion_documents::Error),
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+    /// A document could not be added.
+    #[error("cannot add {path}: {reason}")]
+    Document { path: String, reason: String },
+    #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
+    Client(reqwest::Error),
     /// There is nowhere to send traces to.
     #[error("no collector is named; say --endpoint URL, or set traces.otlp_endpoint")]
     NoCollector,
@@ -119,5 +130,17 @@ impl Error {
             Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,
             _ => false,
         }
+    }
+}
+
+impl From<perihelion_memory::Error> for Error {
+    fn from(error: perihelion_memory::Error) -> Self {
+        Self::Experience(error.into())
+    }
+}
+
+impl From<perihelion_recall::Error> for Error {
+    fn from(error: perihelion_recall::Error) -> Self {
+        Self::Experience(error.into())
     }
 }

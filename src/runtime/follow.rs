@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ending;
 use super::live::Live;
 use super::report::RunStatusView;
 use super::{Answer, Error, RunReport, Runtime, ThreadView, is_abandoned, read_state};
@@ -116,7 +117,10 @@ impl Runtime {
     }
 
     /// Reports on a thread's last run by what is stored of it.
-    async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
         let store = self.store().as_ref();
         let ThreadView { info, runs, open } = ThreadView::read(store, thread).await?;
         let state = read_state(store, thread, None).await?.state;
@@ -131,12 +135,14 @@ impl Runtime {
         };
         let run_id = run.map(|run| run.to_string()).unwrap_or_default();
         let state: &GraphState = &Arc::clone(&state);
-        Ok(RunReport {
-            steps,
-            interrupts: open,
-            error: info.error,
-            ..RunReport::of(thread, run_id, status, state)
-        })
+        let report = RunReport::of(thread, run_id, status, state);
+        let failure = ending::failure(state).filter(|_| status == RunStatusView::Done);
+        let status = if failure.is_some() { RunStatusView::Failed } else { status };
+        let word = runs.last().and_then(|run| run.finish_reason.clone());
+        let stored = word.and_then(|word| serde_json::from_value(word.into()).ok());
+        let finish_reason = stored.or(report.finish_reason);
+        let error = info.error.or(failure);
+        Ok(RunReport { status, steps, interrupts: open, finish_reason, error, ..report })
     }
 }
 

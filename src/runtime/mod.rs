@@ -9,7 +9,11 @@ mod ask;
 mod assemble;
 pub mod checkup;
 pub mod demo;
+mod documents;
+mod ending;
 mod error;
+mod evaluation;
+mod experience;
 mod follow;
 mod live;
 mod logins;
@@ -19,21 +23,30 @@ mod replay;
 mod report;
 mod retention;
 mod review;
+mod star_options;
 mod survey;
 mod threads;
 mod trace;
+mod turns;
 mod work;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::Runtime;
+pub use documents::{AddedDocument, Documents};
 pub use error::Error;
+pub use evaluation::EvaluationProgress;
+pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
+pub use perihelion_memory::{
+    Entry as MemoryEntry, EntryKind as MemoryKind, Error as MemoryError, Skill, Skills, UserMemory,
+};
+pub use perihelion_recall::Scope;
 pub use plugins::{
     Environment, Process, ReloadAnswer, ReloadListener, ReloadTold, Watching, processes,
     request_reload,
 };
-pub use replay::replay;
+pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
@@ -46,11 +59,14 @@ pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way,
 
 pub use crate::telemetry::{layer as log_layer, place as log_place};
 
+pub use perihelion_eval as eval;
+
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
 };
+pub use crate::journal::verify_dump as verify_journal;
 pub use crate::mcp::{
     Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
-    Warning, import as import_servers, is_invisible, schema as servers_schema,
+    Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,
 };
 pub use crate::runner::{About, Divergence, LeftOut, ReplayReport};

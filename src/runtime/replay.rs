@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Error;
-use super::assemble::star_limits;
+use super::star_options::star_options;
+use crate::agents;
 use crate::checkpoint::{self, Store};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::llm::Prompts;
 use crate::runner::{ReplayReport, Runner};
-use crate::swarm::Star;
+use crate::swarm::{Kinds, Star};
 
 /// Replays a star's thread, or one run of it, with the prompts and limits of the settings.
 ///
@@ -23,6 +23,20 @@ pub async fn replay(
     thread: ThreadId,
     run: Option<u32>,
 ) -> Result<ReplayReport, Error> {
+    replay_with(settings, store, thread, run, agents::kinds()).await
+}
+
+/// Replays a star's thread with kinds of agents of one's own.
+///
+/// # Errors
+/// As [`replay`].
+pub async fn replay_with(
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    thread: ThreadId,
+    run: Option<u32>,
+    kinds: Kinds,
+) -> Result<ReplayReport, Error> {
     let mut wanted = None;
     if let Some(number) = run {
         let runs = store.runs(thread).await?;
@@ -30,8 +44,7 @@ pub async fn replay(
         let unknown = checkpoint::Error::UnknownRun { thread, number, newest: runs.len() };
         wanted = Some(found.ok_or(unknown)?.id);
     }
-    let prompts = Arc::new(Prompts::new(settings.prompts.dir.as_deref())?);
-    let star = Star::offline(prompts, settings.models.price_list(), star_limits(settings))?;
+    let star = Star::offline(star_options(settings, Arc::new(kinds), store)?)?;
     let runner = Runner::new(Arc::clone(&star.graph), Arc::clone(store));
     Ok(runner.replay(thread, wanted).await?)
 }

@@ -1,13 +1,18 @@
 //! What a run hands to its caller: one object, the same on the command line and over HTTP.
 
-use serde::Serialize;
-use serde_json::Value;
+use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::ending;
 use crate::graph::{EngineError, Interrupt};
 use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::runner::{RunOutcome, RunResult};
-use crate::swarm::{AgentResult, Citation, GraphState};
+use crate::swarm::{
+    AgentResult, Citation, FinishReason, GraphState, Planner, ResultStatus, Table, question,
+};
 use crate::telemetry::reading::Event;
 
 /// How a run ended, in the contract's words.
@@ -35,10 +40,17 @@ impl From<&Interrupt> for InterruptView {
         Self {
             id: interrupt.id.to_string(),
             kind: interrupt.kind.clone(),
-            agent: interrupt.node.clone(),
+            agent: question::asked_by(interrupt),
             payload: interrupt.payload.clone(),
         }
     }
+}
+
+/// What else is known of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metadata {
+    pub turn: u32,
+    pub context: BTreeMap<String, String>,
 }
 
 /// The result of `run` and `resume`.
@@ -48,9 +60,16 @@ pub struct RunReport {
     pub run_id: String,
     pub status: RunStatusView,
     pub answer: Option<String>,
+    /// The first table that an agent found; whole, unless the agent itself cut it.
+    pub data: Option<Table>,
+    #[serde(serialize_with = "whole_results")]
     pub results: Vec<AgentResult>,
     pub citations: Vec<Citation>,
+    /// How the turn was planned; null before the first decision.
+    pub planner: Option<Planner>,
     pub interrupts: Vec<InterruptView>,
+    /// Why the run ended; absent while it waits for something else than the user's word.
+    pub finish_reason: Option<FinishReason>,
     /// Tokens of the present turn, its crashed and interrupted runs included; each call counted once.
     pub usage: Usage,
     /// What the turn cost so far in US dollars, where prices are set.
@@ -58,11 +77,16 @@ pub struct RunReport {
     pub cost_usd: Option<f64>,
     /// Super-steps of this run.
     pub steps: u64,
+    /// What people should know of an answer that is there: that the run ended early, that tasks failed.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
     /// Why the run failed or was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Number of the turn, and what came with its request.
+    pub metadata: Metadata,
     /// What happened in the run and those it went on with, in order; only where that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "trace", skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
 }
 
@@ -71,7 +95,10 @@ impl RunReport {
     pub(super) fn new(outcome: &RunOutcome<GraphState>) -> Self {
         let state = &outcome.state;
         let (status, interrupts, error) = match &outcome.result {
-            RunResult::Done => (RunStatusView::Done, Vec::new(), None),
+            RunResult::Done => match ending::failure(state) {
+                None => (RunStatusView::Done, Vec::new(), None),
+                failure => (RunStatusView::Failed, Vec::new(), failure),
+            },
             RunResult::Interrupted(open) => {
                 (RunStatusView::Interrupted, open.iter().map(InterruptView::from).collect(), None)
             }
@@ -89,7 +116,9 @@ impl RunReport {
             }
         };
         let report = Self::of(outcome.thread, outcome.run.to_string(), status, state);
-        Self { interrupts, steps: outcome.steps, error, ..report }
+        let finish_reason = ending::finish_reason(&outcome.result, state);
+        let answer = state.answer.clone().filter(|_| outcome.result == RunResult::Done);
+        Self { answer, interrupts, finish_reason, steps: outcome.steps, error, ..report }
     }
 
     /// Reports what the state of a thread says of its present turn.
@@ -103,7 +132,7 @@ impl RunReport {
             thread_id: thread.to_string(),
             run_id,
             status,
-            answer: if status == RunStatusView::Done { state.answer.clone() } else { None },
+            answer: state.answer.clone().filter(|_| status == RunStatusView::Done),
             results: state.results_of_turn().cloned().collect(),
             citations: state
                 .citations
@@ -111,7 +140,12 @@ impl RunReport {
                 .filter(|one| one.turn == state.turn)
                 .cloned()
                 .collect(),
+            data: data_of(state),
+            planner: state.planner.clone().filter(|planner| planner.turn == state.turn),
+            metadata: Metadata { turn: state.turn, context: state.request_context.clone() },
             interrupts: Vec::new(),
+            finish_reason: (status == RunStatusView::Done).then(|| ending::reason_of_end(state)),
+            warnings: ending::warnings(state),
             usage: state.usage_of_turn(),
             cost_usd: Some(state.spent_in_turn().nano_usd)
                 .filter(|cost| *cost > 0)
@@ -121,4 +155,30 @@ impl RunReport {
             events: None,
         }
     }
+}
+
+/// Writes results with every key of their shape, those that the state leaves out as well.
+fn whole_results<S: Serializer>(results: &[AgentResult], to: S) -> Result<S::Ok, S::Error> {
+    let whole = |result: &AgentResult| {
+        let mut shown = json!(result);
+        for key in ["tabular", "chart", "confidence", "error"] {
+            shown[key] = shown[key].take();
+        }
+        shown["sources"] = json!(result.sources);
+        shown["latency_ms"] = json!(result.latency_ms);
+        shown
+    };
+    to.collect_seq(results.iter().map(whole))
+}
+
+/// Returns the first table that an agent found in the turn, with the rows that an artifact holds.
+fn data_of(state: &GraphState) -> Option<Table> {
+    let good = |result: &&AgentResult| result.status == ResultStatus::Success;
+    let mut table = state.results_of_turn().filter(good).find_map(|one| one.tabular.clone())?;
+    let artifact = table.artifact.take().and_then(|key| state.global_state.get(&key));
+    let whole = artifact.and_then(|one| serde_json::from_str(&one.content).ok());
+    if let Some(whole) = whole.as_ref().and_then(Table::read) {
+        table.rows = whole.rows;
+    }
+    Some(table)
 }

@@ -4,10 +4,12 @@ use tokio::sync::watch;
 
 use super::Error;
 use super::plugins::{pool_options, read};
+use crate::agents;
 use crate::config::Settings;
 use crate::mcp::{
     self, Looked, Pool, PoolOptions, ServerInfo, ServerState, ServerStatus, ToolHost as _, Warning,
 };
+use crate::swarm::Kinds;
 
 /// A server that could not be scanned, or tools of it that were left out.
 #[derive(Clone, Debug)]
@@ -20,7 +22,18 @@ pub struct ServerProblem {
 #[derive(Clone, Debug)]
 pub struct AgentInfo {
     pub name: String,
+    /// How it works.
+    pub kind: String,
     pub server: ServerInfo,
+}
+
+impl AgentInfo {
+    /// Says that the server's results count as written by strangers only because nobody declared them, if that is so.
+    pub fn undeclared(&self) -> Option<String> {
+        let what = "counts as reaching the open world, because neither its table nor the server itself says otherwise; \
+                    set open_world = false (or true) in its table";
+        self.server.undeclared.then(|| what.to_owned())
+    }
 }
 
 /// What scanning the servers file gave.
@@ -29,7 +42,7 @@ pub struct Survey {
     pub agents: Vec<AgentInfo>,
     /// Servers that could not be scanned.
     pub failed: Vec<ServerProblem>,
-    /// Tools that were left out of servers that could.
+    /// Tools that were left out of servers that could, and agents that work in another way than was wanted.
     pub rejected: Vec<ServerProblem>,
     /// What the servers file should not say.
     pub warnings: Vec<Warning>,
@@ -54,14 +67,14 @@ pub async fn survey(
     let warnings = file.warnings.clone();
     let pool =
         Pool::new(file, PoolOptions { looks: looks.clone(), ..pool_options(settings, refresh)? });
-    let survey = sort_out(pool.scan().await);
+    let survey = sort_out(pool.scan().await, &agents::kinds());
     let states = pool.states();
     pool.close().await;
     Ok(Survey { warnings, states, ..survey })
 }
 
 /// Sorts what a scan gave.
-pub(super) fn sort_out(statuses: Vec<ServerStatus>) -> Survey {
+pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
     let mut survey = Survey::default();
     for status in statuses {
         let server = match status.outcome {
@@ -76,7 +89,12 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>) -> Survey {
             let problem = format!("the tool {tool} was left out: {reason}");
             survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
         }
-        survey.agents.push(AgentInfo { name: mcp::agent_name(&server.name), server });
+        let bound = kinds.bind(&server);
+        if let Some(problem) = bound.notice {
+            survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
+        }
+        let (name, kind) = (mcp::agent_name(&server.name), bound.kind.name().to_owned());
+        survey.agents.push(AgentInfo { name, kind, server });
     }
     survey
 }

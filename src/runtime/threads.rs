@@ -16,7 +16,7 @@ use crate::config::{DatabaseUrl, Settings};
 use crate::graph::Frontier;
 use crate::ids::{RunId, ThreadId};
 use crate::runner::{self, StateView};
-use crate::swarm::GraphState;
+use crate::swarm::{GRAPH, GraphState};
 
 /// A thread with its runs and open questions.
 #[derive(Clone, Debug)]
@@ -196,6 +196,10 @@ pub async fn fork(
     if at > 0 && row.is_none_or(|row| row.seq != at) {
         // Beyond the head, or dropped: then nobody knows any more what ran next.
         return Err(checkpoint::Error::UnknownStep { thread: source, seq: at, head: info.head });
+    }
+    if info.graph == GRAPH {
+        // A damaged one leaves no thread behind that nobody could go on with.
+        checkpoint::stand_up::<GraphState>(store, source, Some(at)).await?;
     }
     let new = NewThread {
         id,

@@ -9,7 +9,7 @@ use super::{About, Reason, Rows, Scope, Span, SpanId, Status, TraceId, View};
 use crate::checkpoint::StepRow;
 use crate::graph::subgraph_namespace;
 use crate::ids::ThreadId;
-use crate::swarm::node;
+use crate::swarm::{SpanKind, span_kind};
 
 /// Collects the spans of one trace, or of a subgraph's part in it.
 pub(super) struct Canvas<'a> {
@@ -28,6 +28,10 @@ pub(super) struct Canvas<'a> {
     pub spans: Vec<Span>,
     /// Place of the thread that is drawn; empty at the top.
     namespace: &'a str,
+    /// The graph of the thread that is drawn.
+    graph: &'a str,
+    /// The agent whose own graph is drawn, where it is one.
+    agent: Option<String>,
     began: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
     subgraphs: HashMap<ThreadId, &'a Rows>,
@@ -47,6 +51,8 @@ impl<'a> Canvas<'a> {
             closed: group.is_closed(),
             spans: Vec::new(),
             namespace: &rows.info.namespace,
+            graph: &rows.info.graph,
+            agent: None,
             began: group.first().started_at,
             until: group.until,
             subgraphs: rows.children.iter().map(|child| (child.info.id, child)).collect(),
@@ -54,7 +60,13 @@ impl<'a> Canvas<'a> {
     }
 
     /// Makes a canvas for the part of a subgraph's thread that belongs to this trace.
-    pub(super) fn inside(&self, child: &'a Rows, group: &Group<'_>, parent: SpanId) -> Self {
+    pub(super) fn inside(
+        &self,
+        child: &'a Rows,
+        group: &Group<'_>,
+        (parent, node): (SpanId, &str),
+    ) -> Self {
+        let is_agent = self.kind(node) == SpanKind::Agent;
         Self {
             root: SpanId::root(child.info.id, group.first().number),
             parent: Some(parent),
@@ -62,10 +74,28 @@ impl<'a> Canvas<'a> {
             closed: self.closed || group.is_closed(),
             spans: Vec::new(),
             namespace: &child.info.namespace,
+            graph: &child.info.graph,
+            agent: is_agent.then(|| node.to_owned()).or_else(|| self.agent.clone()),
             began: group.first().started_at,
             until: group.until,
             subgraphs: self.subgraphs.clone(),
-            ..*self
+            view: self.view,
+            thread: self.thread,
+            run: self.run,
+            trace: self.trace,
+        }
+    }
+
+    /// Returns how the work of a node of the drawn thread is drawn.
+    pub(super) fn kind(&self, node: &str) -> SpanKind {
+        span_kind(self.graph, node)
+    }
+
+    /// Returns the agent that a node of the drawn thread works for: itself, or the one whose graph it is in.
+    pub(super) fn agent(&self, node: &str) -> String {
+        match (&self.agent, self.kind(node)) {
+            (Some(agent), SpanKind::Stage) => agent.clone(),
+            _ => node.to_owned(),
         }
     }
 
@@ -81,6 +111,11 @@ impl<'a> Canvas<'a> {
     /// Returns whether something that began then belongs to what is drawn.
     pub(super) fn covers(&self, moment: DateTime<Utc>) -> bool {
         moment >= self.began && self.until.is_none_or(|until| moment < until)
+    }
+
+    /// Returns the word for the work of a node of the drawn thread.
+    pub(super) fn task_kind(&self, node: &str) -> &'static str {
+        task_kind(self.graph, node)
     }
 
     /// Returns the thread whose steps are drawn.
@@ -136,11 +171,12 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// Tells the span of a node that decides where the run goes from that of one that works.
-pub(super) fn task_kind(name: &str) -> &'static str {
-    match name {
-        node::SUPERVISOR | node::PREPROCESS => "transition",
-        _ => "agent",
+/// Returns the word by which the span of a node's work is told from others at its place.
+pub(super) fn task_kind(graph: &str, node: &str) -> &'static str {
+    match span_kind(graph, node) {
+        SpanKind::Transition => "transition",
+        SpanKind::Agent => "agent",
+        SpanKind::Stage => "stage",
     }
 }
 
@@ -160,6 +196,7 @@ pub(super) fn name(about: &About) -> String {
         About::Chat { model: Some(model), .. } => format!("chat {model}"),
         About::Chat { .. } => "chat".to_owned(),
         About::Agent { agent, .. } => format!("invoke_agent {agent}"),
+        About::Stage { stage, .. } => format!("stage {stage}"),
         // The name in a call that was never sent is the model's own; there may be no such tool.
         About::Tool { attempts: 0, .. } => "execute_tool".to_owned(),
         About::Tool { tool, .. } => format!("execute_tool {tool}"),

@@ -22,6 +22,7 @@ use super::{Parents, SpanId, TraceId};
 use crate::graph::Place;
 use crate::ids::{RunId, ThreadId};
 use crate::runner::Spans;
+use crate::swarm::GRAPH;
 
 /// The target of the spans made here; no event has it.
 const TARGET: &str = "perihelion::live";
@@ -134,7 +135,8 @@ impl Spans for LiveSpans {
         }
         let around = Context::current();
         let Some(run) = around.get::<Run>().copied() else { return Span::none() };
-        let kind = task_kind(&place.node);
+        // Stages of pipelines run below the span of their agent's task.
+        let kind = task_kind(GRAPH, &place.node);
         let id = SpanId::at(place.thread, run.first, place.step, place.task, kind, &[]);
         let span = tracing::info_span!(target: TARGET, "task");
         derived(&span, run, id, around);

@@ -1,7 +1,7 @@
 //! From stored rows to spans: a pure function.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::canvas::{Canvas, trace_id};
@@ -11,6 +11,7 @@ use super::{About, Error, Labels, Link, Reason, Rows, RunMark, Span, SpanId, Sta
 use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
 use crate::graph::{Frontier, Target};
 use crate::llm::Usage;
+use crate::swarm::Written;
 
 /// What a trace id stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,15 +33,19 @@ pub struct View {
     pub rounds: Option<u32>,
 }
 
-/// What one task wrote, as stored; the update as the JSON it is, whatever version wrote it.
+/// What one task wrote, as stored, whatever version wrote it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct WrittenRow {
     #[serde(rename = "n")]
     pub node: String,
-    #[serde(rename = "u")]
-    pub update: Value,
+    #[serde(rename = "u", deserialize_with = "written")]
+    pub written: Written,
     #[serde(rename = "g", default)]
     pub goto: Option<Vec<Target>>,
+}
+
+fn written<'de, D: Deserializer<'de>>(stored: D) -> Result<Written, D::Error> {
+    Ok(Written::read(&Value::deserialize(stored)?))
 }
 
 /// Projects the trace that a run belongs to; the root comes first, parents before their children.
@@ -94,7 +99,7 @@ pub(super) fn nested(
         };
         let is_first = group.first().number == run.number;
         if is_first && canvas.covers(run.started_at) {
-            let mut inner = canvas.inside(child, &group, parent);
+            let mut inner = canvas.inside(child, &group, (parent, node));
             draw(&mut inner, child, &group)?;
             for span in &mut inner.spans {
                 span.open &= !canvas.closed;
@@ -195,9 +200,8 @@ fn committed(
         if let (Some(one), Some(root)) = (written.first(), canvas.spans.first_mut())
             && let About::Workflow { question, labels, .. } = &mut root.about
         {
-            let context = serde_json::from_value(one.update["request_context"].clone());
-            *labels = Labels::of_request(&context.unwrap_or_default());
-            *question = one.update["input_request"].as_str().map(str::to_owned);
+            *labels = Labels::of_request(&one.written.context);
+            *question = one.written.request.clone();
         }
         return Ok(());
     }
@@ -207,7 +211,7 @@ fn committed(
             Some(targets) => targets_of(targets),
             None => or_end(next.clone()),
         };
-        if step.kind == StepKind::Edit {
+        if step.kind != StepKind::Loop {
             canvas.transition(step, task, &one.node, to, Reason::Edit);
             continue;
         }
@@ -224,10 +228,10 @@ fn committed(
         if work.draw(canvas)? {
             canvas.transition(step, task, &one.node, to, Reason::Edge);
         }
-        if let (Some(said), Some(root)) = (one.update["answer"].as_str(), canvas.spans.first_mut())
+        if let (Some(said), Some(root)) = (&one.written.answer, canvas.spans.first_mut())
             && let About::Workflow { answer, .. } = &mut root.about
         {
-            *answer = Some(said.to_owned());
+            *answer = Some(said.clone());
         }
     }
     Ok(())
@@ -266,7 +270,10 @@ fn uncommitted(
         let (closed, within) = (canvas.closed, canvas.within);
         for span in &mut canvas.spans[first..] {
             // Finished calls stay what they are; the work around them may go on.
-            let around = matches!(span.about, About::Agent { .. } | About::Transition { .. });
+            let around = matches!(
+                span.about,
+                About::Agent { .. } | About::Stage { .. } | About::Transition { .. }
+            );
             span.open |= !closed && around && span.within == within;
         }
         if let Some(span) = canvas.spans.get_mut(first).filter(|_| broke) {

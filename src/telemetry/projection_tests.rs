@@ -49,7 +49,14 @@ impl Pen {
         let started_at = self.tick();
         let id = RunId(uuid::Uuid::from_u128(u128::from(number)));
         let status = RunStatus::Running;
-        self.rows.runs.push(RunRow { id, number, status, started_at, ended_at: None });
+        self.rows.runs.push(RunRow {
+            id,
+            number,
+            status,
+            finish_reason: None,
+            started_at,
+            ended_at: None,
+        });
     }
 
     fn end(&mut self, status: RunStatus) {

@@ -222,6 +222,14 @@ pub enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
+    /// One stage of an agent's own graph.
+    Stage {
+        agent: String,
+        stage: String,
+        /// Content.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// One tool call.
     Tool {
         agent: String,

@@ -40,8 +40,8 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
     }
     let server = &agent.server;
     let mut text = format!(
-        "{}\n  server     {} ({}, MCP {})\n",
-        agent.name, server.name, server.server_version, server.protocol_version
+        "{}\n  kind       {}\n  server     {} ({}, MCP {})\n",
+        agent.name, agent.kind, server.name, server.server_version, server.protocol_version
     );
     if let Some(standing) = standing {
         let (transport, phase) = (&standing.transport, standing.phase.as_str());
@@ -49,6 +49,9 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
         if let Some(problem) = &standing.problem {
             text.push_str(&format!("  problem    {}\n", output::one_line(problem)));
         }
+    }
+    if let Some(what) = agent.undeclared() {
+        text.push_str(&format!("  trust      {what}\n"));
     }
     if !server.description.is_empty() {
         text.push_str(&format!("  says       {}\n", output::one_line(&server.description)));
@@ -81,6 +84,7 @@ fn nature(tool: &ToolDefinition) -> String {
 #[derive(Serialize)]
 pub(super) struct AgentRow<'a> {
     name: &'a str,
+    kind: &'a str,
     server: &'a str,
     description: &'a str,
     server_version: &'a str,
@@ -90,6 +94,8 @@ pub(super) struct AgentRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<&'a str>,
     protocol_version: &'a str,
+    /// It counts as reaching the open world only because nobody says otherwise.
+    undeclared: bool,
     tools: Vec<Value>,
     rejected: Vec<Value>,
 }
@@ -100,6 +106,7 @@ pub(super) fn row<'a>(agent: &'a AgentInfo, standing: Option<&'a ServerState>) -
     let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });
     AgentRow {
         name: &agent.name,
+        kind: &agent.kind,
         server: &server.name,
         description: &server.description,
         server_version: &server.server_version,
@@ -107,6 +114,7 @@ pub(super) fn row<'a>(agent: &'a AgentInfo, standing: Option<&'a ServerState>) -
         transport: standing.map(|standing| standing.transport.as_str()),
         problem: standing.and_then(|standing| standing.problem.as_deref()),
         protocol_version: &server.protocol_version,
+        undeclared: server.undeclared,
         tools: server.tools.iter().map(|tool| json!(tool)).collect(),
         rejected: server.rejected_tools.iter().map(rejected).collect(),
     }

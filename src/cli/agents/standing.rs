@@ -51,6 +51,11 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
             output::warning(&format!("MCP server {}: {problem}", agent.server.name));
         }
     }
+    for agent in &found.agents {
+        if let Some(what) = agent.undeclared() {
+            output::note(&format!("MCP server {} {what}", agent.server.name));
+        }
+    }
     for one in found.failed.iter().chain(&found.rejected) {
         output::warning(&format!("MCP server {}: {}", one.server, one.problem));
     }

@@ -77,7 +77,7 @@ pub(super) fn as_json(info: &ThreadInfo) -> Value {
     json!({
         "thread_id": info.id,
         "title": info.shown_title(),
-        "status": info.status,
+        "status": standing(info),
         "crashed": is_abandoned(info),
         "error": info.shown_error(),
         "steps": info.head,

@@ -21,7 +21,16 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     let ThreadView { info, runs, open } = ThreadView::read(store, named(&args.thread)).await?;
     if args.json {
         let mut all = as_json(&info);
-        all["runs"] = json!(runs);
+        let standing = standing(&info);
+        let runs = runs.iter().map(|run| {
+            let mut row = json!(run);
+            let is_last = runs.last().is_some_and(|last| last.id == run.id);
+            if run.status == RunStatus::Running && !(is_last && standing == "busy") {
+                row["status"] = json!("crashed");
+            }
+            row
+        });
+        all["runs"] = runs.collect();
         all["interrupts"] = json!(open);
         return output::json(&all);
     }

@@ -61,7 +61,7 @@ fn summary(state: &GraphState) -> String {
             ResultStatus::Success => &result.reflection,
             ResultStatus::Failed => "failed",
         };
-        let said = result.error.as_ref().unwrap_or(&result.output);
+        let said = result.error_message().unwrap_or(&result.output);
         text.push_str(&format!(
             "result   {} ({word}): {}\n",
             result.agent,
@@ -75,7 +75,7 @@ fn summary(state: &GraphState) -> String {
         ));
     }
     if let Some(reason) = &state.finish_reason {
-        text.push_str(&format!("ended    {}\n", output::one_line(reason)));
+        text.push_str(&format!("ended    {}\n", output::one_line(&reason.text)));
     }
     if let Some(answer) = &state.answer {
         text.push_str(&format!("answer\n{answer}\n"));

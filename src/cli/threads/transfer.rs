@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Error, named};
 use crate::checkpoint::{Store, read_dump, write_dump};
 use crate::cli::output;
+use crate::runtime::verify_journal;
 
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
@@ -28,6 +29,7 @@ pub struct ImportArgs {
 
 pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), Error> {
     let dump = store.export(named(&args.thread)).await?;
+    verify_journal(&dump)?;
     let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
         let mut text = Vec::new();
         write_dump(&dump, &mut text)?;
@@ -78,6 +80,7 @@ pub(super) async fn import(store: &dyn Store, args: &ImportArgs) -> Result<(), E
         }
     };
     let dump = read_dump(from)?;
+    verify_journal(&dump)?;
     store.check_keys().await?;
     store.import(&dump).await?;
     if args.json {

@@ -204,7 +204,7 @@ fn is_over(span: &Span, committed: u64) -> bool {
         About::Reflection { verdict, .. } => verdict.as_deref().is_some_and(|v| v != "UNVERIFIED"),
         About::Question { answered, .. } => *answered,
         About::Workflow { .. } => return last_status(span) != Some(RunStatus::Running),
-        About::Transition { .. } | About::Agent { .. } => false,
+        About::Transition { .. } | About::Agent { .. } | About::Stage { .. } => false,
     };
     !span.open && (settled || span.step <= committed)
 }

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use perihelion_http::{Bounds, Server};
+
 use crate::api;
 use crate::cli::{Error, Exit, Signals, output};
 use crate::config::Settings;
@@ -51,7 +53,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         let addr = listener.local_addr().map_err(listen)?;
         output::note(&format!("traces are served at http://{addr}; Ctrl-C ends it"));
         let stopped = async move { signals.stopped().await };
-        axum::serve(listener, router).with_graceful_shutdown(stopped).await.map_err(listen)
+        let server = Server::on(listener, Bounds::default()).map_err(listen)?;
+        server.serve_until(router, stopped).await;
+        Ok(())
     };
     let served = served.await;
     store.close().await;

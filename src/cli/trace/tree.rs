@@ -195,6 +195,7 @@ pub(super) fn words(span: &Span) -> Vec<(&'static str, String)> {
                 say("output", output);
             }
         }
+        About::Stage { error, .. } => say("failed", error),
         About::Tool { arguments, result, .. } => {
             say("with", arguments);
             if span.failed() {
@@ -211,7 +212,9 @@ pub(super) fn words(span: &Span) -> Vec<(&'static str, String)> {
     // What has a text of its own says more than the status does.
     let told = matches!(
         &span.about,
-        About::Agent { error: Some(_), .. } | About::Tool { result: Some(_), .. }
+        About::Agent { error: Some(_), .. }
+            | About::Stage { error: Some(_), .. }
+            | About::Tool { result: Some(_), .. }
     );
     if let (Status::Error { message }, false) = (&span.status, told) {
         words.push(("because", message.clone()));

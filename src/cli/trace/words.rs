@@ -43,6 +43,7 @@ pub(super) fn line(span: &Span) -> String {
             };
             format!("{agent}{verdict}{rounds} · {took}{spent}")
         }
+        About::Stage { stage, .. } => format!("stage {stage} · {took}{spent}"),
         About::Tool { server, tool, attempts, .. } => {
             let dot = if server.is_empty() { "" } else { "." };
             let sent = match attempts {

@@ -68,7 +68,11 @@ impl Lane {
         request: &ChatRequest,
         mut sink: Option<TokenSink<'_>>,
     ) -> Result<ChatResponse, Error> {
-        let mut delays = retry::delays(&self.settings);
+        let mut delays = retry::delays(
+            self.settings.max_retries,
+            self.settings.backoff,
+            self.settings.backoff_max,
+        );
         let mut handed_out = 0;
         loop {
             let forms = self.dialect.forms();
@@ -149,6 +153,9 @@ impl Lane {
                 sink(&piece);
             }
         }
+        if gathered.calls() > wire::MAX_CALLS {
+            return Err(Failed::for_good(self.malformed(&wire::too_many_calls(gathered.calls()))));
+        }
         if gathered.is_empty() {
             return Err(Failed::for_now(self.malformed("the stream ended before any answer")));
         }
@@ -189,8 +196,10 @@ impl Lane {
                 }
             }
             OpenAIError::Reqwest(error) => {
-                let transient = !error.is_builder();
+                let is_builder = error.is_builder();
                 let reason = self.clean(&chain(&error.without_url()));
+                // The same request would get as much again.
+                let transient = !is_builder && !reason.contains("the answer is longer than");
                 let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
                 Failed { error, transient, retry_after: None }
             }
@@ -256,6 +265,7 @@ fn headers(request: &ChatRequest) -> HeaderMap {
         ("x-perihelion-role", Some(request.role.as_str())),
         ("x-perihelion-thread", Some(request.thread.as_str())),
         ("x-perihelion-agent", request.agent.as_deref()),
+        ("x-perihelion-stage", request.stage.as_deref()),
     ];
     for (name, value) in values {
         if let Some(value) = value.and_then(|value| HeaderValue::from_str(&printable(value)).ok()) {

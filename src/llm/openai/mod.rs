@@ -7,6 +7,7 @@
 //! carries the API key, and a streamed answer is never begun twice.
 
 mod dialect;
+mod embeddings;
 mod lane;
 mod probe;
 mod retry;
@@ -14,6 +15,7 @@ mod stream;
 mod transport;
 mod wire;
 
+pub use embeddings::OpenAiEmbeddings;
 pub use probe::list_models;
 
 use std::collections::BTreeMap;

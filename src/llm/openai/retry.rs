@@ -6,14 +6,17 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use reqwest::header::HeaderMap;
 
 use crate::clock;
-use crate::config::ModelSettings;
 
 /// Returns the waits between attempts, as many as there are retries.
-pub(super) fn delays(settings: &ModelSettings) -> impl Iterator<Item = Duration> + Send + use<> {
+pub(super) fn delays(
+    retries: u32,
+    first: Duration,
+    longest: Duration,
+) -> impl Iterator<Item = Duration> + Send + use<> {
     ExponentialBuilder::default()
-        .with_min_delay(settings.backoff)
-        .with_max_delay(settings.backoff_max)
-        .with_max_times(usize::try_from(settings.max_retries).unwrap_or(usize::MAX))
+        .with_min_delay(first)
+        .with_max_delay(longest)
+        .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
         .with_jitter()
         .build()
 }

@@ -53,7 +53,12 @@ impl Gathered {
         let index = call.get("index").and_then(Value::as_u64).unwrap_or_else(|| {
             if name.is_empty() || self.calls.is_empty() { last } else { last + 1 }
         });
-        let known = self.calls.iter().position(|(at, _)| *at == index);
+        // The pieces of a call come one after the other.
+        let known = self.calls.iter().rposition(|(at, _)| *at == index);
+        if known.is_none() && self.calls.len() > wire::MAX_CALLS {
+            // Whatever else comes, the answer is refused.
+            return;
+        }
         let at = known.unwrap_or_else(|| {
             let fresh = PartialCall { id: None, name: String::new(), arguments: Value::Null };
             self.calls.push((index, fresh));
@@ -69,6 +74,11 @@ impl Gathered {
             (Some(Value::Null) | None, _) => {}
             (Some(value), slot) => *slot = value.clone(),
         }
+    }
+
+    /// Returns how many calls there are.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
     }
 
     /// Returns whether nothing came that could be an answer.

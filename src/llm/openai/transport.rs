@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_openai::config::Config;
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
+use futures::StreamExt as _;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -16,7 +17,7 @@ use crate::llm::Error;
 /// Bytes of a refusal's body that are read; the rest cannot help anyone.
 const REFUSAL_BYTES: usize = 64 * 1024;
 
-/// Bytes of a whole answer, where a stream was asked for; more is refused.
+/// Bytes of a whole answer; more is refused.
 pub(super) const WHOLE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Builds an HTTP client; a `direct` one ignores the proxy of the environment.
@@ -82,11 +83,27 @@ impl tower_service::Service<HttpRequestFactory> for Transport {
             } else if streamed && is(response.headers(), CONTENT_TYPE, "application/json") {
                 Diverted::Whole(read_up_to(response, WHOLE_BYTES).await?)
             } else {
-                return Ok(response);
+                return Ok(bounded(response));
             };
             Err(OpenAIError::Boxed(Box::new(diverted)))
         })
     }
+}
+
+/// Passes an answer on that ends with an error where it is longer than any answer should be.
+fn bounded(response: reqwest::Response) -> reqwest::Response {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut room = WHOLE_BYTES;
+    let body = response.bytes_stream().map(move |piece| {
+        let piece = piece.map_err(std::io::Error::other)?;
+        room = room.checked_sub(piece.len()).ok_or_else(|| {
+            std::io::Error::other(format!("the answer is longer than {WHOLE_BYTES} bytes"))
+        })?;
+        Ok::<_, std::io::Error>(piece)
+    });
+    let mut whole = http::Response::new(reqwest::Body::wrap_stream(body));
+    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+    whole.into()
 }
 
 fn is(headers: &HeaderMap, name: reqwest::header::HeaderName, prefix: &str) -> bool {

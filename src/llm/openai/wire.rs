@@ -104,6 +104,14 @@ fn put_schema_in_prompt(messages: &mut Vec<Value>, format: &OutputFormat) {
     }
 }
 
+/// Calls of tools in one answer; no sensible one has more.
+pub(super) const MAX_CALLS: usize = 256;
+
+/// Says that an answer calls too many tools.
+pub(super) fn too_many_calls(calls: usize) -> String {
+    format!("it calls {calls} tools or more in one answer, at most: {MAX_CALLS}")
+}
+
 /// Reads a whole answer.
 ///
 /// # Errors
@@ -116,6 +124,10 @@ pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Strin
     let Some(message) = choice.get("message").filter(|message| message.is_object()) else {
         return Err(format!("its choice has no `message`: {choice}"));
     };
+    let calls = message.get("tool_calls").and_then(Value::as_array).map_or(0, Vec::len);
+    if calls > MAX_CALLS {
+        return Err(too_many_calls(calls));
+    }
     Ok(ChatResponse {
         content: answer_text(message),
         tool_calls: tool_calls(message),

@@ -16,6 +16,8 @@ pub struct RecordedRequest {
     pub thread: String,
     /// `x-perihelion-agent`, where it was sent.
     pub agent: Option<String>,
+    /// `x-perihelion-stage`, where it was sent.
+    pub stage: Option<String>,
     /// All headers, names in lower case.
     pub headers: HashMap<String, String>,
     pub body: Value,
@@ -36,6 +38,7 @@ impl RecordedRequest {
             role: header("x-perihelion-role").unwrap_or_default(),
             thread: header("x-perihelion-thread").unwrap_or_default(),
             agent: header("x-perihelion-agent"),
+            stage: header("x-perihelion-stage"),
             headers,
             body,
             nth: 0,
@@ -110,6 +113,7 @@ fn matches(rule: &Rule, request: &RecordedRequest) -> bool {
     let format = request.body["response_format"]["type"].as_str();
     rule.role.is_none_or(|role| role.as_str() == request.role)
         && rule.agent.as_ref().is_none_or(|agent| Some(agent) == request.agent.as_ref())
+        && rule.stage.as_ref().is_none_or(|stage| Some(stage) == request.stage.as_ref())
         && rule.contains.iter().flat_map(|texts| texts.iter()).all(|text| request.contains(text))
         && rule
             .last_contains

@@ -6,6 +6,7 @@
 //! `nth` and `times` count in this process only. Deliberately absent: any pretence of intelligence.
 
 mod choose;
+mod embeddings;
 mod reply;
 mod script;
 mod server;

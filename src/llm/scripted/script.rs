@@ -110,6 +110,9 @@ pub struct Rule {
     /// `x-perihelion-agent` of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// `x-perihelion-stage` of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
     /// Texts that stand in some message. Prompts escape what is dynamic: `<` reads `&lt;` there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<TextOrTexts>,
@@ -149,6 +152,12 @@ impl Rule {
     /// Restricts the rule to an agent.
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.agent = Some(agent.into());
+        self
+    }
+
+    /// Restricts the rule to a stage of a pipeline.
+    pub fn stage(mut self, stage: impl Into<String>) -> Self {
+        self.stage = Some(stage.into());
         self
     }
 

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::choose::{Counts, RecordedRequest};
+use super::embeddings;
 use super::reply;
 use super::script::Script;
 use crate::clock;
@@ -48,6 +49,7 @@ impl ScriptedModel {
         });
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
+            .route("/v1/embeddings", post(embeddings::embed))
             .route("/v1/models", get(models))
             .layer(DefaultBodyLimit::max(BODY_BYTES))
             .with_state(Arc::clone(&shared));

@@ -9,6 +9,7 @@ use axum::{
     response::{Html, IntoResponse as _, Response},
     routing::get,
 };
+use perihelion_http::{Bounds, Server};
 use serde::Deserialize;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -67,7 +68,9 @@ impl Callback {
         let ended = done.clone().cancelled_owned();
         let server = tokio::spawn(async move {
             // It fails with its listener, which lives as long.
-            let _ = axum::serve(self.listener, router).with_graceful_shutdown(ended).await;
+            if let Ok(server) = Server::on(self.listener, Bounds::default()) {
+                server.serve_until(router, ended).await;
+            }
         });
         Waiting { returned, done, server: AbortOnDropHandle::new(server) }
     }

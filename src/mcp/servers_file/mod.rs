@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use super::{redact::Secrets, sandbox::Sandbox};
+use super::{AgentBinding, redact::Secrets, sandbox::Sandbox};
 use crate::config::strict::{self, Error};
 
 pub use confinement::Origin;
@@ -178,6 +178,8 @@ pub struct ServerConfig {
     /// How long a tool list counts as fresh, whatever the server says.
     pub definitions_ttl: Option<Duration>,
     pub tools: ToolPolicy,
+    /// How the server's agent works.
+    pub agent: AgentBinding,
     /// Hashes of what starts or reaches it, as written; variables are not expanded.
     pub origin: Origin,
     /// `None`: the server sees and does what this process could.

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 
 use super::{
-    BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy, Transport, Warning,
-    confinement,
+    AgentBinding, BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy,
+    Transport, Warning, confinement,
     expand::{Environment, INHERITED, expand, note},
     http, secret,
     table::Table,
@@ -45,6 +45,9 @@ pub(super) fn server(
     let serial = table.supports_parallel_tool_calls == Some(false);
     let idle = table.idle_timeout_sec.filter(|seconds| *seconds != 0.0);
     let idle = place.seconds("idle_timeout_sec", idle)?;
+    // What was reached is digested without them as ever, so that pins stand.
+    let fingerprint = fingerprint(&transport, &table, &secrets);
+    note_literals(&table, &mut secrets);
     Ok(ServerConfig {
         enabled: table.is_enabled(),
         required: table.required,
@@ -78,14 +81,36 @@ pub(super) fn server(
         },
         definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
         tools: policy(&table),
+        agent: binding(&table),
         origin: confinement::Origin::of(&table),
         sandbox,
-        fingerprint: fingerprint(&transport, &table, &secrets),
+        fingerprint,
         transport,
         description: table.description,
         secrets,
         name: place.server.to_owned(),
     })
+}
+
+/// Notes secrets that stand in the table in plain text: a server may echo them all the same.
+fn note_literals(table: &Table, secrets: &mut Secrets) {
+    for found in secret::in_args(&table.args) {
+        let part = table.args.get(found.index).and_then(|arg| arg.get(found.part));
+        secrets.add(part.unwrap_or_default());
+    }
+    let url = table.url.iter().map(|url| ("url", url.as_str()));
+    let env = table.env.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let headers = table.http_headers.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    for (name, text) in url.chain(env).chain(headers) {
+        for (part, _) in secret::in_value(name, text) {
+            let found = &text[part];
+            secrets.add(found);
+            // Of an address all is secret for its password, which is also echoed alone.
+            let password = found.split_once("://").and_then(|(_, rest)| rest.split_once('@'));
+            let password = password.and_then(|(user, _)| user.split_once(':'));
+            secrets.add(password.map_or("", |(_, password)| password));
+        }
+    }
 }
 
 /// Reads a rate such as `60/min`.
@@ -240,6 +265,16 @@ pub(super) fn refuse(place: &Place<'_>, keys: &[(&str, bool)], why: &str) -> Res
         Some((key, _)) => Err(place.error(key, why)),
         None => Ok(()),
     }
+}
+
+/// Reads how the server's agent works, and which bundled server it is if it is one.
+fn binding(table: &Table) -> AgentBinding {
+    let is_own = table.command.as_deref() == Some("perihelion");
+    let bundled = match table.args.as_slice() {
+        [mcp, name, ..] if is_own && mcp == "mcp" => Some(name.clone()),
+        _ => None,
+    };
+    AgentBinding { kind: table.agent.clone(), tools: table.agent_tools.clone(), bundled }
 }
 
 fn policy(table: &Table) -> ToolPolicy {

@@ -89,6 +89,11 @@ pub(super) struct Table {
     pub tools: BTreeMap<String, ToolTable>,
 
     // Ours.
+    /// How the server's agent works; by default the natural kind of a bundled server, else `tools`.
+    pub agent: Option<String>,
+    /// Which tool plays which role for that kind: role to tool.
+    #[serde(default)]
+    pub agent_tools: BTreeMap<String, String>,
     /// The agent's words in the menu; by default the server's own.
     pub description: Option<String>,
     /// Short for `effect = "idempotent"` of each.

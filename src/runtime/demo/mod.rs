@@ -4,6 +4,8 @@
 //! HTTP endpoint on loopback, and what it writes is put together from what the tools returned.
 //! Deliberately absent: any key, any network beyond loopback.
 
+mod analyst;
+mod documents;
 mod reading;
 mod script;
 
@@ -19,6 +21,8 @@ use crate::mcp::{Pool, PoolOptions, ServersFile};
 use crate::servers::demo_data;
 use crate::telemetry::GoesOn;
 
+pub use analyst::QUESTIONS as ANALYST_QUESTIONS;
+pub use documents::{DOCUMENTS_QUESTION, DOCUMENTS_TITLE, open_documents};
 pub use script::QUESTION;
 
 /// Tenant of the demo's threads; it tells a later process that they go on with the scripted model.
@@ -77,14 +81,21 @@ fn servers(data: &demo_data::DemoData) -> String {
         "[mcp_servers.sql]\n\
          description = \"the IANA time zone database as tables: zones, their countries, every change of offset since 1970\"\n\
          command = \"perihelion\"\n\
-         args = [\"mcp\", \"sql\", \"--database\", {}]\n\
+         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
+         agent = \"tools\"\n\
+         default_tools_effect = \"read_only\"\n\n\
+         [mcp_servers.timezones]\n\
+         description = \"analyses the time zone database: counts, courses over time, charts\"\n\
+         command = \"perihelion\"\n\
+         args = [\"mcp\", \"sql\", \"--database\", {database}]\n\
+         agent = \"analyst\"\n\
          default_tools_effect = \"read_only\"\n\n\
          [mcp_servers.files]\n\
          description = \"the time zone database's own documents: news, theory, commentary by region\"\n\
          command = \"perihelion\"\n\
-         args = [\"mcp\", \"files\", \"--root\", {}]\n\
+         args = [\"mcp\", \"files\", \"--root\", {documents}]\n\
          default_tools_effect = \"read_only\"\n",
-        quote(&data.database),
-        quote(&data.documents),
+        database = quote(&data.database),
+        documents = quote(&data.documents),
     )
 }

@@ -7,6 +7,7 @@
 
 use serde_json::json;
 
+use super::analyst;
 use super::reading::{hit, rows, section, tool_results, unescape};
 use crate::llm::scripted::{RecordedRequest, Reply};
 
@@ -21,6 +22,9 @@ const PACE_MS: u64 = 150;
 
 /// Answers one request.
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
+    if analyst::is_for(request) {
+        return Some(analyst::respond(request)?.delay_ms(PACE_MS));
+    }
     let reply = match (request.role.as_str(), request.agent.as_deref()) {
         ("supervisor", _) => supervisor(request),
         ("agent", Some(SQL)) => sql_agent(request),

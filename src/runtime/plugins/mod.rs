@@ -14,9 +14,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
-use crate::config::{self, Settings};
-use crate::mcp::{self, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServersFile, Warning};
-use crate::swarm::Roster;
+use crate::agents;
+use crate::config::{self, Settings, strict};
+use crate::mcp::{
+    self, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo, ServersFile, Warning,
+};
+use crate::swarm::{Agent, Kinds, Roster, ServerAgent};
 
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
 pub use watch::{Environment, ReloadListener, ReloadTold, Watching};
@@ -27,6 +30,7 @@ pub(super) struct Plugins {
     file: Option<PathBuf>,
     pub(super) pool: Arc<Pool>,
     roster: Arc<Roster>,
+    kinds: Arc<Kinds>,
     problems: RwLock<Vec<ServerProblem>>,
     /// The files that were read last.
     sources: RwLock<Vec<PathBuf>>,
@@ -89,7 +93,23 @@ pub(super) fn read(
             false => Err(Error::NoServersFile(path.to_owned())),
         };
     }
-    Ok(ServersFile::load(path, env)?)
+    let file = ServersFile::load(path, env)?;
+    check_kinds(path, &file)?;
+    Ok(file)
+}
+
+/// Refuses a servers file that names a kind of agent that there is not.
+fn check_kinds(path: &Path, file: &ServersFile) -> Result<(), Error> {
+    let kinds = agents::kinds();
+    for server in &file.servers {
+        let named = server.agent.kind.as_deref().map_or(Ok(()), |kind| kinds.check(kind));
+        named.map_err(|message| strict::Error::Value {
+            path: path.to_owned(),
+            key: format!("mcp_servers.{}.agent", server.name),
+            message,
+        })?;
+    }
+    Ok(())
 }
 
 impl Plugins {
@@ -98,14 +118,16 @@ impl Plugins {
         about: Source,
         pool: Arc<Pool>,
         roster: Arc<Roster>,
+        kinds: Arc<Kinds>,
     ) -> Result<(Arc<Self>, AbortOnDropHandle<()>), Error> {
-        let survey = sort_out(mcp::ToolHost::scan(&*pool).await);
+        let survey = sort_out(mcp::ToolHost::scan(&*pool).await, &kinds);
         if let Some(required) = survey.failed.iter().find(|one| pool.is_required(&one.server)) {
             return Err(Error::RequiredServer(required.problem.clone()));
         }
         let plugins = Self {
             file: about.file,
             roster,
+            kinds,
             problems: RwLock::new(problems(&about.servers.warnings, survey)),
             sources: RwLock::new(about.servers.sources),
             turn: tokio::sync::Mutex::default(),
@@ -120,7 +142,12 @@ impl Plugins {
     /// Returns the agents that there are now.
     pub fn agents(&self) -> Vec<AgentInfo> {
         let known = self.pool.known().into_iter();
-        known.map(|server| AgentInfo { name: mcp::agent_name(&server.name), server }).collect()
+        let agent = |server: ServerInfo| AgentInfo {
+            name: mcp::agent_name(&server.name),
+            kind: self.kinds.bind(&server).kind.name().to_owned(),
+            server,
+        };
+        known.map(agent).collect()
     }
 
     /// Returns what is wrong with servers, as it was found when they were last looked at.
@@ -156,7 +183,7 @@ impl Plugins {
         // Agents that are gone are not offered while new ones are looked at.
         self.fill();
         let found = if anew { self.pool.rescan().await } else { self.pool.look().await };
-        let found = problems(&warnings, sort_out(found));
+        let found = problems(&warnings, sort_out(found, &self.kinds));
         *self.problems.write().unwrap_or_else(PoisonError::into_inner) = found;
         self.fill();
         reloaded
@@ -169,7 +196,8 @@ impl Plugins {
         let reasons: Vec<_> =
             absent.filter_map(|state| Some((state.server, state.problem?))).collect();
         self.roster.set_absences(reasons);
-        self.roster.set(known);
+        let agent = |server| -> Arc<dyn Agent> { Arc::new(ServerAgent::new(server, &self.kinds)) };
+        self.roster.set(known.into_iter().map(agent));
     }
 
     fn was_read(&self, path: &Path) -> bool {

@@ -113,6 +113,14 @@ impl Attributes {
         self.content(&[n::FAILURE], error.as_deref());
     }
 
+    pub(super) fn stage(&mut self, about: &About) {
+        let About::Stage { agent, stage, error } = about else { return };
+        self.observed("chain", "CHAIN", "invoke_workflow");
+        self.named(agent);
+        self.put(n::STAGE, stage.clone());
+        self.content(&[n::FAILURE], error.as_deref());
+    }
+
     pub(super) fn tool(&mut self, span: &Span) {
         let About::Tool {
             agent,

@@ -7,8 +7,8 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::text::{cut, fitted};
-use super::canvas::task_kind;
 use super::{About, Span, Status, ToolCount};
+use crate::swarm::{GRAPH, SpanKind, span_kind};
 
 mod kinds;
 pub mod names;
@@ -34,6 +34,7 @@ pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
         About::Transition { .. } => out.transition(&span.about),
         About::Chat { .. } => out.chat(&span.about),
         About::Agent { .. } => out.agent(&span.about),
+        About::Stage { .. } => out.stage(&span.about),
         About::Tool { .. } => out.tool(span),
         About::Reflection { .. } => out.reflection(&span.about),
         About::Question { .. } => out.question(&span.about),
@@ -164,7 +165,7 @@ impl Attributes {
             let class = match &span.about {
                 About::Tool { .. } => "tool_error",
                 About::Chat { .. } => "model_error",
-                About::Agent { .. } => "agent_error",
+                About::Agent { .. } | About::Stage { .. } => "agent_error",
                 _ => "run_error",
             };
             self.put(n::ERROR_TYPE, class);
@@ -237,8 +238,8 @@ impl Attributes {
 /// Tells the span of a node's turn from what happened within it, and from the way taken afterwards.
 fn stands_for_node(about: &About) -> bool {
     match about {
-        About::Agent { .. } => true,
-        About::Transition { from, .. } => task_kind(from) == "transition",
+        About::Agent { .. } | About::Stage { .. } => true,
+        About::Transition { from, .. } => span_kind(GRAPH, from) == SpanKind::Transition,
         _ => false,
     }
 }

@@ -36,6 +36,7 @@ pub const COST: &str = "perihelion.usage.cost";
 pub const IDEMPOTENCY_KEY: &str = "perihelion.idempotency_key";
 pub const INTERRUPT: &str = "perihelion.interrupt.id";
 pub const INTERRUPT_KIND: &str = "perihelion.interrupt.kind";
+pub const STAGE: &str = "perihelion.stage";
 pub const REFLECTION_ATTEMPT: &str = "perihelion.reflection.attempt";
 pub const REFLECTION_OF: &str = "perihelion.reflection.of";
 pub const FEEDBACK: &str = "perihelion.reflection.feedback";

@@ -81,6 +81,11 @@ fn event(span: &Span) -> Option<Event> {
             let said = if span.failed() { error } else { output };
             (EventKind::Result, agent.clone(), said.clone(), data)
         }
+        About::Stage { agent, stage, error } if span.failed() => {
+            (EventKind::Error, agent.clone(), error.clone(), json!({ "stage": stage }))
+        }
+        // What happens in a stage is said by itself.
+        About::Stage { .. } => return None,
         // Its model call is told; a question is no event until it is answered, and then it is a message.
         About::Workflow { .. } | About::Reflection { .. } | About::Question { .. } => return None,
     };

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Course, Work};
 use crate::checkpoint::{EffectRow, EffectStatus};
 use crate::llm::{ChatRequest, ChatResponse, Role};
-use crate::swarm::is_built_in;
+use crate::swarm::{SpanKind, is_built_in};
 use crate::telemetry::canvas::Canvas;
 use crate::telemetry::ids::TOOL;
 use crate::telemetry::{About, Span, SpanId, Status};
@@ -26,10 +26,11 @@ impl Work<'_> {
         let answer = response.clone().unwrap_or_default();
         let named = response.as_ref().map(|response| response.model.clone());
         let content = canvas.view.content && response.is_some();
-        let agent = row.name == Role::Agent.as_str() || row.name == Role::Reflector.as_str();
+        let is_stage = canvas.kind(self.node) == SpanKind::Stage;
+        let works = [Role::Agent, Role::Reflector].iter().any(|role| row.name == role.as_str());
         let about = About::Chat {
             role: row.name.clone(),
-            agent: agent.then(|| self.node.to_owned()),
+            agent: (works || is_stage).then(|| canvas.agent(self.node)),
             model: named.filter(|name| !name.is_empty()),
             usage: answer.usage,
             finish_reason: answer.finish_reason,
@@ -69,7 +70,7 @@ impl Work<'_> {
             _ => outcome["text"].as_str().map(str::to_owned),
         };
         let about = About::Tool {
-            agent: self.node.to_owned(),
+            agent: canvas.agent(self.node),
             server: server.to_owned(),
             tool: tool.to_owned(),
             call_id,
@@ -101,7 +102,7 @@ impl Work<'_> {
                 }
             };
             let about = About::Tool {
-                agent: self.node.to_owned(),
+                agent: canvas.agent(self.node),
                 server: String::new(),
                 tool: call.name,
                 call_id: Some(call.id),

@@ -6,13 +6,14 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use self::calls::object_in;
-use super::canvas::{Canvas, task_kind};
+use super::canvas::Canvas;
 use super::projection::{WrittenRow, nested};
 use super::{About, Error, Link, Reason, Span, SpanId, Status, ToolCount};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Encoded};
 use crate::llm::{Role, ToolCall, Usage};
 use crate::swarm::{
-    AgentResult, Reflection, ReflectionStatus, ResultStatus, SupervisorDecision, node,
+    AgentResult, Reflection, ReflectionStatus, ResultStatus, SpanKind, SupervisorDecision,
+    is_supervisor,
 };
 
 /// One task of one step.
@@ -49,11 +50,15 @@ impl Work<'_> {
     /// # Errors
     /// When a stored value of a subgraph that the node ran is damaged.
     pub(super) fn draw(self, canvas: &mut Canvas<'_>) -> Result<bool, Error> {
-        let kind = task_kind(self.node);
-        let decides = kind == "transition";
+        let kind = canvas.kind(self.node);
+        let decides = kind == SpanKind::Transition;
         let first = canvas.spans.len();
-        let top = canvas.id(self.step, self.task, kind, &[]);
-        let about = if decides { self.way(None) } else { self.agent() };
+        let top = canvas.id(self.step, self.task, canvas.task_kind(self.node), &[]);
+        let about = match kind {
+            SpanKind::Transition => self.way(None),
+            SpanKind::Agent => self.agent(),
+            SpanKind::Stage => self.stage(canvas),
+        };
         let mut span = canvas.span(top, self.step, self.start, about);
         span.node = Some(self.node.to_owned());
         canvas.spans.push(span);
@@ -79,6 +84,7 @@ impl Work<'_> {
         .max(self.start);
         match &mut span.about {
             About::Agent { tools: called, usage: all, .. } => (*called, *all) = (tools, usage),
+            About::Stage { .. } => {}
             _ => {
                 span.about = self.way(course.decision);
                 if let About::Transition { to, .. } = &span.about
@@ -89,7 +95,7 @@ impl Work<'_> {
             }
         }
         span.status = self.status();
-        Ok(!decides && self.committed.is_some())
+        Ok(kind == SpanKind::Agent && self.committed.is_some())
     }
 
     /// Reads the way taken, and why, out of what was written.
@@ -117,23 +123,20 @@ impl Work<'_> {
 
     fn reason(&self, decision: Option<&SupervisorDecision>) -> (Reason, Option<String>) {
         let thought = decision.map(|decision| decision.thought_process.clone());
-        let Some(written) = self.written else { return (Reason::Undecided, thought) };
-        if self.node != node::SUPERVISOR {
+        let Some(written) = self.written.map(|one| &one.written) else {
+            return (Reason::Undecided, thought);
+        };
+        if !is_supervisor(self.node) {
             return (Reason::Edge, None);
         }
-        if let Some(reason) = written.update["finish_reason"].as_str() {
-            return (Reason::Breaker, Some(reason.to_owned()));
+        if let Some(reason) = &written.ended {
+            return (Reason::Breaker, Some(reason.clone()));
         }
-        let routing = &written.update["routing"];
-        let searches = routing["searches"].as_array().and_then(|searches| searches.last());
-        let searched = searches.is_some_and(|last| last["round"] == routing["round"]);
-        if searched && self.to.iter().all(|to| to == node::SUPERVISOR) {
+        if written.searched && self.to.iter().all(|to| is_supervisor(to)) {
             return (Reason::Search, thought);
         }
-        let errors = written.update["errors"].as_array().filter(|errors| !errors.is_empty());
-        if let Some(errors) = errors {
-            let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
-            return (Reason::Refused, Some(errors.join("; ")));
+        if !written.refused.is_empty() {
+            return (Reason::Refused, Some(written.refused.join("; ")));
         }
         match decision {
             Some(one)
@@ -147,33 +150,43 @@ impl Work<'_> {
     }
 
     fn refused(&self) -> bool {
-        let errors = self.written.and_then(|written| written.update["errors"].as_array());
-        errors.is_some_and(|errors| !errors.is_empty())
+        self.written.is_some_and(|one| !one.written.refused.is_empty())
     }
 
-    fn result(&self) -> Option<AgentResult> {
-        let results = self.written?.update.get("results")?;
-        serde_json::from_value(results.get(0)?.clone()).ok()
+    fn result(&self) -> Option<&AgentResult> {
+        self.written?.written.result.as_ref()
+    }
+
+    /// Describes a stage of an agent's own graph.
+    fn stage(&self, canvas: &Canvas<'_>) -> About {
+        About::Stage {
+            agent: canvas.agent(self.node),
+            stage: self.node.to_owned(),
+            error: self.written.and_then(|one| one.written.failure.clone()),
+        }
     }
 
     fn agent(&self) -> About {
         let result = self.result();
-        let said = self.written.and_then(|written| written.update["answer"].as_str());
-        let output = result.as_ref().map(|result| result.output.clone());
+        let said = self.written.and_then(|one| one.written.answer.clone());
+        let output = result.map(|result| result.output.clone());
         About::Agent {
             agent: self.node.to_owned(),
-            reflection_status: result.as_ref().map(|result| result.reflection.clone()),
-            attempts: result.as_ref().map(|result| result.attempts),
+            reflection_status: result.map(|result| result.reflection.clone()),
+            attempts: result.map(|result| result.attempts),
             usage: Usage::default(),
             tools: Vec::new(),
-            task: result.as_ref().map(|result| result.task.clone()),
-            output: output.or_else(|| said.map(str::to_owned)),
-            error: result.and_then(|result| result.error),
+            task: result.map(|result| result.task.clone()),
+            output: output.or(said),
+            error: result.and_then(AgentResult::error_message).map(str::to_owned),
         }
     }
 
     fn status(&self) -> Status {
         let failed = |message: String| Status::Error { message };
+        if self.written.is_some_and(|one| one.written.failure.is_some()) {
+            return failed("the stage failed, and its agent with it".into());
+        }
         match (self.result(), self.committed) {
             (Some(result), _) if result.status == ResultStatus::Failed => {
                 match result.reflection.as_str() {
@@ -263,7 +276,7 @@ impl Work<'_> {
             None => {
                 course.reflections += 1;
                 let about = About::Reflection {
-                    agent: self.node.to_owned(),
+                    agent: canvas.agent(self.node),
                     verdict: None,
                     attempt: course.reflections,
                     of: canvas.view.rounds,

@@ -70,6 +70,10 @@ pub(super) fn between(a: &Span, b: &Span) -> Vec<Change> {
             list.text("output", output, o);
             list.text("failed", error, e);
         }
+        (About::Stage { stage, error, .. }, About::Stage { stage: s, error: e, .. }) => {
+            list.value("stage", stage, s);
+            list.text("failed", error, e);
+        }
         (
             About::Tool { server, attempts, arguments, result, .. },
             About::Tool { server: s, attempts: n, arguments: g, result: r, .. },

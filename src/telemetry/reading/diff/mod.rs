@@ -182,6 +182,7 @@ fn kind(span: &Span) -> (u8, &str) {
         About::Tool { tool, .. } => (4, tool),
         About::Reflection { .. } => (5, ""),
         About::Question { interrupt_kind, .. } => (6, interrupt_kind),
+        About::Stage { stage, .. } => (7, stage),
     }
 }
 

@@ -1,0 +1,45 @@
+//! `documents evaluate`.
+
+use std::path::PathBuf;
+
+use perihelion_documents::read_judgements;
+
+use crate::cli::{Error, Exit, output};
+use crate::runtime::Documents;
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// File of judgements: lines of JSON with `question`, and `quote`, `document` or both
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Fail below this share of answers among the first ten hits
+    #[arg(long, value_name = "0-1")]
+    least_recall: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|source| Error::Read { path: args.file.clone(), source })?;
+    let judgements = read_judgements(&text).map_err(crate::runtime::Error::from)?;
+    let measures = documents.evaluate(&judgements).await?;
+    if args.json {
+        output::json(&measures)?;
+    } else {
+        output::text(&format!(
+            "questions  {}\nrecall@10  {:.3}\nMRR        {:.3}\nnDCG@10    {:.3}",
+            measures.questions,
+            measures.recall_at_10,
+            measures.mean_reciprocal_rank,
+            measures.ndcg_at_10
+        ))?;
+        for missed in &measures.missed {
+            output::note(&format!("not found: {missed}"));
+        }
+    }
+    let enough = args.least_recall.is_none_or(|least| measures.recall_at_10 >= least);
+    Ok(if enough { Exit::Done } else { Exit::Failed })
+}

@@ -1,0 +1,148 @@
+//! `documents list`, `show`, `delete` and `reindex`.
+
+use perihelion_documents::Document;
+use serde_json::json;
+
+use super::{InCollection, placed};
+use crate::cli::{Error, Exit, output};
+use crate::runtime::Documents;
+
+#[derive(Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    #[command(flatten)]
+    place: InCollection,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ShowArgs {
+    /// Id of the document, the beginning of it, or its path
+    #[arg(value_name = "ID")]
+    document: String,
+    /// Read from this character on
+    #[arg(long, value_name = "N")]
+    start: Option<usize>,
+    /// Read up to this character
+    #[arg(long, value_name = "N")]
+    end: Option<usize>,
+    #[command(flatten)]
+    place: InCollection,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct DeleteArgs {
+    /// Id of the document, the beginning of it, or its path
+    #[arg(value_name = "ID")]
+    document: String,
+    #[command(flatten)]
+    place: InCollection,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ReindexArgs {
+    #[command(flatten)]
+    place: InCollection,
+}
+
+pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
+    let listed = documents.list(args.place.named()).await?;
+    if args.json {
+        output::json(&listed)?;
+        return Ok(Exit::Done);
+    }
+    if listed.is_empty() {
+        output::note("there are no documents here; `perihelion documents add PATH` adds some");
+        return Ok(Exit::Done);
+    }
+    let rows = listed.iter().map(|one| {
+        [
+            one.id.chars().take(12).collect(),
+            one.title.clone(),
+            one.collection.clone(),
+            one.format.clone(),
+            one.chunks.to_string(),
+            one.changed_at.format("%Y-%m-%d %H:%M").to_string(),
+        ]
+    });
+    let head = ["id", "title", "collection", "format", "pieces", "changed"];
+    output::text(&output::table(head, rows.collect()))?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit, Error> {
+    let document = find(documents, &args.document, &args.place).await?;
+    let read = documents.read(&document.id, args.start, args.end).await?;
+    if args.json {
+        output::json(&json!({ "document": document, "read": read }))?;
+        return Ok(Exit::Done);
+    }
+    let mut head = vec![
+        format!("id           {}", document.id),
+        format!("title        {}", document.title),
+        format!("path         {}", document.path),
+        format!("collection   {}", document.collection),
+        format!("format       {}, {} bytes", document.format, document.bytes),
+        format!(
+            "version      {}, {} characters in {} pieces",
+            document.version, document.characters, document.chunks
+        ),
+    ];
+    if let Some(description) = &document.description {
+        head.push(format!("about        {}: {}", description.kind, description.summary));
+        head.push(format!("topics       {}", description.topics.join(", ")));
+    }
+    head.extend(document.warnings.iter().map(|warning| format!("warning      {warning}")));
+    let at = placed(
+        read.page,
+        Some(&read.section.join(" › ")).filter(|title| !title.is_empty()).map(String::as_str),
+    );
+    head.push(format!("text         {}..{} of {} {at}", read.start, read.end, read.length));
+    output::text(&format!("{}\n\n{}", head.join("\n"), read.text))?;
+    Ok(Exit::Done)
+}
+
+/// Finds a document, in the collection that was named.
+async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document, Error> {
+    let document = documents.find(given).await?;
+    match place.named() {
+        Some(collection) if collection != document.collection => {
+            let unknown = perihelion_documents::Error::Unknown(given.to_owned());
+            Err(crate::runtime::Error::from(unknown).into())
+        }
+        _ => Ok(document),
+    }
+}
+
+pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<Exit, Error> {
+    let document = find(documents, &args.document, &args.place).await?;
+    let gone = documents.delete(&document.id).await?;
+    match args.json {
+        true => {
+            output::json(&json!({ "document": gone.id, "title": gone.title, "deleted": true }))?
+        }
+        false => output::text(&format!("deleted  {}  {}", gone.id, gone.title))?,
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn reindex(documents: &Documents) -> Result<Exit, Error> {
+    match documents.reindex().await? {
+        Some(count) => output::text(&format!("embedded {count} texts; searches use this model"))?,
+        None => output::note(
+            "no embeddings endpoint is configured, so that documents are found by words; set PERIHELION_EMBEDDINGS_URL",
+        ),
+    }
+    Ok(Exit::Done)
+}

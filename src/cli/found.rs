@@ -1,0 +1,77 @@
+//! Shows the table and the chart of a run to a person: drawn, paged where it is long, saved with its path said.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::output;
+use crate::config::data_directory;
+use crate::runtime::RunReport;
+
+/// Rows that are shown without a pager.
+const SHOWN_ROWS: usize = 30;
+
+/// Shows what agents found beside their words; a terminal that cannot is no failure.
+pub(super) fn show(report: &RunReport) {
+    if let Some(table) = &report.data {
+        let rows: Vec<Vec<String>> =
+            table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+        let drawn = output::rows(&table.columns, rows.iter().take(SHOWN_ROWS).cloned().collect());
+        let left = rows.len().saturating_sub(SHOWN_ROWS);
+        if left == 0 || !page(&output::rows(&table.columns, rows)) {
+            output::note(&drawn);
+            if left > 0 {
+                output::note(&format!("… and {left} more rows; --json --include-data has them"));
+            }
+        }
+        if table.truncated {
+            output::note("(the result was cut; there are more rows)");
+        }
+    }
+    for (at, result) in report.results.iter().enumerate() {
+        if let Some(chart) = &result.chart {
+            match save(report, at, &chart.svg) {
+                Ok(path) => output::note(&format!("chart: {}", path.display())),
+                Err(error) => output::warning(&format!("the chart could not be saved: {error}")),
+            }
+        }
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Shows a long text in the user's pager; returns false where there is none.
+fn page(text: &str) -> bool {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return false;
+    }
+    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    let mut words = pager.split_whitespace();
+    let Some(program) = words.next() else { return false };
+    let started =
+        Command::new(program).args(words).env("LESS", "FRSX").stdin(Stdio::piped()).spawn();
+    let Ok(mut child) = started else { return false };
+    if let Some(mut input) = child.stdin.take() {
+        // Whoever leaves the pager early has seen enough.
+        let _ = input.write_all(output::plain(text).as_bytes());
+    }
+    child.wait().is_ok_and(|status| status.success())
+}
+
+/// Saves a chart below the user's data directory and returns its path.
+fn save(report: &RunReport, at: usize, svg: &str) -> std::io::Result<PathBuf> {
+    let directory = data_directory().join("charts");
+    std::fs::create_dir_all(&directory)?;
+    let name = format!("{}-{}-{}.svg", report.thread_id, report.metadata.turn, at + 1);
+    let path = directory.join(name);
+    std::fs::write(&path, svg)?;
+    Ok(path)
+}

@@ -1,0 +1,113 @@
+//! `perihelion serve`: threads over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use perihelion_http::{Bounds, Server};
+use tokio_util::sync::CancellationToken;
+
+use super::output;
+use super::{Error, Exit, Globals, Signals, environment, looking, plugins};
+use crate::api;
+use crate::config::{Overrides, Settings};
+use crate::runtime::{self, Runtime, demo};
+use crate::service::Service;
+use crate::worker::Worker;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Speaks the Agent Server API of LangGraph, so that its clients, useStream and agent-chat-ui work unchanged; a page for
+people is at /. Any number of these processes, and of workers, may share a database: a run whose process died is gone
+on with by another one, and a stream follows on there by its Last-Event-ID. Without a token only a loopback address is
+listened on. The first Ctrl-C or SIGTERM leaves the runs to the others; the second ends at once.
+
+Examples:
+  perihelion serve
+  perihelion serve --addr 127.0.0.1:8123
+  perihelion serve --demo               bundled servers and a scripted model: no key, no network
+  PERIHELION_SERVE_TOKEN=… perihelion serve --addr 0.0.0.0:8123 --database postgres://me@db/perihelion")]
+pub struct Args {
+    /// Address to listen on; a port alone is one on loopback; 127.0.0.1:2024 by default [env: PERIHELION_SERVE_ADDR]
+    #[arg(long, value_name = "HOST:PORT")]
+    addr: Option<String>,
+    /// Serve the demo: bundled servers, real data and a scripted model
+    #[arg(long)]
+    demo: bool,
+    /// Show no lines for what happens
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Args {
+    /// Returns the global options with those of this command.
+    pub(super) fn overrides(&self, globals: &Globals) -> Overrides {
+        Overrides { addr: self.addr.clone(), ..globals.overrides() }
+    }
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let addr = settings.serve.addr;
+    if !addr.ip().is_loopback() && settings.serve.token.is_none() {
+        return Err(Error::Unprotected(addr));
+    }
+    let signals = Signals::listen()?;
+    // First, so that nothing is begun when the port is taken.
+    let drain = Duration::from_secs_f64(settings.serve.drain_sec);
+    let bounds = Bounds { connections: settings.serve.max_connections, drain, ..Bounds::default() };
+    let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
+    let opening = looking::told(args.quiet, async |looks| match args.demo {
+        true => demo::open(settings.clone(), runtime::open_store(&settings).await?).await,
+        false => Runtime::open_worker(settings.clone(), &environment, looks).await,
+    });
+    let opened = tokio::select! {
+        biased;
+        () = signals.stopped() => return Ok(Exit::Aborted),
+        opened = opening => opened,
+    };
+    let runtime = Arc::new(opened?);
+    for problem in runtime.problems().iter() {
+        output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
+    }
+    let plugins = plugins::keep(&runtime, "serve", args.quiet);
+    let served = serve(server, &runtime, &signals, args.quiet);
+    tokio::select! {
+        biased;
+        () = signals.aborted() => return Ok(Exit::Aborted),
+        served = served => served?,
+    }
+    drop(plugins);
+    if let Some(runtime) = Arc::into_inner(runtime) {
+        tokio::select! {
+            biased;
+            () = signals.aborted() => return Ok(Exit::Aborted),
+            () = runtime.close() => {}
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Serves until the first signal, and then until everything under way was left to others.
+async fn serve(
+    server: Server,
+    runtime: &Arc<Runtime>,
+    signals: &Signals,
+    quiet: bool,
+) -> Result<(), Error> {
+    let stop: CancellationToken = signals.stop_token();
+    let service = Service::open(Arc::clone(runtime), stop.clone()).await.map_err(Error::Service)?;
+    let settings = &runtime.settings().serve;
+    let router = api::serve::router(service.clone(), runtime.metrics()?, settings);
+    if !quiet {
+        output::note(&format!(
+            "serving {} at http://{}",
+            runtime.store().describe(),
+            server.addr()
+        ));
+    }
+    let worker = Worker::new(Arc::clone(runtime), false, super::worker::listener(true));
+    let (_, worked, ()) =
+        tokio::join!(server.serve(router, stop.clone()), worker.run(stop.clone()), service.keep(),);
+    service.close().await;
+    worked?;
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! What outlives a thread: skills that agents learned and what users said of themselves.
+//!
+//! Enter at [`Remembering::open`], which the star knows as [`swarm::Experience`](crate::swarm::Experience). Invariants: a failure here never fails a run; no
+//! run waits for what a user said to be understood; everything has a tenant and an owner. Deliberately absent: storage (the crate
+//! `perihelion-memory`) and any search of its own (`perihelion-recall`).
+
+mod learning;
+mod listening;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use perihelion_database::Database;
+use perihelion_memory::{Entry, EntryKind, Skills, UserMemory};
+use perihelion_recall::{EmbeddingModel, QueryVector, Scope, StoredIndex, embed_pending};
+use tokio_util::task::TaskTracker;
+
+use crate::llm::{self, ChatModel, Prompts};
+use crate::mcp::ServerInfo;
+use crate::swarm::{Experience, Heard, Known, ShownSkill, Work};
+
+/// How long the end of a program waits for what users said to be understood.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// Why what outlives a thread cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Database(#[from] perihelion_database::Error),
+    #[error(transparent)]
+    Memory(#[from] perihelion_memory::Error),
+    #[error(transparent)]
+    Recall(#[from] perihelion_recall::Error),
+    #[error(transparent)]
+    Model(#[from] llm::Error),
+}
+
+/// Skills and memories of one tenant, with the models that they need.
+pub struct Remembering {
+    skills: Skills,
+    memory: UserMemory,
+    tenant: String,
+    /// Those that remember what users said; the program's end waits for them.
+    tasks: TaskTracker,
+    shared: Arc<Shared>,
+}
+
+/// What tasks of their own use.
+struct Shared {
+    memory: UserMemory,
+    model: Arc<dyn ChatModel>,
+    prompts: Arc<Prompts>,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+}
+
+/// The models that [`Remembering`] asks.
+pub struct Models {
+    pub chat: Arc<dyn ChatModel>,
+    pub prompts: Arc<Prompts>,
+    /// None: everything is found by words alone.
+    pub embeddings: Option<Arc<dyn EmbeddingModel>>,
+}
+
+impl Remembering {
+    /// Opens what was kept in the database of an address.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when it cannot be opened.
+    pub async fn open(url: &str, tenant: &str, models: Models) -> Result<Self, Error> {
+        let index = StoredIndex::new(Database::open(url).await?);
+        let (skills, memory) = (Skills::new(index.clone()), UserMemory::new(index));
+        let Models { chat, prompts, embeddings } = models;
+        let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
+        let (tenant, tasks) = (tenant.to_owned(), TaskTracker::new());
+        Ok(Self { skills, memory, tenant, tasks, shared })
+    }
+
+    /// Waits for what is still to be understood, for half a minute at most, and closes the database.
+    pub async fn close(&self) {
+        self.tasks.close();
+        if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
+            tracing::warn!("what a user said could not be remembered in time");
+        }
+        self.skills.index().database().close().await;
+    }
+
+    fn scope(&self, owner: &str) -> Result<Scope, Error> {
+        Ok(Scope::new(&self.tenant, owner)?)
+    }
+
+    async fn of_user(&self, user: &str, question: &str) -> Result<Vec<Entry>, Error> {
+        let scope = self.scope(user)?;
+        let vector = self.vector(&scope, question).await;
+        Ok(self.memory.for_prompt(&scope, question, vector).await?)
+    }
+
+    /// Returns the vector of a question; none without a model, or when it fails: words find much alone.
+    async fn vector(&self, scope: &Scope, text: &str) -> Option<QueryVector> {
+        let model = self.shared.embeddings.as_ref()?;
+        let generations = self.skills.index().generations(scope).await.ok()?;
+        generations.iter().find(|one| one.is_active && one.model == model.model())?;
+        match model.embed(&[text.to_owned()]).await {
+            Ok(vectors) => {
+                let values = vectors.into_iter().next()?;
+                Some(QueryVector { model: model.model().to_owned(), values })
+            }
+            Err(error) => {
+                tracing::warn!(%error, "searching by words alone");
+                None
+            }
+        }
+    }
+}
+
+/// Embeds what is new, and makes searches use a model's vectors once they are whole.
+async fn embed(
+    index: &StoredIndex,
+    model: Option<&Arc<dyn EmbeddingModel>>,
+    scope: &Scope,
+) -> Result<(), perihelion_recall::Error> {
+    let Some(model) = model else { return Ok(()) };
+    embed_pending(index, scope, model.as_ref()).await?;
+    let generations = index.generations(scope).await?;
+    match generations.iter().any(|one| one.model == model.model() && !one.is_active) {
+        true => index.finish_generation(scope, model.model()).await,
+        false => Ok(()),
+    }
+}
+
+/// Returns a result's value; a failure is a line in the log.
+fn noted<T: Default>(what: &str, result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| {
+        tracing::warn!(%error, "{what}");
+        T::default()
+    })
+}
+
+#[async_trait]
+impl Experience for Remembering {
+    async fn skills(&self, agent: &str, server: &ServerInfo, task: &str) -> Vec<ShownSkill> {
+        noted("skills cannot be looked up", self.similar(agent, server, task).await)
+    }
+
+    async fn worked(&self, work: Work<'_>) {
+        noted("nothing was learned from a task", self.learn(work).await);
+    }
+
+    async fn known(&self, user: &str, question: &str) -> Vec<Known> {
+        let found = self.of_user(user, question).await;
+        let entries = noted("what is known of the user cannot be looked up", found);
+        let known = |entry: Entry| Known {
+            kind: match entry.kind {
+                EntryKind::Fact => "fact",
+                EntryKind::Preference => "preference",
+            },
+            key: entry.key,
+            value: entry.value,
+            since: entry.since,
+        };
+        entries.into_iter().map(known).collect()
+    }
+
+    fn heard(&self, heard: Heard) {
+        let Ok(scope) = self.scope(&heard.user) else { return };
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move { listening::listen(&shared, &scope, heard).await });
+    }
+}

@@ -1,0 +1,222 @@
+//! The documents of the database, for the edges: added each on a thread of its own, found, read, deleted.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use perihelion_database::Database;
+use perihelion_documents::{
+    Document, EmbeddingModel, Judgement, Library, Measures, Query, Read, Reranker, Retrieved,
+    Scope, Source,
+};
+
+use super::{Error, open_store};
+use crate::checkpoint::{self, Store};
+use crate::config::Settings;
+use crate::ids::ThreadId;
+use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, failure};
+use crate::llm::{ChatModel, OpenAiModel};
+use crate::runner::RunResult;
+use crate::servers::documents::{OWNER, TENANT, embeddings, parser};
+
+/// The documents of one owner.
+pub struct Documents {
+    library: Library,
+    scope: Scope,
+    store: Arc<dyn Store>,
+    model: Option<Arc<dyn ChatModel>>,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+}
+
+/// What became of a document that was to be added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddedDocument {
+    pub document: Document,
+    /// These bytes were kept already.
+    pub unchanged: bool,
+    /// Texts that the embedding model was asked.
+    pub embedded: u64,
+    /// Why it is found by words alone.
+    pub by_words_only: Option<String>,
+    /// The thread that added it.
+    pub thread: ThreadId,
+}
+
+impl Documents {
+    /// Opens the documents of the database that the settings name.
+    ///
+    /// # Errors
+    /// [`Error`] naming the part that cannot be opened.
+    pub async fn open(settings: &Settings) -> Result<Self, Error> {
+        let store = open_store(settings).await?;
+        let database = Database::open(settings.store.database.expose()).await?;
+        let scope = Scope::new(TENANT, OWNER).map_err(perihelion_documents::Error::from)?;
+        let has_model = settings.models.for_role("summarizer").url.is_some();
+        let model: Option<Arc<dyn ChatModel>> = match has_model {
+            true => Some(Arc::new(OpenAiModel::new(&settings.models)?)),
+            false => None,
+        };
+        let embeddings = embeddings(settings).map_err(Error::Client)?;
+        let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
+        Ok(Self { library: Library::new(database, parser()), scope, store, model, embeddings })
+    }
+
+    /// Adds a file; killed anywhere, the next call for the same file continues.
+    ///
+    /// # Errors
+    /// [`Error::Document`] naming what is wrong with the document.
+    pub async fn add(
+        &self,
+        path: &Path,
+        collection: &str,
+        title: Option<String>,
+        listener: Listener,
+    ) -> Result<AddedDocument, Error> {
+        let shown = path.display().to_string();
+        let failed = |source| perihelion_documents::Error::File { path: shown.clone(), source };
+        // The same file has the same name from everywhere.
+        let whole = std::fs::canonicalize(path).map_err(failed)?;
+        let name = whole.to_string_lossy().into_owned();
+        let bytes = std::fs::read(&whole).map_err(failed)?;
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let adding = Adding { path: name, collection: collection.to_owned(), title, hash };
+        let thread = Ingest::thread_of(&self.scope, &adding);
+        if let Some(document) = self.known(&adding).await? {
+            return Ok(AddedDocument {
+                document,
+                unchanged: true,
+                embedded: 0,
+                by_words_only: None,
+                thread,
+            });
+        }
+        let parts = IngestParts {
+            library: self.library.clone(),
+            scope: self.scope.clone(),
+            model: self.model.clone(),
+            embeddings: self.embeddings.clone(),
+            read: Arc::new(|path: &str| std::fs::read(path)),
+            listener,
+            thread,
+            kept: Mutex::new(HashMap::new()),
+        };
+        let outcome = Ingest::new(parts, Arc::clone(&self.store))?.run(adding).await?;
+        if let Some(reason) = failure(&outcome) {
+            return Err(Error::Document { path: shown, reason });
+        }
+        let kept = outcome.state.document.as_ref().filter(|_| outcome.result == RunResult::Done);
+        let kept = kept.ok_or_else(|| Error::Document {
+            path: shown,
+            reason: "its thread ended before it was kept".to_owned(),
+        })?;
+        Ok(AddedDocument {
+            document: self.library.find(&self.scope, &kept.id).await?,
+            unchanged: false,
+            embedded: outcome.state.embedded,
+            by_words_only: outcome.state.by_words_only.clone(),
+            thread,
+        })
+    }
+
+    async fn known(&self, adding: &Adding) -> Result<Option<Document>, Error> {
+        let renamed =
+            |one: &Document| adding.title.as_ref().is_some_and(|title| *title != one.title);
+        let documents = self.library.list(&self.scope, Some(&adding.collection)).await?;
+        let same = |one: &Document| one.path == adding.path && one.hash == adding.hash;
+        Ok(documents.into_iter().find(same).filter(|one| !renamed(one)))
+    }
+
+    /// Lists documents; of all collections where none is named.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
+        Ok(self.library.list(&self.scope, collection).await?)
+    }
+
+    /// Finds a document by its id, the beginning of it, or its path.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn find(&self, given: &str) -> Result<Document, Error> {
+        Ok(self.library.find(&self.scope, given).await?)
+    }
+
+    /// Reads a part of a document's text.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn read(
+        &self,
+        given: &str,
+        start: Option<usize>,
+        end: Option<usize>,
+    ) -> Result<Read, Error> {
+        Ok(self.library.read(&self.scope, given, start, end).await?)
+    }
+
+    /// Finds pieces by words and by meaning.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn search(&self, query: &Query) -> Result<Vec<Source>, Error> {
+        Ok(self.library.search(&self.scope, query, self.embeddings.as_deref()).await?)
+    }
+
+    /// Finds what answers a question: filters, words and meaning, fused, reranked by the model, read with what is around.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn retrieve(&self, query: &Query) -> Result<Retrieved, Error> {
+        let reranker =
+            self.model.clone().map(|model| ModelReranker { model, thread: String::new() });
+        let reranker = reranker.as_ref().map(|one| one as &dyn Reranker);
+        Ok(self.library.retrieve(&self.scope, query, self.embeddings.as_deref(), reranker).await?)
+    }
+
+    /// Deletes a document, and the thread that added it.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn delete(&self, given: &str) -> Result<Document, Error> {
+        let document = self.library.delete(&self.scope, given).await?;
+        let adding = Adding {
+            path: document.path.clone(),
+            collection: document.collection.clone(),
+            title: None,
+            hash: document.hash.clone(),
+        };
+        match self.store.delete(Ingest::thread_of(&self.scope, &adding)).await {
+            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(document),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
+    /// that were, none without an endpoint.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn reindex(&self) -> Result<Option<u64>, Error> {
+        let Some(model) = &self.embeddings else { return Ok(None) };
+        let count = self.library.reindex(&self.scope, &**model).await?;
+        Ok(Some(count))
+    }
+
+    /// Measures retrieval on judgements.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn evaluate(&self, judgements: &[Judgement]) -> Result<Measures, Error> {
+        let model = self.embeddings.as_deref();
+        let measures =
+            perihelion_documents::evaluate(&self.library, &self.scope, judgements, model);
+        Ok(measures.await?)
+    }
+
+    /// Closes the connections.
+    pub async fn close(self) {
+        self.library.close().await;
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,48 @@
+//! What a star is made of by the settings: prompts, prices, bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Error;
+use crate::checkpoint::Store;
+use crate::config::{self, Settings};
+use crate::llm::Prompts;
+use crate::swarm::{Home, Kinds, MenuSize, StarLimits, StarOptions};
+
+/// Returns what a star is made of by the settings.
+pub(super) fn star_options(
+    settings: &Settings,
+    kinds: Arc<Kinds>,
+    store: &Arc<dyn Store>,
+) -> Result<StarOptions, Error> {
+    let templates = kinds.iter().flat_map(|kind| kind.templates().iter().copied());
+    let prompts = Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?;
+    let lease = Duration::from_secs_f64(settings.store.lease_sec);
+    Ok(StarOptions {
+        prompts: Arc::new(prompts),
+        prices: settings.models.price_list(),
+        limits: star_limits(settings),
+        kinds,
+        home: Home { store: Arc::clone(store), lease },
+        experience: None,
+    })
+}
+
+fn star_limits(settings: &Settings) -> StarLimits {
+    let (limits, trust, swarm) = (&settings.limits, &settings.trust, &settings.swarm);
+    StarLimits {
+        max_steps: limits.max_steps,
+        max_tokens: limits.max_tokens,
+        // A float to an integer saturates.
+        max_nano_usd: limits.max_cost_usd.map(|usd| (usd * 1e9) as u64),
+        deadline_sec: limits.deadline_sec,
+        max_tool_calls: limits.max_tool_calls_per_task,
+        max_reflections: limits.max_reflections,
+        result_bytes: limits.result_bytes,
+        breaker_retries: limits.breaker_retries,
+        menu: MenuSize { all: swarm.menu_agents, fitting: swarm.menu_matches },
+        agent_tools: swarm.agent_tools,
+        approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
+        asks_about_taint: trust.taint == config::TaintRule::Ask,
+    }
+}

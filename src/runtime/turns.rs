@@ -1,0 +1,117 @@
+//! Gives a thread a new turn however it stands, and edits where it stands.
+
+use super::{Answer, Error, RunReport, Runtime};
+use crate::checkpoint::{ThreadStatus, forked_to, read_delta};
+use crate::graph::{END, Target};
+use crate::ids::ThreadId;
+use crate::runner::{self, INPUT, RunOptions};
+use crate::swarm::{GraphState, GraphUpdate, Request};
+
+/// Kind of the question that the supervisor puts to the user.
+const CLARIFICATION: &str = "clarification";
+
+impl Runtime {
+    /// Makes a thread for later turns; it is no error when it is there already.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn create(&self, thread: ThreadId, title: Option<String>) -> Result<(), Error> {
+        self.runner().create(thread, title).await?;
+        Ok(())
+    }
+
+    /// Checks a request as [`Runtime::take_turn`] would, without running anything.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub fn check_request(&self, request: Request) -> Result<(), Error> {
+        request.into_input(&self.roster.names())?;
+        Ok(())
+    }
+
+    /// Asks a thread a question however it stands: the answer to its one open clarification, or a new turn.
+    ///
+    /// What an unfinished turn still had to do is abandoned, and its questions with it.
+    ///
+    /// # Errors
+    /// As [`Runtime::ask`]; [`Error::Store`] when somebody else holds the thread.
+    pub async fn take_turn(
+        &self,
+        thread: ThreadId,
+        request: Request,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let info = self.store().info(thread).await?;
+        if info.status == ThreadStatus::Interrupted {
+            let open = self.runner().open_interrupts(thread).await?;
+            if let [one] = open.as_slice()
+                && one.kind == CLARIFICATION
+            {
+                let answer = Answer::Message(request.question);
+                return self.answer_and_go_on(thread, Some(one.id), answer, options).await;
+            }
+        }
+        if matches!(info.status, ThreadStatus::Idle | ThreadStatus::Busy | ThreadStatus::Queued) {
+            match self.ask(thread, None, request.clone(), options.clone()).await {
+                Err(Error::Run(runner::Error::Unfinished { .. })) => {}
+                other => return other,
+            }
+        }
+        let input = request.into_input(&self.roster.names())?;
+        self.runner().update_state(thread, input, INPUT).await?;
+        self.resume(thread, options).await
+    }
+
+    /// Makes a thread stand as it did at an earlier step, and returns its newest one then.
+    ///
+    /// # Errors
+    /// As [`runner::Runner::go_back`].
+    pub async fn go_back(&self, thread: ThreadId, to: u64) -> Result<u64, Error> {
+        Ok(self.runner().go_back(thread, to).await?.seq)
+    }
+
+    /// Edits a thread's state as if a node had written it; without a node, as if the one had that ran last.
+    ///
+    /// `goto` names the nodes that run next; empty: those that the node leads to.
+    ///
+    /// # Errors
+    /// As [`runner::Runner::update_state_and_go`].
+    pub async fn edit(
+        &self,
+        thread: ThreadId,
+        update: GraphUpdate,
+        as_node: Option<&str>,
+        goto: &[String],
+    ) -> Result<u64, Error> {
+        let node = match as_node {
+            Some("__start__") => INPUT.to_owned(),
+            Some(node) => node.to_owned(),
+            None => self.last_node(thread).await?,
+        };
+        let goto: Vec<Target> = goto
+            .iter()
+            .map(|to| if to == END { Target::End } else { Target::node(to.as_str()) })
+            .collect();
+        let goto = Some(goto).filter(|goto| !goto.is_empty());
+        Ok(self.runner().update_state_and_go(thread, update, &node, goto).await?.seq)
+    }
+
+    /// Returns the node that ran last in a thread.
+    async fn last_node(&self, thread: ThreadId) -> Result<String, Error> {
+        let mut before = None;
+        loop {
+            let row = self.store().history(thread, before, 1).await?.pop();
+            let Some(row) = row else { return Ok(INPUT.to_owned()) };
+            let written = read_delta::<GraphState>(thread, &row)?;
+            match forked_to(&row, &written) {
+                // It stands where that step left it.
+                Some(to) => before = Some(to + 1),
+                None => {
+                    return Ok(written
+                        .last()
+                        .map_or_else(|| INPUT.to_owned(), |one| one.node.clone()));
+                }
+            }
+        }
+    }
+}
