@@ -12,7 +12,7 @@ STAR = cargo bench --quiet --bench star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
-.PHONY: bench bench-peers bench-report bench-build bench-menu
+.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall
 
 bench: bench-build ## Measure the engine and its stores: JSON lines and tables
 	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
@@ -25,6 +25,10 @@ bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph beside ours on 
 
 bench-report: bench bench-peers ## Both, for docs/performance.md
 
+# RECALL_COLLECTIONS names a directory with cranfield/ and cacm/, as crates/recall/benches/collections says.
+bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) and on 20,000 texts, on both databases
+	tests/postgres.sh run cargo bench --quiet -p perihelion-recall --bench collections
+
 bench-menu: ## Measure the start with a hundred servers whose tools are known
 	cargo bench --quiet --bench menu
 
@@ -36,3 +40,6 @@ $(PEER_VENV)/ready: benches/peers/requirements.txt
 	python3 -m venv $(PEER_VENV)
 	$(PEER_VENV)/bin/pip install --quiet -r $<
 	@touch $@
+
+bench-analysis: ## Measure guard, linking and joins on public questions in $PERIHELION_ANALYSIS_CORPORA
+	$(CARGO) bench -p perihelion-analysis --bench corpora

@@ -23,8 +23,8 @@ if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/d
 fi
 
 heading "Building the program, its examples and its tests"
-cargo build --locked --lib --bins --examples
-cargo test --locked --lib --bins --tests --test torture --no-run
+cargo build --locked --workspace --lib --bins --examples
+cargo test --locked --workspace --lib --bins --tests --test torture --no-run
 
 heading "Examples"
 # Each runs by itself, without arguments, a key or a network.
@@ -36,7 +36,7 @@ for example in examples/*.rs; do
 done
 
 heading "Documentation tests"
-cargo test --locked --doc --quiet
+cargo test --locked --workspace --doc --quiet
 
 # By itself: it counts on processes getting their turns.
 case "${1:-torture}" in
@@ -49,8 +49,8 @@ esac
 
 if cargo nextest --version >/dev/null 2>&1; then
     heading "Unit and integration tests, with cargo-nextest"
-    cargo nextest run --locked --lib --bins --tests --no-fail-fast "$@"
+    cargo nextest run --locked --workspace --lib --bins --tests --no-fail-fast "$@"
 else
     heading "Unit and integration tests, with cargo test (cargo-nextest is not installed)"
-    cargo test --locked --lib --bins --tests --no-fail-fast -- "$@"
+    cargo test --locked --workspace --lib --bins --tests --no-fail-fast -- "$@"
 fi

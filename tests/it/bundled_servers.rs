@@ -92,10 +92,10 @@ async fn the_sql_server_answers_questions_about_a_sqlite_file() {
     );
     let table = data(&client, "describe_table", json!({"table": "transitions"})).await;
     assert_eq!(table["row_count"], 15_487);
-    assert_eq!(
-        table["columns"][2],
-        json!({"name": "offset_before", "type": "INTEGER", "nullable": false, "primary_key": false})
-    );
+    let column = &table["columns"][2];
+    assert_eq!((&column["name"], &column["type"]), (&json!("offset_before"), &json!("INTEGER")));
+    assert_eq!((&column["nullable"], &column["primary_key"]), (&json!(false), &json!(false)));
+    assert!(column["min"].is_number() && column["max"].is_number(), "{column}");
     assert_eq!(table["sample"]["rows"].as_array().unwrap().len(), 3);
 
     let sql = "SELECT zone, COUNT(*) AS changes FROM transitions \
@@ -201,10 +201,9 @@ async fn the_sql_server_reads_a_postgres_database_as_a_role_that_may_only_read()
     assert_eq!(names, ["orders", "sneaky"]);
     let table = data(&client, "describe_table", json!({"table": "orders"})).await;
     assert_eq!(table["row_count"], 3);
-    assert_eq!(
-        table["columns"][0],
-        json!({"name": "id", "type": "integer", "nullable": false, "primary_key": true})
-    );
+    let column = &table["columns"][0];
+    assert_eq!((&column["name"], &column["type"]), (&json!("id"), &json!("integer")));
+    assert_eq!((&column["nullable"], &column["primary_key"]), (&json!(false), &json!(true)));
     assert_eq!(table["columns"][2]["type"], "numeric(10,2)");
 
     let sql =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, Store, ThreadStatus};
+use perihelion::checkpoint::{self, RunEnd, Store, ThreadStatus};
 use perihelion::runner::RunOptions;
 
 use super::{DAY, all, steps};
@@ -45,7 +45,7 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(store.prune_events(Duration::ZERO, 100).await.unwrap(), 0);
     store.begin_run(thread, busy.fence, busy.run, false).await.unwrap();
     let (run, status) = (checkpoint::RunStatus::Done, ThreadStatus::Idle);
-    store.end_run(thread, busy.fence, busy.run, run, status, None).await.unwrap();
+    store.end_run(thread, busy.fence, busy.run, RunEnd::new(run, status)).await.unwrap();
 
     assert!(store.prune_events(Duration::ZERO, 1).await.unwrap() == 1);
     while store.prune_events(Duration::ZERO, 1).await.unwrap() > 0 {}

@@ -41,7 +41,7 @@ async fn after_a_crash_another_process_takes_over_at_once_and_repeats_nothing() 
     world.model.wait_for_requests(CALLS).await;
     child.kill().await.unwrap();
     let list = world.run(&["threads", "--status", "busy", "--json"]).await.code(0).json();
-    assert_eq!((&list[0]["status"], &list[0]["crashed"]), (&"busy".into(), &true.into()));
+    assert_eq!((&list[0]["status"], &list[0]["crashed"]), (&"crashed".into(), &true.into()));
     let show = world.run(&["threads", "show", "n"]).await.code(0);
     assert!(
         show.stdout.contains("crashed") && show.stdout.contains("go on with: perihelion resume")

@@ -16,6 +16,8 @@ async fn help_names_every_option_with_its_variable_and_shows_examples() {
         "replay",
         "diff",
         "agents",
+        "skills",
+        "memory",
         "mcp",
         "doctor",
         "completions",

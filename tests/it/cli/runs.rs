@@ -33,11 +33,15 @@ async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {
         "run_id",
         "status",
         "answer",
+        "data",
         "results",
         "citations",
+        "planner",
         "interrupts",
+        "finish_reason",
         "usage",
         "steps",
+        "metadata",
     ];
     assert_eq!(keys, wanted);
     assert_eq!(report["status"], "done");
@@ -46,6 +50,7 @@ async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {
     assert_eq!(report["citations"][0]["source"], "files.read");
     assert!(report["usage"]["input_tokens"].as_u64().unwrap() > 0);
     assert_eq!(report["steps"], 5);
+    assert_eq!(report["planner"]["order"], serde_json::json!(["mcp_agent_files"]));
 
     // A name is mapped by UUIDv5 and kept as the title.
     let list = world.run(&["threads", "list", "--json"]).await.code(0).json();
@@ -164,10 +169,10 @@ async fn two_agents_of_one_stage_both_report() {
 #[tokio::test]
 async fn the_events_of_a_run_are_in_the_object_when_they_are_asked_for() {
     let world = World::new(reading()).await;
-    world.run(&["run", "What is it?", "--events"]).await.code(2).says("--json");
-    let args = ["run", "What is it?", "--json", "--events", "--thread", "t"];
+    world.run(&["run", "What is it?", "--trace"]).await.code(2).says("--json");
+    let args = ["run", "What is it?", "--json", "--trace", "--thread", "t"];
     let report = world.run(&args).await.code(0).json();
-    let events = report["events"].as_array().unwrap();
+    let events = report["trace"].as_array().unwrap();
     let kinds: Vec<String> = events
         .iter()
         .map(|event| format!("{} {}", event["type"], event["agent"]).replace('"', ""))
@@ -192,5 +197,5 @@ async fn the_events_of_a_run_are_in_the_object_when_they_are_asked_for() {
     assert_eq!((&answer["message"], answer["data"].is_object()), (&report["answer"], true));
     assert!(events.is_sorted_by_key(|event| event["timestamp"].as_str().unwrap().to_owned()));
     let trace = world.run(&["trace", "t", "--json"]).await.code(0).json();
-    assert_eq!(report["events"], trace["events"]);
+    assert_eq!(report["trace"], trace["events"]);
 }

@@ -43,6 +43,7 @@ fn model_at(url: &str, more: &[(&str, &str)]) -> OpenAiModel {
 
 fn request(role: Role) -> ChatRequest {
     ChatRequest {
+        stage: None,
         role,
         thread: "0197a000-0000-7000-8000-000000000001".into(),
         agent: None,

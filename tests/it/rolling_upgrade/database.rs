@@ -40,9 +40,16 @@ impl Kind {
         files
     }
 
-    /// Returns the number of the newest migration.
+    /// Returns how many migrations there are.
     pub fn newest(self) -> i64 {
         self.migrations().len() as i64
+    }
+
+    /// Returns the number that a migration has, counted from 1: one of the databases may need none of some number.
+    fn number_of(self, level: i64) -> i64 {
+        let file = &self.migrations()[usize::try_from(level - 1).unwrap()];
+        let name = file.file_name().unwrap().to_str().unwrap();
+        name.split('_').next().unwrap().parse().unwrap()
     }
 
     /// Returns the rows that a program of the first migration had written, in the middle of a step.
@@ -90,7 +97,7 @@ pub async fn older(kind: Kind, level: i64) -> Older {
             let migrator = Migrator::new(directory).await.unwrap();
             migrator.run_direct(Some(1), &mut connection, false).await.unwrap();
             sqlx::raw_sql(AssertSqlSafe(golden)).execute(&mut connection).await.unwrap();
-            migrator.run_direct(Some(level), &mut connection, false).await.unwrap();
+            migrator.run_direct(Some(kind.number_of(level)), &mut connection, false).await.unwrap();
             connection.close().await.unwrap();
             Older { url: database.url.clone(), _file: None, _database: Some(database) }
         }

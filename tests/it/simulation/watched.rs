@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use perihelion::checkpoint::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark,
-    EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow,
-    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow,
+    Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -215,13 +215,9 @@ impl Store for Watched {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        run_status: RunStatus,
-        thread_status: ThreadStatus,
-        error: Option<&str>,
+        end: RunEnd<'_>,
     ) -> Result<(), Error> {
-        let work = async |fence| {
-            self.truth.end_run(thread, fence, run, run_status, thread_status, error).await
-        };
+        let work = async |fence| self.truth.end_run(thread, fence, run, end).await;
         self.write("end_run", self.fenced("end_run", thread, fence, work)).await
     }
 

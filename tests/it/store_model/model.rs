@@ -11,7 +11,6 @@ use perihelion::checkpoint::{
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 
 type Key = (u64, u32, Vec<u8>);
-
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub info: ThreadInfo,
@@ -129,9 +128,9 @@ impl Model {
     ) -> Result<ThreadInfo, Error> {
         let found = self.get_mut(thread)?;
         let info = &mut found.info;
-        if info.lease_until == Some(LONG) && !force {
+        if info.lease_until == Some(lease(true)) && !force {
             let owner = info.owner.clone().unwrap_or_default();
-            return Err(Error::Busy { thread, owner, until: LONG });
+            return Err(Error::Busy { thread, owner, until: lease(true) });
         }
         info.fence += 1;
         info.owner = Some(owner.to_owned());
@@ -157,8 +156,14 @@ impl Model {
         }
         let number = found.runs.len() as u32 + 1;
         let started_at = DateTime::UNIX_EPOCH;
-        let row =
-            RunRow { id: run, number, status: RunStatus::Running, started_at, ended_at: None };
+        let row = RunRow {
+            id: run,
+            number,
+            status: RunStatus::Running,
+            finish_reason: None,
+            started_at,
+            ended_at: None,
+        };
         found.runs.push(row);
         Ok(number)
     }
@@ -475,26 +480,21 @@ impl Model {
 
 impl Thread {
     fn pending_now(&self) -> Vec<PendingRow> {
-        let due = self.info.head + 1;
-        self.pending.values().filter(|row| row.step == due).cloned().collect()
+        self.pending.values().filter(|row| row.step == self.info.head + 1).cloned().collect()
     }
 
     fn effects_sorted(&self, is_wanted: impl Fn(&EffectRow) -> bool) -> Vec<EffectRow> {
-        let mut rows: Vec<EffectRow> =
-            self.effects.values().filter(|row| is_wanted(row)).cloned().collect();
+        let mut rows = self.effects.values().cloned().collect::<Vec<_>>();
+        rows.retain(is_wanted);
         rows.sort_by_key(|row| (row.step, row.task, row.number));
         rows
     }
-
     fn question(&self, key: &[u8]) -> Option<Key> {
         let asked = |row: &&EffectRow| row.kind == EffectKind::Interrupt && row.key == key;
-        let row = self.effects.values().find(asked)?;
-        Some((row.step, row.task, row.key.clone()))
+        self.effects.values().find(asked).map(|row| (row.step, row.task, row.key.clone()))
     }
 }
 
-const LONG: DateTime<chrono::Utc> = DateTime::<chrono::Utc>::MAX_UTC;
-
 fn lease(is_long: bool) -> DateTime<chrono::Utc> {
-    if is_long { LONG } else { DateTime::UNIX_EPOCH }
+    if is_long { DateTime::<chrono::Utc>::MAX_UTC } else { DateTime::UNIX_EPOCH }
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion::checkpoint::{self, Store, ThreadDump, ThreadFilter};
+use perihelion::checkpoint::{self, RunEnd, Store, ThreadDump, ThreadFilter};
 use perihelion::ids::{RunId, ThreadId};
 use proptest_state_machine::StateMachineTest;
 use serde_json::{Value, json};
@@ -136,8 +136,14 @@ impl Subject {
             Op::EndRun { fence, run, run_status, status, error } => {
                 let (thread, run) = (id(fence.thread), runs[usize::from(*run)]);
                 let error = error.then_some("it failed");
-                let ended =
-                    store.end_run(thread, aim.fence, run, *run_status, *status, error).await;
+                let ended = store
+                    .end_run(
+                        thread,
+                        aim.fence,
+                        run,
+                        RunEnd { error: error, ..RunEnd::new(*run_status, *status) },
+                    )
+                    .await;
                 names.result(&ended, done)
             }
             Op::Commit { fence, body, status, clears, .. } => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perihelion::{
-    checkpoint::{EffectSettlement, EffectStatus, Error, RunStatus, ThreadStatus},
+    checkpoint::{EffectSettlement, EffectStatus, Error, RunEnd, RunStatus, ThreadStatus},
     ids::{RunId, ThreadId},
 };
 use serde_json::json;
@@ -86,7 +86,7 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
         on.store.renew(thread, fence, TTL).await,
         on.store.begin_run(thread, fence, RunId::new(), false).await.map(drop),
         on.store
-            .end_run(thread, fence, zombie.run, RunStatus::Done, ThreadStatus::Idle, None)
+            .end_run(thread, fence, zombie.run, RunEnd::new(RunStatus::Done, ThreadStatus::Idle))
             .await,
         on.store.save_pending(thread, fence, &zombie.pending(0)).await,
         on.store.record_effect(thread, fence, &zombie.tool_call(1)).await,
@@ -110,7 +110,12 @@ async fn an_ended_run_gives_the_lease_back(on: &Fixture) {
     on.store.begin_run(thread, fence, writer.run, false).await.unwrap();
     let error = Some("the model said \0 nothing");
     on.store
-        .end_run(thread, fence, writer.run, RunStatus::Failed, ThreadStatus::Failed, error)
+        .end_run(
+            thread,
+            fence,
+            writer.run,
+            RunEnd { error: error, ..RunEnd::new(RunStatus::Failed, ThreadStatus::Failed) },
+        )
         .await
         .unwrap();
     let info = on.store.info(thread).await.unwrap();

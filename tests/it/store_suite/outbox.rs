@@ -1,6 +1,6 @@
 //! The export cursor: whose traces have not arrived yet.
 
-use perihelion::checkpoint::{Error, RunStatus, ThreadStatus};
+use perihelion::checkpoint::{Error, RunEnd, RunStatus, ThreadStatus};
 use perihelion::ids::ThreadId;
 
 use super::{on_every_store, stores::Fixture, writer::Writer};
@@ -17,7 +17,7 @@ async fn run(on: &Fixture, thread: ThreadId) {
     let writer = Writer::claim(&on.store, thread).await;
     on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
     let (done, idle) = (RunStatus::Done, ThreadStatus::Idle);
-    on.store.end_run(thread, writer.fence, writer.run, done, idle, None).await.unwrap();
+    on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(done, idle)).await.unwrap();
 }
 
 async fn owed(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {

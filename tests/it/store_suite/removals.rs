@@ -1,7 +1,7 @@
 //! Deleting and shortening threads, with forks that share their steps.
 
 use perihelion::{
-    checkpoint::{Error, NewThread, RunStatus, ThreadFilter, ThreadStatus},
+    checkpoint::{Error, NewThread, RunEnd, RunStatus, ThreadFilter, ThreadStatus},
     ids::ThreadId,
 };
 
@@ -251,7 +251,8 @@ async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixtur
             1 => writer.steps(1).await,
             2 => {
                 let (run, status) = (RunStatus::Done, ThreadStatus::Idle);
-                let end = on.store.end_run(thread, writer.fence, writer.run, run, status, None);
+                let end =
+                    on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(run, status));
                 end.await.unwrap();
             }
             _ => drop(Writer::claim(&on.store, thread).await),

@@ -1,7 +1,7 @@
 //! Runs of a thread.
 
 use perihelion::{
-    checkpoint::{RunRow, RunStatus, ThreadStatus},
+    checkpoint::{RunEnd, RunRow, RunStatus, ThreadStatus},
     ids::RunId,
 };
 
@@ -23,7 +23,10 @@ async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
         let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
         begun.push(on.store.begin_run(thread, fence, run, false).await.unwrap());
         assert_eq!(begun.last().unwrap().number, number);
-        on.store.end_run(thread, fence, run, outcome, ThreadStatus::Idle, None).await.unwrap();
+        on.store
+            .end_run(thread, fence, run, RunEnd::new(outcome, ThreadStatus::Idle))
+            .await
+            .unwrap();
     }
     let runs = on.store.runs(writer.thread).await.unwrap();
     assert_eq!(runs.iter().map(|run| run.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
@@ -38,7 +41,7 @@ async fn beginning_a_run_again_keeps_its_number(on: &Fixture) {
     let (thread, fence, run) = (writer.thread, writer.fence, writer.run);
     on.store.begin_run(thread, fence, run, false).await.unwrap();
     on.store
-        .end_run(thread, fence, run, RunStatus::Interrupted, ThreadStatus::Interrupted, None)
+        .end_run(thread, fence, run, RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted))
         .await
         .unwrap();
     let writer = Writer::claim(&on.store, thread).await;
@@ -58,9 +61,7 @@ async fn ending_a_run_that_never_began_still_gives_the_thread_back(on: &Fixture)
             writer.thread,
             writer.fence,
             RunId::new(),
-            RunStatus::Done,
-            ThreadStatus::Idle,
-            None,
+            RunEnd::new(RunStatus::Done, ThreadStatus::Idle),
         )
         .await
         .unwrap();

@@ -3,8 +3,8 @@
 use std::{path::Path, str::FromStr, sync::Arc};
 
 use perihelion::checkpoint::{
-    EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunStatus, Store,
-    ThreadStatus, open, read_dump, write_dump,
+    EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunEnd, RunStatus,
+    Store, ThreadStatus, open, read_dump, write_dump,
 };
 use serde_json::json;
 use sqlx::ConnectOptions;
@@ -49,7 +49,15 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     store.answer(id, &encoded(&json!({ "answer": CANARY }))).await.unwrap();
     let why = format!("failed: {CANARY}");
     let (run, thread_status) = (RunStatus::Failed, ThreadStatus::Failed);
-    store.end_run(thread, fence, writer.run, run, thread_status, Some(&why)).await.unwrap();
+    store
+        .end_run(
+            thread,
+            fence,
+            writer.run,
+            RunEnd { error: Some(&why), ..RunEnd::new(run, thread_status) },
+        )
+        .await
+        .unwrap();
     writer
 }
 

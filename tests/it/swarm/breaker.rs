@@ -2,16 +2,23 @@
 
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Script};
-use perihelion::runtime::RunReport;
-use perihelion::swarm::Request;
+use perihelion::runtime::{RunReport, RunStatusView};
+use perihelion::swarm::{FinishReason, Request};
 use serde_json::json;
 
 use super::{A, B, Room, assert_done, decide, script};
 
-/// A supervisor that never has enough, and an agent whose output is `output`.
+/// A supervisor that never has enough and plans something else each time, and an agent whose output is `output`.
 fn insatiable(output: impl Fn() -> Reply + Send + Sync + 'static) -> Script {
+    planning(|round| format!("try {round}"), output)
+}
+
+fn planning(
+    plan: impl Fn(usize) -> String + Send + Sync + 'static,
+    output: impl Fn() -> Reply + Send + Sync + 'static,
+) -> Script {
     script(move |asked| match asked.role {
-        "supervisor" => Some(decide(&["try"], &[A], json!([]))),
+        "supervisor" => Some(decide(&[&plan(asked.results)], &[A], json!([]))),
         "agent" => Some(output()),
         _ => None,
     })
@@ -25,9 +32,11 @@ fn reason_given_to_qa(room: &Room) -> String {
 
 #[tokio::test]
 async fn the_same_routing_without_progress_trips_at_two_and_qa_is_told_why() {
-    let room = Room::in_memory(insatiable(|| Reply::status(400, "no such model"))).await;
+    let script = planning(|_| "try".into(), || Reply::status(400, "no such model"));
+    let room = Room::in_memory(script).await;
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_eq!(report.status, RunStatusView::Failed, "nothing worked: {report:#?}");
+    assert_eq!(report.finish_reason, Some(FinishReason::NoProgress));
     assert!(report.answer.is_some());
     // The third identical decision is cut off before its agents start.
     assert_eq!(report.results.len(), 2);
@@ -53,7 +62,7 @@ async fn another_agent_or_a_new_plan_is_progress() {
     }))
     .await;
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_eq!(report.status, RunStatusView::Failed, "nothing worked: {report:#?}");
     assert_eq!(report.results.len(), 4, "each new plan is another chance");
     assert_eq!(reason_given_to_qa(&room), "the supervisor judged the work to be done");
 }
@@ -122,7 +131,7 @@ async fn an_agent_that_would_go_on_for_ever_stops_at_the_budget() {
     .with_env("PERIHELION_LIMITS_MAX_TOKENS", "3000");
     let report = room.ask("Go").await;
     assert_done(&report);
-    let error = report.results[0].error.as_deref().unwrap();
+    let error = report.results[0].error_message().unwrap();
     assert_eq!(error, "the budget of 3000 tokens was spent");
     assert_eq!(room.agent_requests(A).len(), 3);
     assert_eq!(room.requests(Role::Supervisor).len(), 1);

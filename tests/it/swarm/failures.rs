@@ -80,7 +80,7 @@ async fn the_tool_loop_is_bounded() {
     assert_done(&report);
     let result = &report.results[0];
     assert_eq!(result.tools.len(), 3);
-    assert_eq!(result.error.as_deref(), Some("the limit of 3 tool calls for one task was reached"));
+    assert_eq!(result.error_message(), Some("the limit of 3 tool calls for one task was reached"));
     let last = room.agent_requests(A).pop().unwrap();
     assert!(last.last_text().starts_with("not called: the limit of 3 tool calls"));
     assert!(last.body.get("tools").is_none(), "no tools are offered any more");

@@ -35,7 +35,7 @@ async fn a_task_that_is_handed_back_goes_to_another_agent_and_what_waited_for_it
 
     let result = &report.results[0];
     assert!(result.not_mine);
-    assert_eq!(result.error.as_deref(), Some("not mine: it wants <a map>"));
+    assert_eq!(result.error_message(), Some("not mine: it wants <a map>"));
     assert_eq!((result.attempts, result.reflection.as_str()), (1, "UNVERIFIED"));
     let shown = json!(report);
     assert_eq!(

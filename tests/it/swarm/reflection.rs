@@ -57,7 +57,7 @@ async fn an_output_rejected_until_the_bound_is_kept_as_failed() {
     let result = &report.results[0];
     assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 3", "REJECTED", 3));
     assert_eq!(result.status, ResultStatus::Failed);
-    let error = result.error.as_deref().unwrap();
+    let error = result.error_message().unwrap();
     assert_eq!(error, "the output was rejected 3 times, last because: Still wrong.");
     assert_eq!(room.requests(Role::Reflector).len(), 3);
     let qa = &room.requests(Role::Qa)[0];
@@ -87,5 +87,5 @@ async fn what_was_written_before_the_model_failed_is_kept() {
     .await;
     let result = room.ask("Write").await.results.remove(0);
     assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 1", "REJECTED", 2));
-    assert!(result.error.unwrap().contains("no more"));
+    assert!(result.error.unwrap().message.contains("no more"));
 }

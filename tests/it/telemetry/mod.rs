@@ -105,6 +105,7 @@ fn words(span: &Span) -> String {
         About::Agent { reflection_status, attempts, .. } => {
             format!("{} {attempts:?}", reflection_status.as_deref().unwrap_or("-"))
         }
+        About::Stage { agent, stage, .. } => format!("{agent} {stage}"),
         About::Tool { server, call_id, .. } => {
             format!("on {server}{}", if call_id.is_some() { "" } else { ", no call id" })
         }

@@ -68,7 +68,7 @@ fn the_code_speaks_of_capabilities_that_exist() {
     let ids = ids();
     let chapters: Vec<String> = CHAPTERS.iter().map(|(chapter, _)| format!("{chapter}.")).collect();
     let mut problems = Vec::new();
-    for source in ["src", "tests", "benches"].into_iter().flat_map(sources) {
+    for source in ["src", "crates", "tests", "benches"].into_iter().flat_map(sources) {
         for chapter in &chapters {
             for (at, _) in source.text.match_indices(chapter.as_str()) {
                 let id: String = source.text[at..].chars().take(5).collect();

@@ -1,6 +1,6 @@
 //! Files: short, signed, well named, and nobody's own.
 
-use super::{Source, report, rooms, root, sources};
+use super::{Source, program, report, rooms, root, sources};
 
 /// Lines after which a file is split; most stay under 300.
 const MOST_LINES: usize = 400;
@@ -9,15 +9,14 @@ const MOST_LINES: usize = 400;
 const MOST_TEST_LINES: usize = 500;
 
 fn all() -> Vec<Source> {
-    ["src", "tests", "benches", "examples"].into_iter().flat_map(sources).collect()
+    ["src", "crates", "tests", "benches", "examples"].into_iter().flat_map(sources).collect()
 }
 
 #[test]
 fn no_file_is_too_long_to_be_read_in_one_sitting() {
-    let most = |source: &Source| match source.path.starts_with("src/") && !source.code().is_empty()
-    {
-        true => MOST_LINES,
-        false => MOST_TEST_LINES,
+    let most = |source: &Source| {
+        let is_code = source.inside().is_some() && !source.code().is_empty();
+        if is_code { MOST_LINES } else { MOST_TEST_LINES }
     };
     let sources = all();
     let long = sources.iter().map(|one| (one, one.text.lines().count()));
@@ -31,14 +30,17 @@ fn no_file_is_too_long_to_be_read_in_one_sitting() {
 #[test]
 fn every_room_has_a_sign_on_its_door() {
     let rooms = rooms();
-    let signs = sources("src").into_iter().filter(|source| {
-        source.path.ends_with("/mod.rs")
-            || rooms.iter().any(|room| source.path == format!("src/{room}.rs"))
+    let signs = program().into_iter().filter(|source| {
+        let inside = source.inside().unwrap_or_default();
+        inside.ends_with("/mod.rs")
+            || rooms.iter().any(|room| inside == format!("{room}.rs"))
+            || (inside == "lib.rs" && source.path.starts_with("crates/"))
     });
     let mut problems = Vec::new();
     for source in signs.filter(Source::is_written) {
         let sign: String = source.text.lines().take_while(|line| line.starts_with("//!")).collect();
-        let is_room = source.path.matches('/').count() == 2;
+        let is_room = !source.is_of_a_small_crate()
+            && source.inside().is_some_and(|inside| inside.matches('/').count() == 1);
         if sign.is_empty() {
             problems.push(format!("{}: no sign", source.path));
         } else if is_room && !(sign.contains("Enter at") && sign.contains("nvariant")) {
@@ -67,7 +69,7 @@ fn nothing_in_the_program_gives_up() {
     // Clippy sees these too, but not where a `cfg` leaves code out.
     let words = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "#[allow("];
     let mut problems = Vec::new();
-    for source in sources("src") {
+    for source in program() {
         for (number, line) in source.code().lines().enumerate() {
             let is_comment = line.trim_start().starts_with("//");
             for word in words.iter().filter(|word| !is_comment && line.contains(**word)) {

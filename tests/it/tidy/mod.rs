@@ -14,7 +14,10 @@ mod observability;
 mod use_tree;
 
 /// Rooms that every other may use: they know nothing of what the program does.
-const GROUND: [&str; 5] = ["ids", "clock", "failpoint", "config", "metrics"];
+const GROUND: [&str; 6] = ["ids", "clock", "failpoint", "observer", "config", "metrics"];
+
+/// The crate whose modules are rooms; any other crate beside the program is one room.
+const ENGINE: &str = "crates/engine/src/";
 
 /// A source file of the repository.
 struct Source {
@@ -24,10 +27,26 @@ struct Source {
 }
 
 impl Source {
-    /// Returns the room that a file under `src/` belongs to; for a file beside them, its own name.
+    /// Returns the room that a file of the program, the engine or another crate belongs to; for any other file, its first directory.
     fn room(&self) -> &str {
-        let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
+        let inside = match self.path.strip_prefix("src/").or_else(|| self.path.strip_prefix(ENGINE))
+        {
+            Some(inside) => inside,
+            None => self.path.strip_prefix("crates/").unwrap_or(&self.path),
+        };
         inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
+    }
+
+    /// Returns whether the file is in a crate that is one room.
+    fn is_of_a_small_crate(&self) -> bool {
+        self.path.starts_with("crates/") && !self.path.starts_with(ENGINE)
+    }
+
+    /// Returns the path below its crate's `src`; none for what is not compiled into a library or program.
+    fn inside(&self) -> Option<&str> {
+        let of_crate =
+            || self.path.strip_prefix("crates/")?.split_once("/src/").map(|(_, path)| path);
+        self.path.strip_prefix("src/").or_else(of_crate)
     }
 
     /// Returns the lines up to the unit tests, which close a file; none of a file that is all tests.
@@ -83,11 +102,25 @@ fn walk(directory: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the names of the rooms: the modules that `src/lib.rs` declares.
+/// Reads the program and the crates beside it.
+fn program() -> Vec<Source> {
+    let all = ["src", "crates"].into_iter().flat_map(sources);
+    all.filter(|source| source.inside().is_some()).collect()
+}
+
+/// Returns the names of the rooms: the modules of the program and of the engine, and the other crates.
 fn rooms() -> BTreeSet<String> {
-    let lib = read("src/lib.rs");
-    let names = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-    names.map(str::to_owned).collect()
+    let libs = [read("src/lib.rs"), read(&format!("{ENGINE}lib.rs"))];
+    let modules = libs.iter().flat_map(|lib| lib.lines());
+    let modules = modules.filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    modules.map(str::to_owned).chain(small_crates()).collect()
+}
+
+/// Returns the directories of the crates that are one room each.
+fn small_crates() -> impl Iterator<Item = String> {
+    let crates = fs::read_dir(root().join("crates")).unwrap();
+    let names = crates.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "engine")
 }
 
 /// Fails with a list of what is wrong and the way out.

@@ -1,14 +1,30 @@
 //! Finds the paths by which a source file names other rooms.
 
-/// Returns the paths after `crate::` and `perihelion::`, groups taken apart: `llm::Role`, `llm::Usage`.
+/// Returns the paths after `crate::`, `perihelion::` and the names of crates, groups taken apart: `llm::Role`, `llm::Usage`.
 pub(super) fn paths(source: &str) -> Vec<String> {
+    let mut found = after(source, &["crate::", "perihelion::", "perihelion_engine::"]);
+    found.extend(crates(source));
+    found
+}
+
+/// Returns the paths into other crates of this project, which begin with a crate's short name: `analysis::guard`.
+pub(super) fn crates(source: &str) -> Vec<String> {
+    let small = super::small_crates().flat_map(|name| {
+        let paths = after(source, &[&format!("perihelion_{name}::")]);
+        paths.into_iter().map(move |path| format!("{name}::{path}"))
+    });
+    let engine = after(source, &["perihelion_engine::"]);
+    small.chain(engine).collect()
+}
+
+fn after(source: &str, roots: &[&str]) -> Vec<String> {
     let code: String = source
         .lines()
         .map(|line| line.split_once("//").map_or(line, |(code, _comment)| code))
         .collect::<Vec<_>>()
         .join("\n");
     let mut found = Vec::new();
-    for root in ["crate::", "perihelion::"] {
+    for root in roots.iter().copied() {
         for (at, _) in code.match_indices(root) {
             let before = code[..at].chars().next_back();
             if !before.is_some_and(is_name) {

@@ -1,0 +1,157 @@
+//! Questions that are answered, and what is said with the answer.
+
+use serde_json::json;
+
+use crate::world::{
+    AGENT, BY_COUNTRY, CANARY, Kept, Shop, clear, draft, intent, interpretation, script,
+};
+
+/// S2.04, S4.01–S4.07: every stage asks as the contract says, and the answer cites query and table.
+#[tokio::test]
+async fn a_question_is_answered_with_its_table_query_and_assumptions() {
+    let answer = "Norway leads with 160.5, Chile has 40.0.";
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft(BY_COUNTRY))
+        .rule(interpretation(answer, json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    let report = shop.ask("What did customers order per country?").await;
+    assert_eq!(report["status"], "done", "{report:#}");
+    let result = &report["results"][0];
+    assert_eq!(
+        (&result["agent"], &result["reflection"]),
+        (&json!(AGENT), &json!("APPROVED")),
+        "{result:#}"
+    );
+    let output = result["output"].as_str().unwrap();
+    for part in [answer, "Assumed: Totals are in euros", "From: orders, customers", "And by month?"]
+    {
+        assert!(output.contains(part), "{part}: {output}");
+    }
+    assert!(!output.contains("Not found in the result"), "{output}");
+    assert_eq!(
+        report["data"],
+        json!({ "columns": ["country", "total"], "rows": [["Norway", 160.5], ["Chile", 40.0]], "row_count": 2, "truncated": false })
+    );
+    let source = &result["sources"][0];
+    assert_eq!(source["source"], "shop.query", "{result:#}");
+    assert_eq!(source["quote"], BY_COUNTRY);
+    assert_eq!(shop.stages(), ["intent", "clarify", "generate", "review", "interpret"]);
+    for (stage, role) in [
+        ("intent", "classifier"),
+        ("clarify", "agent"),
+        ("generate", "agent"),
+        ("review", "reflector"),
+        ("interpret", "agent"),
+    ] {
+        let [request] = shop.stage(stage).try_into().unwrap_or_else(|_| panic!("{stage}"));
+        assert_eq!(request.role, role, "{stage}");
+        assert_eq!(request.agent.as_deref(), Some(AGENT), "{stage}");
+    }
+    // The statement stands on tables, fields and keys.
+    let pack = shop.stage("generate")[0].last_text().to_owned();
+    for part in ["[table:orders]", "[field:customers.country]", "orders.customer_id = customers.id"]
+    {
+        assert!(pack.contains(part), "{part} is not in {pack}");
+    }
+}
+
+/// S4.07: what is not in the preview reaches no model, and the reader hears that there is more.
+#[tokio::test]
+async fn a_row_beyond_the_preview_reaches_no_model() {
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft("SELECT order_id, product FROM lines ORDER BY order_id, line"))
+        .rule(interpretation("The first rows are cakes and tea.", json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &["--max-rows", "4", "--no-profile"]).await;
+    let report = shop.ask("List what was bought").await;
+    let result = &report["results"][0];
+    assert_eq!(report["data"]["truncated"], true, "{report:#}");
+    let output = result["output"].as_str().unwrap();
+    assert!(output.contains("Only the first 4 rows were fetched"), "{output}");
+    let requests = shop.model.requests();
+    assert!(requests.len() >= 8);
+    assert!(requests.iter().all(|request| !request.contains(CANARY)));
+}
+
+/// A number that nothing supports is flagged, one that follows is marked, and a multiplied total is said.
+#[tokio::test]
+async fn numbers_that_do_not_stand_in_the_result_and_totals_counted_twice_are_said() {
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft("SELECT SUM(o.total) AS total FROM orders o JOIN lines l ON l.order_id = o.id"))
+        .rule(interpretation("Orders sum to 300.5; last year it was 9,999.", json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    let report = shop.ask("What is the total of all orders?").await;
+    let output = report["results"][0]["output"].as_str().unwrap();
+    assert!(output.contains("Not found in the result: 9,999"), "{output}");
+    assert!(
+        output.contains("Caution: SUM(o.total) counts a row of o once per matching row of l"),
+        "{output}"
+    );
+    assert!(output.contains("by a factor of 1.25 here"), "{output}");
+}
+
+/// S4.08: a report has a chart, in both forms and from the result's values.
+#[tokio::test]
+async fn a_report_comes_with_a_chart_of_the_result() {
+    let chart = json!({ "kind": "bar", "x": "country", "y": "total", "series": null, "title": "Orders by country" });
+    let script = script()
+        .rule(intent("ANALYTICS_REPORT"))
+        .rule(clear())
+        .rule(draft(BY_COUNTRY))
+        .rule(interpretation("Norway leads with 160.5.", chart));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    let report = shop.ask("Draw orders by country").await;
+    let chart = &report["results"][0]["chart"];
+    assert!(chart["svg"].as_str().unwrap().contains("Orders by country"), "{report:#}");
+    assert_eq!(
+        chart["vega_lite"]["data"]["values"][0],
+        json!({ "country": "Norway", "total": 160.5 })
+    );
+}
+
+/// S4.01: what needs no query gets none.
+#[tokio::test]
+async fn general_and_foreign_questions_are_answered_without_sql() {
+    let script = script()
+        .rule(intent("GENERAL_QA"))
+        .rule(interpretation("It holds customers, orders and their lines.", json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    let report = shop.ask("What is in this database?").await;
+    assert_eq!(
+        report["results"][0]["output"], "It holds customers, orders and their lines.",
+        "{report:#}"
+    );
+    assert_eq!(shop.stages(), ["intent", "interpret"]);
+
+    let script = crate::world::script().rule(intent("OUT_OF_SCOPE"));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    let report = shop.ask("What is the weather?").await;
+    let output = report["results"][0]["output"].as_str().unwrap();
+    assert!(
+        output.starts_with("This cannot be answered from the database: It is about orders."),
+        "{output}"
+    );
+    assert_eq!(shop.stages(), ["intent"]);
+}
+
+/// A follow-up question sees the statement of the one before.
+#[tokio::test]
+async fn a_follow_up_refers_to_the_previous_turn() {
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft(BY_COUNTRY))
+        .rule(interpretation("Norway leads.", json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    shop.ask("What did customers order per country?").await;
+    shop.ask("And only in 2024?").await;
+    let [first, second] =
+        shop.stage("generate").try_into().unwrap_or_else(|_| panic!("two drafts"));
+    assert!(!first.contains("<previous>\n") && second.contains("<previous>\n"));
+    assert!(second.contains("Norway leads."));
+}

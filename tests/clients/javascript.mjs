@@ -1,0 +1,114 @@
+// Drives a server with @langchain/langgraph-sdk 1.15.0 and openai from npm, unchanged. PERIHELION_URL names the server.
+import assert from "node:assert/strict";
+import { Client } from "@langchain/langgraph-sdk";
+import { RemoteGraph } from "@langchain/langgraph/remote";
+import OpenAI from "openai";
+
+const url = process.env.PERIHELION_URL;
+const client = new Client({ apiUrl: url });
+const human = (content) => ({ messages: [{ type: "human", content }] });
+const collect = async (stream) => {
+  const parts = [];
+  for await (const part of stream) parts.push(part);
+  return parts;
+};
+
+const tests = {
+  async "a run is streamed, and its id known before it ends"() {
+    const { thread_id } = await client.threads.create();
+    let created;
+    const parts = await collect(client.runs.stream(thread_id, "swarm", {
+      input: human("hello"),
+      streamMode: ["values", "messages-tuple", "updates", "custom"],
+      onRunCreated: (run) => { created = run; },
+    }));
+    assert.equal(parts[0].event, "metadata");
+    assert.equal(created.run_id, parts[0].data.run_id);
+    assert.equal(created.thread_id, thread_id);
+    const last = parts.filter((part) => part.event === "values").at(-1).data;
+    assert.equal(last.messages.at(-1).content, "Hello from the star.");
+    assert.equal((await client.runs.get(thread_id, created.run_id)).status, "success");
+  },
+
+  async "an approval is resumed as agent-chat-ui does it"() {
+    const { thread_id } = await client.threads.create();
+    const parts = await collect(client.runs.stream(thread_id, "swarm", {
+      input: human("approve this"), streamMode: ["messages-tuple", "values", "custom"], streamSubgraphs: true,
+    }));
+    const asked = parts.filter((part) => part.event === "values").at(-1).data.__interrupt__;
+    assert.equal(asked[0].value.action_requests[0].name, "notes.append_note");
+    const done = await collect(client.runs.stream(thread_id, "swarm", {
+      input: {}, command: { resume: { decisions: [{ type: "approve" }] } }, streamMode: ["values"], onDisconnect: "cancel",
+    }));
+    assert.equal(done.at(-1).data.answer, "Hello from the star.");
+    const history = await client.threads.getHistory(thread_id, { limit: 10 });
+    assert.equal(history[0].next.length, 0);
+  },
+
+  async "a stream is joined again from the last event"() {
+    const { thread_id } = await client.threads.create();
+    const run = await client.runs.create(thread_id, "swarm", {
+      input: human("slow"), streamMode: ["messages-tuple", "values"], streamResumable: true,
+    });
+    const first = [];
+    for await (const part of client.runs.joinStream(thread_id, run.run_id, { lastEventId: "-1" })) {
+      first.push(part);
+      if (first.length === 4) break;
+    }
+    const rest = await collect(client.runs.joinStream(thread_id, run.run_id, { lastEventId: first.at(-1).id }));
+    const all = await collect(client.runs.joinStream(thread_id, run.run_id, { lastEventId: "-1" }));
+    assert.deepEqual([...first, ...rest].map((part) => part.id), all.map((part) => part.id));
+  },
+
+  async "a remote graph is invoked, streamed and read"() {
+    const graph = new RemoteGraph({ graphId: "swarm", url });
+    const { thread_id } = await client.threads.create();
+    const config = { configurable: { thread_id } };
+    const values = await graph.invoke(human("hello"), config);
+    assert.equal(values.answer, "Hello from the star.");
+    const state = await graph.getState(config);
+    assert.equal(state.values.messages.length, 2);
+    const parts = await collect(await graph.stream(human("again"), { ...config, streamMode: "updates" }));
+    assert.ok(parts.some((part) => "qa" in part));
+  },
+
+  async "openai's client creates responses and chat completions, streamed too"() {
+    const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+    const response = await openai.responses.create({ model: "swarm", input: "clarify" });
+    assert.equal(response.output_text, "Which year?");
+    const next = await openai.responses.create({ model: "swarm", input: "1945", previous_response_id: response.id });
+    assert.equal(next.output_text, "Hello from the star.");
+    let text = "";
+    for await (const event of await openai.responses.create({ model: "swarm", input: "hello", stream: true })) {
+      if (event.type === "response.output_text.delta") text += event.delta;
+      if (event.type === "response.completed") assert.equal(event.response.output[0].content[0].text, text);
+    }
+    assert.equal(text, "Hello from the star.");
+    const chat = await openai.chat.completions.create({ model: "swarm", messages: [{ role: "user", content: "hello" }] });
+    assert.equal(chat.choices[0].message.content, "Hello from the star.");
+    text = "";
+    const stream = await openai.chat.completions.create({
+      model: "swarm", stream: true, stream_options: { include_usage: true },
+      messages: [{ role: "user", content: "hi" }, { role: "assistant", content: "yes?" }, { role: "user", content: "hello" }],
+    });
+    let usage;
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta?.content ?? "";
+      usage = chunk.usage ?? usage;
+    }
+    assert.equal(text, "Hello from the star.");
+    assert.ok(usage.total_tokens > 0);
+  },
+};
+
+let failed = 0;
+for (const [name, test] of Object.entries(tests)) {
+  try {
+    await test();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}: ${error.stack}`);
+  }
+}
+process.exit(failed ? 1 : 0);

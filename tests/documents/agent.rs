@@ -1,0 +1,44 @@
+//! The documents agent in the star: searches, ranks, reads around, answers, cites.
+
+use serde_json::Value;
+
+use super::Home;
+use super::endpoint::Endpoint;
+
+fn servers(home: &Home) -> String {
+    let program = env!("CARGO_BIN_EXE_perihelion");
+    format!(
+        "[mcp_servers.papers]\ncommand = {program:?}\nargs = [\"mcp\", \"documents\", \"--database\", {:?}]\nagent = \"documents\"\n",
+        home.database()
+    )
+}
+
+/// S3.06, S3.08: the answer cites what there is, its sources reach the final answer, and a citation of nothing is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
+    let endpoint = Endpoint::willing().await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    home.json(&["documents", "add", ".", "--json"]).await;
+    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home)).unwrap();
+    let report = home.json(&["run", "What is the rent?", "--json", "--quiet"]).await;
+    assert_eq!(report["status"], "done", "{report}");
+    let result = &report["results"][0];
+    assert_eq!(result["agent"], "papers", "{report}");
+    let output = result["output"].as_str().unwrap();
+    assert!(output.contains("[1]") && !output.contains("[9]"), "{output}");
+    let source = &result["sources"][0];
+    assert!(source["reference"].as_str().unwrap().contains("Lease"), "{source}");
+    assert!(source["quote"].as_str().unwrap().contains("1,250 crowns"), "{source}");
+
+    let asked = endpoint.asked.lock().unwrap();
+    let rerank = asked.chats.iter().find(|(role, ..)| role == "reranker").unwrap();
+    assert_eq!(rerank.1, "rerank");
+    assert_eq!(rerank.2["response_format"]["json_schema"]["name"], "rerank");
+    let answer = asked.chats.iter().find(|(_, stage, _)| stage == "answer").unwrap();
+    let prompt = answer.2["messages"].to_string();
+    assert!(prompt.contains("<passage number=") && prompt.contains("1,250 crowns"));
+    // Read on around the hit: what stands in the neighbouring section came along.
+    assert!(prompt.contains("notice of three months"), "{prompt}");
+    let qa = asked.chats.iter().find(|(role, ..)| role == "qa").unwrap();
+    assert!(Value::to_string(&qa.2).contains("1,250 crowns"));
+}

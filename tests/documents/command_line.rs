@@ -1,0 +1,170 @@
+//! `perihelion documents …`.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::endpoint::{Endpoint, willing};
+use super::{Home, LEASE, characters};
+
+/// S3.05, S3.06: without a model documents are found by words.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_added_listed_searched_shown_and_deleted() {
+    let home = Home::new(None);
+    let added = home.json(&["documents", "add", ".", "--collection", "home", "--json"]).await;
+    assert_eq!(added["failed"], 0, "{added}");
+    let listed = home.json(&["documents", "list", "--collection", "home", "--json"]).await;
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let elsewhere = home.json(&["documents", "list", "--collection", "work", "--json"]).await;
+    assert!(elsewhere.as_array().unwrap().is_empty());
+
+    let found = home
+        .json(&["documents", "search", "late payment interest", "--collection", "home", "--json"])
+        .await;
+    let hit = &found["hits"][0];
+    assert_eq!(hit["section"], "Lease › Rent");
+    assert_eq!(characters(LEASE, &hit["start"], &hit["end"]), hit["quote"]);
+
+    let id = hit["document"].as_str().unwrap();
+    let shown = home.json(&["documents", "show", &id[..10], "--json"]).await;
+    assert_eq!(shown["read"]["text"], LEASE);
+    let again =
+        home.json(&["documents", "add", "lease.md", "--collection", "home", "--json"]).await;
+    assert_eq!(again["documents"][0]["unchanged"], true);
+
+    std::fs::write(home.path().join("questions.jsonl"), "{\"question\": \"interest on late payment\", \"quote\": \"4 %\"}\n{\"question\": \"sun for tomatoes\", \"document\": \"garden.md\"}\n").unwrap();
+    let measured = home.json(&["documents", "evaluate", "questions.jsonl", "--json"]).await;
+    assert_eq!(measured["recall_at_10"], 1.0);
+
+    home.json(&["documents", "delete", id, "--json"]).await;
+    let output = home.run(&["documents", "show", id]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no such document"));
+}
+
+/// One document that cannot be read fails by name; the others are there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_document_is_named_and_the_others_are_added() {
+    let home = Home::new(None);
+    std::fs::write(home.path().join("broken.docx"), b"PK\x03\x04 rubbish").unwrap();
+    let output = home.run(&["documents", "add", ".", "--json"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("broken.docx") && said.contains("damaged"), "{said}");
+    let listed = home.json(&["documents", "list", "--json"]).await;
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+}
+
+/// S3.05, X1: killed while it embeds, the same command continues; no text is paid for twice but those under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_adding_continues_and_pays_for_nothing_twice() {
+    let child = Arc::new(AtomicI32::new(0));
+    let victim = Arc::clone(&child);
+    let on_embeddings = move |number: usize| {
+        if number == 2 {
+            let pid = victim.swap(0, Ordering::SeqCst);
+            if pid != 0 {
+                kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+            }
+        }
+        true
+    };
+    let endpoint = Endpoint::start(Arc::new(on_embeddings), Arc::new(willing)).await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let text: String = (0..400)
+        .map(|n| format!("## Part {n}\n\nThis is about the thing {n}, at length.\n\n"))
+        .collect();
+    std::fs::write(home.path().join("long.md"), &text).unwrap();
+
+    let mut process = home.command(&["documents", "add", "long.md"]).spawn().unwrap();
+    child.store(i32::try_from(process.id().unwrap()).unwrap(), Ordering::SeqCst);
+    assert!(!process.wait().await.unwrap().success());
+    let found = home.json(&["documents", "search", "thing 7", "--json"]).await;
+    assert!(found["hits"].as_array().unwrap().is_empty(), "not before it is whole");
+
+    let under_way = {
+        let mut asked = endpoint.asked.lock().unwrap();
+        // The last question was the search's.
+        asked.embeddings.pop();
+        asked.embeddings[2].clone()
+    };
+    let added = home.json(&["documents", "add", "long.md", "--json"]).await;
+    assert_eq!(added["documents"][0]["unchanged"], false);
+    let asked = endpoint.asked.lock().unwrap();
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for text in asked.embeddings.iter().flatten() {
+        *times.entry(text).or_insert(0) += 1;
+    }
+    let twice: Vec<_> = times
+        .iter()
+        .filter(|(text, times)| **times > 1 && !under_way.iter().any(|one| one == *text))
+        .collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    assert_eq!(times.len() as u64, added["documents"][0]["chunks"].as_u64().unwrap());
+    let described = asked.chats.iter().filter(|(role, ..)| role == "summarizer").count();
+    assert_eq!(described, 1);
+}
+
+/// A request for a description goes out with its role, stage and schema; the description is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_is_described_by_the_summarizer_and_embedded() {
+    let endpoint = Endpoint::willing().await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let added = home.json(&["documents", "add", "lease.md", "--json"]).await;
+    assert_eq!(added["documents"][0]["by_words_only"], serde_json::Value::Null);
+    assert_eq!(added["documents"][0]["embedded"], added["documents"][0]["chunks"]);
+    let listed = home.json(&["documents", "list", "--json"]).await;
+    assert_eq!(listed[0]["description"]["type"], "paper");
+    let asked = endpoint.asked.lock().unwrap();
+    let (role, stage, body) = &asked.chats[0];
+    assert_eq!((role.as_str(), stage.as_str()), ("summarizer", "describe"));
+    assert_eq!(body["response_format"]["json_schema"]["name"], "document_description");
+}
+
+/// An endpoint without embeddings leaves documents that are found by words, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_embeddings_a_document_is_found_by_words() {
+    let endpoint = Endpoint::start(Arc::new(|_| false), Arc::new(willing)).await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let added = home.json(&["documents", "add", "lease.md", "--json"]).await;
+    assert!(added["documents"][0]["by_words_only"].as_str().unwrap().contains("404"));
+    let found = home.json(&["documents", "search", "rent", "--json"]).await;
+    assert!(!found["hits"].as_array().unwrap().is_empty());
+}
+
+/// S3.05: a deleted document is in no file, its thread's among them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_document_leaves_no_byte_in_any_file() {
+    let endpoint = Endpoint::willing().await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let canary = "xylophonequartzwombat";
+    let path = home.path().join("secret.md");
+    std::fs::write(&path, format!("# Secret\n\nThe word is {canary}.\n")).unwrap();
+    let added = home.json(&["documents", "add", "secret.md", "--json"]).await;
+    std::fs::remove_file(&path).unwrap();
+    let files = Mutex::new(Vec::new());
+    let holds = || {
+        let entries = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
+        let holding = entries.filter(|path| {
+            path.is_file()
+                && std::fs::read(path)
+                    .unwrap()
+                    .windows(canary.len())
+                    .any(|part| part == canary.as_bytes())
+        });
+        *files.lock().unwrap() = holding.collect();
+        !files.lock().unwrap().is_empty()
+    };
+    assert!(holds());
+    home.json(&[
+        "documents",
+        "delete",
+        added["documents"][0]["document"].as_str().unwrap(),
+        "--json",
+    ])
+    .await;
+    assert!(!holds(), "{files:?}");
+}

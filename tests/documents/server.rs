@@ -1,0 +1,125 @@
+//! `perihelion mcp documents` over standard streams.
+
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::service::RunningService;
+use rmcp::transport::TokioChildProcess;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::{Value, json};
+
+use super::{Home, LEASE, characters};
+
+type Client = RunningService<RoleClient, ()>;
+
+async fn start(home: &Home, arguments: &[&str]) -> Client {
+    let arguments: Vec<&str> =
+        ["mcp", "documents"].into_iter().chain(arguments.iter().copied()).collect();
+    ().serve(TokioChildProcess::new(home.command(&arguments)).unwrap()).await.unwrap()
+}
+
+async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {
+    let arguments = arguments.as_object().unwrap().clone();
+    client
+        .call_tool(CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments))
+        .await
+        .unwrap()
+}
+
+/// Calls a tool that must succeed and returns its data, checked against the schema it promises.
+async fn data(client: &Client, tool: &str, arguments: Value) -> Value {
+    let result = call(client, tool, arguments).await;
+    assert_ne!(result.is_error, Some(true), "{result:?}");
+    let data = result.structured_content.unwrap();
+    let tools = client.list_all_tools().await.unwrap();
+    let tool = tools.iter().find(|known| known.name == tool).unwrap();
+    let schema = Value::Object(tool.output_schema.as_deref().unwrap().clone());
+    assert!(jsonschema::is_valid(&schema, &data), "{data} is not: {schema}");
+    data
+}
+
+/// S3.05, S3.06: added by path and by text, found with a quote that is the text, read, deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_added_found_read_and_deleted_over_mcp() {
+    let home = Home::new(None);
+    let client = start(&home, &["--root", "."]).await;
+    let lease = data(&client, "add_document", json!({ "path": "lease.md" })).await;
+    assert_eq!(lease["title"], "Lease");
+    let text = "# Minutes\n\nThe budget of 300 crowns was approved.\n";
+    let minutes =
+        data(&client, "add_document", json!({ "text": text, "title": "Minutes of May" })).await;
+    assert_eq!(minutes["title"], "Minutes of May");
+    let again = data(&client, "add_document", json!({ "path": "lease.md" })).await;
+    assert_eq!(again["unchanged"], true);
+
+    let listed = data(&client, "list_documents", json!({})).await;
+    assert_eq!(listed["documents"].as_array().unwrap().len(), 2);
+
+    let found = data(
+        &client,
+        "search_documents",
+        json!({ "query": "notice period to end the lease", "limit": 3 }),
+    )
+    .await;
+    let hit = &found["hits"][0];
+    assert_eq!(hit["document"], lease["document"]);
+    assert_eq!(hit["section"], "Lease › Termination");
+    let whole = data(&client, "read_document", json!({ "document": lease["document"] })).await;
+    assert_eq!(whole["text"], LEASE);
+    assert_eq!(characters(LEASE, &hit["start"], &hit["end"]), hit["quote"]);
+    let part = json!({ "document": lease["document"], "start": hit["start"], "end": hit["end"] });
+    assert_eq!(data(&client, "read_document", part).await["text"], hit["quote"]);
+
+    let only = json!({ "query": "crowns", "filters": { "documents": [minutes["document"]] } });
+    let found = data(&client, "search_documents", only).await;
+    assert!(
+        found["hits"].as_array().unwrap().iter().all(|hit| hit["document"] == minutes["document"])
+    );
+
+    data(&client, "delete_document", json!({ "document": lease["document"] })).await;
+    let found = data(&client, "search_documents", json!({ "query": "lease" })).await;
+    assert!(
+        found["hits"].as_array().unwrap().iter().all(|hit| hit["document"] != lease["document"])
+    );
+    client.cancel().await.unwrap();
+}
+
+/// What cannot be added is refused by name, and nothing outside of the served directory is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_give_no_text_and_files_elsewhere_are_refused() {
+    let home = Home::new(None);
+    std::fs::write(home.path().join("broken.pdf"), b"%PDF-1.7\nrubbish").unwrap();
+    std::fs::write(home.path().join("empty.txt"), b"").unwrap();
+    let client = start(&home, &["--root", "."]).await;
+    for (path, said) in [
+        ("broken.pdf", "damaged"),
+        ("empty.txt", "empty"),
+        ("/etc/hostname", "cannot read"),
+        ("../x.md", "cannot read"),
+        ("no.md", "cannot read"),
+    ] {
+        let result = call(&client, "add_document", json!({ "path": path })).await;
+        assert_eq!(result.is_error, Some(true), "{path}");
+        let text = result.content[0].as_text().unwrap().text.clone();
+        assert!(text.contains(said), "{path}: {text}");
+    }
+    let result = call(&client, "add_document", json!({})).await;
+    assert_eq!(result.is_error, Some(true));
+    let result = call(&client, "read_document", json!({ "document": "nowhere" })).await;
+    assert_eq!(result.is_error, Some(true));
+    client.cancel().await.unwrap();
+}
+
+/// A collection and an owner of a server's own see nothing of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_are_apart_and_a_reading_server_offers_no_writing() {
+    let home = Home::new(None);
+    let ann = start(&home, &["--owner", "ann"]).await;
+    let path = home.path().join("lease.md").display().to_string();
+    data(&ann, "add_document", json!({ "path": path })).await;
+    let ben = start(&home, &["--owner", "ben", "--read-only"]).await;
+    let found = data(&ben, "search_documents", json!({ "query": "rent" })).await;
+    assert!(found["hits"].as_array().unwrap().is_empty());
+    let tools = ben.list_all_tools().await.unwrap();
+    assert!(tools.iter().all(|tool| tool.name != "add_document" && tool.name != "delete_document"));
+    ann.cancel().await.unwrap();
+    ben.cancel().await.unwrap();
+}

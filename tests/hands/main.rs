@@ -1,0 +1,11 @@
+//! The bundled servers that reach outside or compute, as their clients meet them: the real binary, over its standard streams.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
+
+mod agents;
+mod api;
+mod client;
+mod python;

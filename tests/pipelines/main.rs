@@ -1,0 +1,22 @@
+//! Agents that are pipelines: killed between two stages, asked amid one, judged, replayed; on both databases.
+//!
+//! The pipeline is `examples/librarian.rs`, run as a program of its own, so that a kill is a kill.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
+
+#[path = "../it/support/postgres.rs"]
+#[expect(dead_code, reason = "shared with the other tests, which use more of it")]
+mod postgres;
+
+#[path = "../../examples/librarian.rs"]
+#[expect(dead_code, reason = "an example is a program of its own")]
+mod librarian;
+
+mod crashes;
+mod kinds;
+mod library;
+mod questions;
+mod results;

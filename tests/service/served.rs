@@ -1,0 +1,188 @@
+//! One server with its model, its MCP servers and its database.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::postgres;
+
+const SERVERS: &str = r#"
+[mcp_servers.notes]
+command = "perihelion"
+args = ["mcp", "notes", "--file", "notes.jsonl"]
+default_tools_approval_mode = "prompt"
+
+[mcp_servers.diary]
+command = "perihelion"
+args = ["mcp", "notes", "--file", "diary.jsonl"]
+default_tools_approval_mode = "prompt"
+"#;
+
+pub struct Served {
+    pub url: String,
+    pub http: reqwest::Client,
+    child: Child,
+    env: Vec<(String, String)>,
+    home: Arc<TempDir>,
+    _model: ScriptedServer,
+    _database: Option<postgres::Database>,
+}
+
+impl Served {
+    pub async fn sqlite() -> Self {
+        Self::on(None, &[]).await
+    }
+
+    pub async fn postgres() -> Self {
+        Self::on(Some(postgres::server().await.fresh().await), &[]).await
+    }
+
+    pub async fn with_token(token: &str) -> Self {
+        Self::on(None, &[("PERIHELION_SERVE_TOKEN", token)]).await
+    }
+
+    async fn on(database: Option<postgres::Database>, more: &[(&str, &str)]) -> Self {
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        std::fs::write(home.path().join("mcp-servers.toml"), SERVERS).unwrap();
+        let model = ScriptedModel::start(Script::new().respond_with(respond)).await.unwrap();
+        let url =
+            database.as_ref().map_or_else(|| "sqlite:threads.db".to_owned(), |one| one.url.clone());
+        let mut env: Vec<(String, String)> = [
+            ("OPENAI_BASE_URL", model.url()),
+            ("OPENAI_API_KEY", "sk-test"),
+            ("OPENAI_MODEL", "scripted"),
+            ("DATABASE_URL", &url),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let (child, url) = start(&home, &env).await;
+        perihelion::config::tls::install();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { url, http, child, env, home, _model: model, _database: database }
+    }
+
+    /// Kills the server as a crash would, and starts another one on the same database.
+    pub async fn crash_and_start_again(&mut self) {
+        self.child.kill().await.unwrap();
+        let (child, url) = start(&self.home, &self.env).await;
+        (self.child, self.url) = (child, url);
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        let answer = self.http.get(format!("{}{path}", self.url)).send().await.unwrap();
+        let code = answer.status().as_u16();
+        (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let asked = self.http.post(format!("{}{path}", self.url));
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        let answer = asked.send().await.unwrap();
+        let code = answer.status().as_u16();
+        (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+    }
+
+    /// Makes a thread and returns its id.
+    pub async fn thread(&self) -> String {
+        let (code, thread) = self.post("/threads", &json!({ "metadata": { "user": "u1" } })).await;
+        assert_eq!(code, 200, "{thread}");
+        thread["thread_id"].as_str().unwrap().to_owned()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        command(&self.home, &self.env, args)
+    }
+
+    /// Runs the program over the same database and returns what it answered.
+    pub async fn program(&self, args: &[&str]) -> String {
+        let ended = self.command(args).output().await.unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stdout).unwrap()
+    }
+
+    /// Runs the program, which is to refuse, and returns why it did.
+    pub async fn refused(&self, args: &[&str]) -> String {
+        let ended = self.command(args).output().await.unwrap();
+        assert!(!ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stderr).unwrap()
+    }
+}
+
+fn command(home: &TempDir, env: &[(String, String)], args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
+    command
+        .args(args)
+        .current_dir(home.path())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home.path())
+        .env("XDG_DATA_HOME", home.path().join("data"))
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+async fn start(home: &TempDir, env: &[(String, String)]) -> (Child, String) {
+    let mut command = command(home, env, &["serve", "--addr", "127.0.0.1:0"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if let Some((_, address)) = line.split_once("at http://") {
+            let url = format!("http://{}", address.trim());
+            // Whatever else it says must not fill the pipe.
+            tokio::spawn(async move {
+                while let Ok(Some(line)) = lines.next_line().await {
+                    eprintln!("{line}")
+                }
+            });
+            return (child, url);
+        }
+        said.push(line);
+    }
+    panic!("the server did not start: {said:#?}")
+}
+
+/// What the model says follows from words of the question.
+fn respond(asked: &RecordedRequest) -> Option<Reply> {
+    let text = asked.texts().join("\n");
+    let question = text.split("<user_request>").nth(1).unwrap_or_default();
+    let question = question.split("</user_request>").next().unwrap_or_default();
+    let worked = text.contains("<result ");
+    let task = |agent: &str| json!({ "id": agent, "agent": agent, "task": "Write it down.", "depends_on": [] });
+    let decide = |agents: &[&str], clarification: Value| {
+        let tasks: Vec<Value> =
+            agents.iter().filter(|agent| **agent != "qa").map(|agent| task(agent)).collect();
+        Some(Reply::json(json!({
+            "thought_process": "scripted", "plan": ["answer"], "selected_agents": agents, "tasks": tasks,
+            "clarification": clarification,
+        })))
+    };
+    match asked.role.as_str() {
+        "supervisor" if question.contains("clarify") && !text.contains("1945") => {
+            decide(&[], json!("Which year?"))
+        }
+        "supervisor" if question.contains("twice") && !worked => {
+            decide(&["mcp_agent_notes", "mcp_agent_diary"], Value::Null)
+        }
+        "supervisor" if question.contains("approve") && !worked => {
+            decide(&["mcp_agent_notes"], Value::Null)
+        }
+        "supervisor" => decide(&["qa"], Value::Null),
+        "reflector" => Some(Reply::json(
+            json!({ "status": "APPROVED", "refined_output": null, "feedback": null }),
+        )),
+        "agent" if asked.tool_results() == 0 => {
+            Some(Reply::call("append_note", json!({ "text": "remember" })))
+        }
+        "agent" => Some(Reply::text("It is written down.")),
+        _ => Some(Reply::text("Hello from the star.")),
+    }
+}

@@ -1,0 +1,77 @@
+//! Streams: every event once, under the same id, whichever process tells it.
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::served::Served;
+use super::{on_both, saying};
+
+/// One event as it came.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Event {
+    pub name: String,
+    pub data: Value,
+    pub id: String,
+}
+
+/// Begins a run and reads its stream to the end.
+pub async fn events(served: &Served, path: &str, body: &Value) -> Vec<Event> {
+    let asked = served.http.post(format!("{}{path}", served.url));
+    let asked = asked.header("content-type", "application/json").body(body.to_string());
+    let answer = asked.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(
+        answer.headers().contains_key("content-location")
+            && answer.headers().contains_key("location")
+    );
+    read(answer, usize::MAX).await
+}
+
+/// Reads a stream to its end, or as many events.
+pub async fn read(answer: reqwest::Response, most: usize) -> Vec<Event> {
+    let mut bytes = answer.bytes_stream();
+    let (mut text, mut events) = (String::new(), Vec::new());
+    while let Some(Ok(more)) = bytes.next().await {
+        text.push_str(&String::from_utf8_lossy(&more));
+        while let Some((one, rest)) = text.split_once("\n\n") {
+            let mut event = Event::default();
+            for line in one.lines() {
+                match line.split_once(": ") {
+                    Some(("event", name)) => event.name = name.to_owned(),
+                    Some(("data", data)) => event.data = serde_json::from_str(data).unwrap(),
+                    Some(("id", id)) => event.id = id.to_owned(),
+                    _ => {}
+                }
+            }
+            if !event.name.is_empty() {
+                events.push(event);
+            }
+            text = rest.to_owned();
+            if events.len() >= most {
+                return events;
+            }
+        }
+    }
+    events
+}
+
+on_both!(a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash);
+
+/// X5
+async fn a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash(mut served: Served) {
+    let thread = served.thread().await;
+    let mut body = saying("hello");
+    body["stream_mode"] = json!(["values", "updates", "messages-tuple", "tasks"]);
+    let whole = events(&served, &format!("/threads/{thread}/runs/stream"), &body).await;
+    let run = whole[0].data["run_id"].as_str().unwrap().to_owned();
+    let path = format!("/threads/{thread}/runs/{run}/stream");
+    let join = async |served: &Served, last: &str| {
+        let asked = served.http.get(format!("{}{path}", served.url)).header("last-event-id", last);
+        read(asked.send().await.unwrap(), usize::MAX).await
+    };
+    assert_eq!(join(&served, "-1").await, whole);
+    served.crash_and_start_again().await;
+    for (index, event) in whole.iter().enumerate() {
+        assert_eq!(join(&served, &event.id).await, whole[index + 1..], "after {}", event.id);
+    }
+}
