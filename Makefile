@@ -18,6 +18,9 @@ export Q
 -include benches/simulation/simulation.mk
 -include tests/conformance/conformance.mk
 -include tests/servers/servers.mk
+-include tests/clients/clients.mk
+-include crates/parse/parse.mk
+-include tests/hands/hands.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'
@@ -45,9 +48,9 @@ test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL
 	@tests/all.sh
 
 lint: ## Check format, clippy and documentation; every warning is an error
-	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets --test torture --test backends --test servers -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --no-deps
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --test torture --test backends --test servers -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps
 
 deny: ## Check licences, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
