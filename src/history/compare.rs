@@ -9,6 +9,9 @@ use super::part::{Effect, Part, StepOf, Totals};
 use crate::checkpoint::{EffectKind, Error, Store};
 use crate::ids::ThreadId;
 
+/// How long an agent worked, as the star records and keeps it; never the same twice.
+const LATENCY: &str = "latency_ms";
+
 /// How two runs, or two threads, compare.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
@@ -134,7 +137,7 @@ fn pair(a: &Part, one: &StepOf, b: &Part, other: &StepOf) -> Pair {
         };
         effects(a, &of(one), b, &of(other), &mut differences);
         if let Some((_, wrote_too)) = other.wrote.get(task as usize) {
-            let found = changes(&a.plain(wrote), &b.plain(wrote_too));
+            let found = changes(&a.plain(&timeless(wrote)), &b.plain(&timeless(wrote_too)));
             note(&mut differences, Aspect::State, node, found);
         }
     }
@@ -147,6 +150,16 @@ fn note(differences: &mut Vec<Difference>, aspect: Aspect, of: &str, changes: Ve
     if !changes.is_empty() {
         differences.push(Difference { aspect, of: of.to_owned(), changes });
     }
+}
+
+/// Returns what a node wrote without how long its agents took, which is never the same twice.
+fn timeless(wrote: &Value) -> Value {
+    let mut wrote = wrote.clone();
+    let results = wrote.get_mut("results").and_then(Value::as_array_mut);
+    for fields in results.into_iter().flatten().filter_map(Value::as_object_mut) {
+        fields.shift_remove(LATENCY);
+    }
+    wrote
 }
 
 /// Returns what came back without what it came over: a connection counts its requests, whoever's they are.
@@ -169,7 +182,11 @@ fn effects(
     differences: &mut Vec<Difference>,
 ) {
     // Readings of the clock and draws differ by nature.
-    let matters = |effect: &&Effect| !matches!(effect.kind, EffectKind::Clock | EffectKind::Random);
+    let matters = |effect: &&Effect| match effect.kind {
+        EffectKind::Clock | EffectKind::Random => false,
+        EffectKind::Observed => effect.name != LATENCY,
+        _ => true,
+    };
     let one: Vec<&Effect> = one.iter().filter(matters).collect();
     let other: Vec<&Effect> = other.iter().filter(matters).collect();
     let names = |effects: &[&Effect]| -> Vec<String> {

@@ -71,14 +71,19 @@ pub(super) fn accept(
     {
         return Ok(Accepted::Clarify(question.to_owned()));
     }
-    let chosen: Vec<&str> = decision.selected_agents.iter().map(|name| name.trim()).collect();
+    let chosen: Vec<&str> =
+        decision.selected_agents.iter().map(|name| offer.full_name(name)).collect();
     if !chosen.is_empty() && chosen.iter().all(|name| *name == node::QA) {
         return Ok(Accepted::Finish);
     }
     // QA always comes last, so a task for it says nothing.
     let is_work = |agent: &str| agent.trim() != node::QA;
     let selected: Vec<&str> = chosen.into_iter().filter(|name| is_work(name)).collect();
-    let tasks = with_requests(&selected, &decision.tasks, request);
+    let mut planned = decision.tasks.clone();
+    for task in &mut planned {
+        task.agent = offer.full_name(&task.agent).to_owned();
+    }
+    let tasks = with_requests(&selected, planned, request);
     let tasks: Vec<PlannedTask> = tasks.into_iter().filter(|task| is_work(&task.agent)).collect();
     if tasks.is_empty() {
         let problem = "selected_agents is empty: choose agents from the menu, or qa to finish";
@@ -110,8 +115,11 @@ pub(super) fn accept(
 }
 
 /// Gives the user's request to every selected agent that has no task.
-fn with_requests(selected: &[&str], tasks: &[PlannedTask], request: &str) -> Vec<PlannedTask> {
-    let mut tasks = tasks.to_vec();
+fn with_requests(
+    selected: &[&str],
+    mut tasks: Vec<PlannedTask>,
+    request: &str,
+) -> Vec<PlannedTask> {
     let mut number = 0;
     for agent in selected {
         if tasks.iter().any(|task| task.agent.trim() == *agent) {
@@ -233,6 +241,12 @@ mod tests {
             &[("b", "mcp_agent_sql", &["a"]), ("a", "mcp_agent_files", &[])],
         ));
         assert_eq!(stages, [[("1.1.a".into(), "do a".into())], [("1.1.b".into(), "do b".into())]]);
+    }
+
+    #[test]
+    fn an_agent_may_be_named_without_its_prefix() {
+        let stages = work(&decision(&["sql"], &[("a", "files", &[])]));
+        assert_eq!(stages, work(&decision(&["mcp_agent_sql"], &[("a", "mcp_agent_files", &[])])));
     }
 
     #[test]

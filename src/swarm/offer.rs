@@ -1,5 +1,6 @@
 //! What a decision of the supervisor may choose from, and what is wrong with any other choice.
 
+use super::AGENT_PREFIX;
 use super::menu::Menu;
 use super::search::FIND_AGENT;
 use super::searched;
@@ -39,6 +40,17 @@ impl<'a> Offer<'a> {
     fn names(&self) -> impl Iterator<Item = &str> {
         let shown = self.menu.shown.iter().map(|(name, _)| name.as_str());
         shown.chain(self.menu.hidden.iter().map(String::as_str))
+    }
+
+    /// Returns the name that the menu has for what a decision wrote: the same, or the one it left the prefix off.
+    pub(super) fn full_name<'n>(&'n self, written: &'n str) -> &'n str {
+        let written = written.trim();
+        if self.names().any(|known| known == written) {
+            return written;
+        }
+        self.names()
+            .find(|known| known.strip_prefix(AGENT_PREFIX) == Some(written))
+            .unwrap_or(written)
     }
 
     /// Returns what is wrong with a name.

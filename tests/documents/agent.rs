@@ -23,7 +23,7 @@ async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     let report = home.json(&["run", "What is the rent?", "--json", "--quiet"]).await;
     assert_eq!(report["status"], "done", "{report}");
     let result = &report["results"][0];
-    assert_eq!(result["agent"], "papers", "{report}");
+    assert_eq!(result["agent"], "mcp_agent_papers", "{report}");
     let output = result["output"].as_str().unwrap();
     assert!(output.contains("[1]") && !output.contains("[9]"), "{output}");
     let source = &result["sources"][0];

@@ -124,7 +124,7 @@ fn is(headers: &HeaderMap, name: &str, value: &str) -> bool {
 /// Returns whether a page's origin is the very address that it asks.
 fn is_same(origin: &str, headers: &HeaderMap) -> bool {
     let asked = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let of = origin.split_once("://").map(|(_, authority)| authority);
+    let of = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     of.zip(asked).is_some_and(|(of, asked)| of.eq_ignore_ascii_case(asked))
 }
 

@@ -79,7 +79,9 @@ async fn a_damaged_journal_is_an_error_that_names_the_step() {
     .await;
     let replay = world.run(&["replay", "t"]).await.code(1);
     assert_eq!(replay.stdout, "");
-    replay.says("step 4 of the thread").says("a recorded effect of it cannot be read");
+    replay
+        .says("step 4 of the thread")
+        .says("its recorded call files.read (task 0, call 2) does not fit its checksum");
 }
 
 #[tokio::test]

@@ -109,8 +109,9 @@ async fn a_model_that_answers_nonsense_still_ends_in_an_answer() {
         .rule(Rule::new(Reply::text("The weather is lovely.")).role(Role::Supervisor))
         .rule(Rule::new(Reply::text("Nothing could be found out.")).role(Role::Qa));
     let world = World::new(nonsense).await;
-    let run = world.run(&["run", "What is it?"]).await.code(0);
+    let run = world.run(&["run", "What is it?"]).await.code(1);
     assert_eq!(run.stdout, "Nothing could be found out.\n");
+    run.says("nothing worked: no usable decision could be made");
 }
 
 /// S1.13

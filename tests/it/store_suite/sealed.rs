@@ -228,7 +228,7 @@ async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
         };
         let refused = everything.await;
         assert!(
-            matches!(refused, Err(Error::Forged { thread, .. }) if thread == one.thread),
+            matches!(refused, Err(Error::Forged { thread, .. } | Error::Corrupt { thread, .. }) if thread == one.thread),
             "{sql}: {refused:?}"
         );
         on.store.delete(one.thread).await.unwrap();

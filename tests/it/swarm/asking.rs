@@ -152,7 +152,7 @@ async fn a_question_amid_a_call_ends_it_and_an_answer_makes_it_anew_with_a_perso
         let report = room.ask("Order bread").await;
         let asked = only(&report);
         let warning = asked["warning"].as_str().unwrap();
-        assert!(warning.contains("makes the call anew"), "{warning}");
+        assert!(warning.contains("makes the call once more"), "{warning}");
         assert!(room.log("alpha").is_empty());
         assert_done(&room.answer(address()).await);
         assert_eq!(room.log("alpha"), ["bread to \"Bern\", \"slow\""]);

@@ -6,7 +6,7 @@ use perihelion::runtime::{RunReport, RunStatusView};
 use perihelion::swarm::{FinishReason, Request};
 use serde_json::json;
 
-use super::{A, B, Room, assert_done, decide, script};
+use super::{A, B, Room, assert_done, assert_nothing_worked, decide, script};
 
 /// A supervisor that never has enough and plans something else each time, and an agent whose output is `output`.
 fn insatiable(output: impl Fn() -> Reply + Send + Sync + 'static) -> Script {
@@ -130,7 +130,7 @@ async fn an_agent_that_would_go_on_for_ever_stops_at_the_budget() {
     .await
     .with_env("PERIHELION_LIMITS_MAX_TOKENS", "3000");
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     let error = report.results[0].error_message().unwrap();
     assert_eq!(error, "the budget of 3000 tokens was spent");
     assert_eq!(room.agent_requests(A).len(), 3);

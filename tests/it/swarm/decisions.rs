@@ -4,7 +4,7 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{A, B, Room, assert_done, decide, script, task};
+use super::{A, B, Room, assert_done, assert_nothing_worked, decide, script, task};
 
 /// A supervisor that answers `first` once, and well after it was told `complaint`.
 fn corrected(first: Reply, complaint: &'static str) -> Script {
@@ -61,7 +61,10 @@ async fn json_that_breaks_the_schema_is_repaired_within_the_decision() {
     let mut fields: Vec<&str> =
         schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     fields.sort_unstable();
-    assert_eq!(fields, ["clarification", "plan", "selected_agents", "tasks", "thought_process"]);
+    assert_eq!(
+        fields,
+        ["clarification", "confidence", "plan", "selected_agents", "tasks", "thought_process"]
+    );
 }
 
 #[tokio::test]
@@ -73,7 +76,7 @@ async fn a_supervisor_that_talks_nonsense_is_given_up_and_qa_answers_and_all_of_
     }))
     .await;
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     assert_eq!(report.answer.as_deref(), Some("Nothing was found."));
     // Two decisions of three attempts each.
     assert_eq!(room.requests(Role::Supervisor).len(), 6);

@@ -8,7 +8,7 @@ use perihelion::llm::scripted::Reply;
 use perihelion::runtime::RunStatusView;
 use serde_json::json;
 
-use super::{A, Room, assert_done, decide, script};
+use super::{A, Room, assert_done, assert_nothing_worked, decide, script};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(a_run_whose_supervisor_cannot_be_reached_fails_clearly_and_goes_on_later);
@@ -77,7 +77,7 @@ async fn the_tool_loop_is_bounded() {
     .await
     .with_env("PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", "3");
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     let result = &report.results[0];
     assert_eq!(result.tools.len(), 3);
     assert_eq!(result.error_message(), Some("the limit of 3 tool calls for one task was reached"));

@@ -4,7 +4,7 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Script};
 use serde_json::json;
 
-use super::{A, B, Room, assert_done, decide, finish, script, task};
+use super::{A, B, Room, assert_done, assert_nothing_worked, decide, finish, script, task};
 
 const NOT_MINE: &str = "perihelion_not_mine";
 
@@ -62,7 +62,7 @@ async fn a_task_that_is_handed_back_goes_to_another_agent_and_what_waited_for_it
 async fn the_same_agent_is_not_given_the_same_task_again_and_the_breaker_counts() {
     let room = Room::in_memory(handing_back(|_| decide(&["try"], &[A], json!([])))).await;
     let report = room.ask("A map").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     assert_eq!((report.results.len(), room.agent_requests(A).len()), (1, 1));
     let requests = room.requests(Role::Supervisor);
     assert_eq!(requests.len(), 3);
@@ -82,7 +82,7 @@ async fn a_task_that_is_handed_back_in_ever_new_words_is_a_repeated_routing() {
     }))
     .await;
     let report = room.ask("A map").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     assert_eq!(report.results.len(), 2);
     let qa = &room.requests(Role::Qa)[0];
     assert!(qa.contains("the same agents were chosen 3 times in a row without progress"));
@@ -101,7 +101,7 @@ async fn other_calls_beside_it_are_not_made_and_without_a_reason_it_is_refused()
     }))
     .await;
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     assert!(report.results[0].not_mine);
     assert!(room.log("alpha").is_empty());
     let second = &room.agent_requests(A)[1];

@@ -350,3 +350,9 @@ fn one_call(tool: &'static str, arguments: Value) -> Script {
 fn assert_done(report: &RunReport) {
     assert_eq!(report.status, RunStatusView::Done, "{report:#?}");
 }
+
+/// A run in which no task succeeded has an answer that says so, and failed.
+fn assert_nothing_worked(report: &RunReport) {
+    assert_eq!(report.status, RunStatusView::Failed, "{report:#?}");
+    assert!(report.answer.is_some(), "{report:#?}");
+}

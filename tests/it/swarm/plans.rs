@@ -6,7 +6,7 @@ use perihelion::runtime::RunReport;
 use perihelion::swarm::{Request, ResultStatus};
 use serde_json::json;
 
-use super::{A, B, Room, assert_done, decide, script, task};
+use super::{A, B, Room, assert_done, assert_nothing_worked, decide, script, task};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
@@ -140,7 +140,7 @@ async fn a_failed_task_stops_the_plan_and_the_supervisor_is_told() {
     }))
     .await;
     let report = room.ask("Go").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     assert_eq!(report.results.len(), 1);
     assert_eq!(report.results[0].status, ResultStatus::Failed);
     assert!(report.citations.is_empty(), "a failure supports nothing");

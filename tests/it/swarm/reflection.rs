@@ -5,7 +5,7 @@ use perihelion::llm::scripted::{Reply, Script};
 use perihelion::swarm::ResultStatus;
 use serde_json::json;
 
-use super::{A, Room, assert_done, decide, script, verdict};
+use super::{A, Room, assert_done, assert_nothing_worked, decide, script, verdict};
 
 /// An agent that says `draft N`, and a reflector that says what `judge` makes of it.
 fn drafts(judge: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Script {
@@ -53,7 +53,7 @@ async fn a_fixed_output_is_replaced() {
 async fn an_output_rejected_until_the_bound_is_kept_as_failed() {
     let room = Room::in_memory(drafts(|_| verdict("REJECTED", None, Some("Still wrong.")))).await;
     let report = room.ask("Write").await;
-    assert_done(&report);
+    assert_nothing_worked(&report);
     let result = &report.results[0];
     assert_eq!((&*result.output, &*result.reflection, result.attempts), ("draft 3", "REJECTED", 3));
     assert_eq!(result.status, ResultStatus::Failed);

@@ -59,7 +59,7 @@ fn linger_and_echo(directory: &Path) -> Script {
 
 /// Asks, and has the servers file say something else of `alpha` while its agent is at work.
 async fn changed_amid(room: &mut Room, directory: &Path, lines: &str) -> (Runtime, RunReport) {
-    room.servers = table("alpha", "plain", "");
+    room.servers = table("alpha", "plain", "open_world = false");
     let runtime = room.open().await;
     let request = Request { question: "Go".into(), ..Request::default() };
     let asking = runtime.ask(room.thread, None, request, runtime.run_options());
@@ -83,7 +83,7 @@ async fn changed_amid(room: &mut Room, directory: &Path, lines: &str) -> (Runtim
 async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
     let directory = tempfile::tempdir().unwrap();
     let mut room = Room::in_memory(linger_and_echo(directory.path())).await;
-    let gated = "tools.echo.approval_mode = \"prompt\"";
+    let gated = "tools.echo.approval_mode = \"prompt\"\nopen_world = false";
     let (runtime, waiting) = changed_amid(&mut room, directory.path(), gated).await;
     assert_eq!(waiting.status, RunStatusView::Interrupted, "{waiting:#?}");
     let [open] = waiting.interrupts.as_slice() else { panic!("{waiting:#?}") };
@@ -102,7 +102,7 @@ async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
 async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_from_then_on() {
     for (lines, is_called) in [
         ("tools.echo.effect = \"read_only\"\nopen_world = true", true),
-        ("disabled_tools = [\"echo\"]", false),
+        ("disabled_tools = [\"echo\"]\nopen_world = false", false),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let mut room = Room::in_memory(linger_and_echo(directory.path())).await;

@@ -57,7 +57,10 @@ impl Echoing {
         let mut settings = settings(&[]);
         settings.models = settings.models.at(model.url(), "scripted");
         settings.traces.otlp_endpoint = endpoint;
-        let file = format!("[mcp_servers.x]\ncommand = {:?}\nargs = [\"plain\"]\n", echoing());
+        let file = format!(
+            "[mcp_servers.x]\ncommand = {:?}\nargs = [\"plain\"]\nopen_world = false\n",
+            echoing()
+        );
         let file = ServersFile::parse("(test)".as_ref(), &file, &|_| None).unwrap();
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
         let (servers, store) = (Pool::new(file, pool()), Arc::new(MemoryStore::default()));

@@ -1,5 +1,7 @@
 //! Which columns of what is joined are equal, and what follows for how many rows match.
 
+use std::ops::Range;
+
 use sqlparser::ast::{BinaryOperator, Expr, Ident};
 
 use super::Look;
@@ -8,34 +10,81 @@ use crate::joins::type_class;
 
 type Place = (usize, String);
 
+/// The items on the two sides of an outer join.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    pub left: Range<usize>,
+    pub right: Range<usize>,
+}
+
+impl Sides {
+    /// Tells whether the join's condition says anything of an item's rows for one row of `owner`.
+    ///
+    /// A row stays although the condition does not hold, so it says nothing of the owner's own side.
+    fn says_of(&self, at: usize, owner: usize) -> bool {
+        match self.right.contains(&owner) {
+            true => self.left.contains(&at),
+            false => self.right.contains(&at),
+        }
+    }
+}
+
+/// What a condition says, with the outer join it belongs to.
+struct Said<T> {
+    what: T,
+    outer: Option<Sides>,
+}
+
+impl<T> Said<T> {
+    fn holds(&self, at: usize, owner: usize) -> bool {
+        self.outer.as_ref().is_none_or(|sides| sides.says_of(at, owner))
+    }
+}
+
 /// Which columns of the items of FROM are equal to others, or to something fixed.
 #[derive(Default)]
 pub struct Equalities {
-    pub pairs: Vec<(Place, Place)>,
-    fixed: Vec<Place>,
+    pairs: Vec<Said<(Place, Place)>>,
+    fixed: Vec<Said<Place>>,
 }
 
 impl Equalities {
-    pub fn read(&mut self, condition: &Expr, items: &[Item<'_>], look: &Look<'_>) {
+    /// Notes that two columns are equal.
+    pub fn pair(&mut self, one: Place, other: Place, outer: Option<&Sides>) {
+        self.pairs.push(Said { what: (one, other), outer: outer.cloned() });
+    }
+
+    fn fixed(&mut self, place: Place, outer: Option<&Sides>) {
+        self.fixed.push(Said { what: place, outer: outer.cloned() });
+    }
+
+    /// Reads a condition; `outer` is the outer join that it belongs to, if it belongs to one.
+    pub fn read(
+        &mut self,
+        condition: &Expr,
+        outer: Option<&Sides>,
+        items: &[Item<'_>],
+        look: &Look<'_>,
+    ) {
         match condition {
-            Expr::Nested(inner) => self.read(inner, items, look),
+            Expr::Nested(inner) => self.read(inner, outer, items, look),
             Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-                self.read(left, items, look);
-                self.read(right, items, look);
+                self.read(left, outer, items, look);
+                self.read(right, outer, items, look);
             }
             Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
                 let place = |expr: &Expr| parts(expr).and_then(|name| look.owner(&name, items));
                 match (place(left), place(right)) {
-                    (Some(one), Some(other)) if one.0 != other.0 => {
-                        if same_kind(&one, &other, items) {
-                            self.pairs.push((one, other));
-                        }
+                    (Some(one), Some(other))
+                        if one.0 != other.0 && same_kind(&one, &other, items) =>
+                    {
+                        self.pair(one, other, outer);
                     }
                     (Some(one), None) if matches!(right.as_ref(), Expr::Value(_)) => {
-                        self.fixed.push(one);
+                        self.fixed(one, outer);
                     }
                     (None, Some(other)) if matches!(left.as_ref(), Expr::Value(_)) => {
-                        self.fixed.push(other);
+                        self.fixed(other, outer);
                     }
                     _ => {}
                 }
@@ -51,7 +100,8 @@ impl Equalities {
             let next = (0..items.len()).find(|at| {
                 !reached.contains(at) && {
                     let mut known: Vec<String> = Vec::new();
-                    for (one, other) in &self.pairs {
+                    let said = self.pairs.iter().filter(|said| said.holds(*at, owner));
+                    for (one, other) in said.map(|said| &said.what) {
                         if one.0 == *at && reached.contains(&other.0) {
                             known.push(one.1.clone());
                         }
@@ -59,7 +109,9 @@ impl Equalities {
                             known.push(other.1.clone());
                         }
                     }
-                    known.extend(self.fixed.iter().filter(|f| f.0 == *at).map(|f| f.1.clone()));
+                    let fixed = self.fixed.iter().filter(|said| said.holds(*at, owner));
+                    let fixed = fixed.map(|said| &said.what).filter(|place| place.0 == *at);
+                    known.extend(fixed.map(|place| place.1.clone()));
                     items[*at].keys.iter().any(|key| {
                         !key.is_empty()
                             && key.iter().all(|part| known.contains(&part.to_lowercase()))
@@ -76,7 +128,7 @@ impl Equalities {
     /// Tells whether an item is a table whose keys are known and that is joined by columns.
     pub fn is_joined_by_known_columns(&self, at: usize, items: &[Item<'_>]) -> bool {
         items[at].table.is_some_and(|table| !table.is_view && !items[at].keys.is_empty())
-            && self.pairs.iter().any(|(one, other)| one.0 == at || other.0 == at)
+            && self.pairs.iter().any(|said| said.what.0.0 == at || said.what.1.0 == at)
     }
 }
 

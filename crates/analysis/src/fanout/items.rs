@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr, Ident, JoinConstraint, JoinOperator, TableFactor, TableWithJoins};
 
 use super::Look;
-use super::equalities::Equalities;
+use super::equalities::{Equalities, Sides};
 use crate::Table;
 
 /// One item of `FROM`.
@@ -15,6 +15,12 @@ pub struct Item<'a> {
     /// Sets of columns that name at most one row.
     pub keys: Vec<Vec<String>>,
     pub columns: Option<Vec<String>>,
+}
+
+/// The condition of a join, with its sides where rows stay that it does not hold for.
+pub struct Condition<'s> {
+    pub on: &'s Expr,
+    pub outer: Option<Sides>,
 }
 
 /// What a query yields, as far as it matters for a join with it.
@@ -29,7 +35,7 @@ impl<'a> Look<'a> {
     pub(super) fn from<'s>(
         &self,
         from: &'s [TableWithJoins],
-    ) -> Option<(Vec<Item<'a>>, Vec<&'s Expr>)> {
+    ) -> Option<(Vec<Item<'a>>, Vec<Condition<'s>>)> {
         let mut items = Vec::new();
         let mut conditions = Vec::new();
         for one in from {
@@ -42,13 +48,17 @@ impl<'a> Look<'a> {
         &self,
         from: &'s TableWithJoins,
         items: &mut Vec<Item<'a>>,
-        conditions: &mut Vec<&'s Expr>,
+        conditions: &mut Vec<Condition<'s>>,
     ) -> Option<()> {
+        let begin = items.len();
         self.item(&from.relation, items, conditions)?;
         for join in &from.joins {
+            let middle = items.len();
             self.item(&join.relation, items, conditions)?;
-            if let Some(JoinConstraint::On(condition)) = constraint(&join.join_operator) {
-                conditions.push(condition);
+            if let Some(JoinConstraint::On(on)) = constraint(&join.join_operator) {
+                let sides = Sides { left: begin..middle, right: middle..items.len() };
+                let outer = is_outer(&join.join_operator).then_some(sides);
+                conditions.push(Condition { on, outer });
             }
         }
         Some(())
@@ -58,7 +68,7 @@ impl<'a> Look<'a> {
         &self,
         factor: &'s TableFactor,
         items: &mut Vec<Item<'a>>,
-        conditions: &mut Vec<&'s Expr>,
+        conditions: &mut Vec<Condition<'s>>,
     ) -> Option<()> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
@@ -117,9 +127,12 @@ impl<'a> Look<'a> {
     ) {
         let mut at = 0;
         for one in from {
+            let begin = at;
             at += width(&one.relation);
             for join in &one.joins {
                 let here = at..at + width(&join.relation);
+                let sides = Sides { left: begin..at, right: here.clone() };
+                let outer = is_outer(&join.join_operator).then_some(sides);
                 let names: Vec<String> = match constraint(&join.join_operator) {
                     Some(JoinConstraint::Using(names)) => names
                         .iter()
@@ -142,7 +155,8 @@ impl<'a> Look<'a> {
                     if let (Some(left), Some(right)) =
                         (left.iter().find(has), right.iter().find(has))
                     {
-                        equal.pairs.push(((*left, name.clone()), (*right, name.clone())));
+                        let (left, right) = ((*left, name.clone()), (*right, name.clone()));
+                        equal.pair(left, right, outer.as_ref());
                     }
                 }
                 at = here.end;
@@ -179,6 +193,10 @@ fn width(factor: &TableFactor) -> usize {
         }
         _ => 1,
     }
+}
+
+fn is_outer(operator: &JoinOperator) -> bool {
+    !matches!(operator, JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_))
 }
 
 fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {

@@ -156,8 +156,11 @@ impl<'a> Look<'a> {
             return;
         }
         let mut equal = Equalities::default();
-        for condition in conditions.iter().copied().chain(&select.selection) {
-            equal.read(condition, &items, self);
+        for condition in &conditions {
+            equal.read(condition.on, condition.outer.as_ref(), &items, self);
+        }
+        if let Some(condition) = &select.selection {
+            equal.read(condition, None, &items, self);
         }
         self.natural(&select.from, &items, &mut equal);
         let mut aggregates = Aggregates(Vec::new());

@@ -103,12 +103,22 @@ pub(super) fn check_effect(
     Err(Error::Corrupt { thread, seq: row.step, reason })
 }
 
-/// Checks any other row; `what` names it.
-pub(super) fn check(stored: Option<Vec<u8>>, expected: Sum, what: &str) -> Result<(), Error> {
-    match is_other(stored, expected) {
-        true => Err(Error::Damaged(format!("{what} does not fit its checksum"))),
-        false => Ok(()),
+/// Checks any other row of a step; `what` names it.
+pub(super) fn check(
+    thread: ThreadId,
+    seq: u64,
+    stored: Option<Vec<u8>>,
+    expected: Sum,
+    what: &str,
+) -> Result<(), Error> {
+    if is_other(stored, expected) {
+        return Err(Error::Corrupt {
+            thread,
+            seq,
+            reason: format!("{what} does not fit its checksum"),
+        });
     }
+    Ok(())
 }
 
 fn is_other(stored: Option<Vec<u8>>, expected: Sum) -> bool {

@@ -130,26 +130,26 @@ pub(super) fn step(row: &impl Columns) -> Result<StepRow, Error> {
     })
 }
 
-pub(super) fn snapshot(row: &impl Columns) -> Result<SnapshotRow, Error> {
+pub(super) fn snapshot(thread: ThreadId, row: &impl Columns) -> Result<SnapshotRow, Error> {
     let snapshot = SnapshotRow {
         seq: count(row, "seq")?,
         schema_version: small_count(row, "schema_version")?,
         state: body(row, "codec", "body")?,
     };
-    let what = format!("the snapshot at step {}", snapshot.seq);
-    checksum::check(row.bytes("checksum")?, checksum::snapshot(&snapshot), &what)?;
+    let sum = checksum::snapshot(&snapshot);
+    checksum::check(thread, snapshot.seq, row.bytes("checksum")?, sum, "the snapshot")?;
     Ok(snapshot)
 }
 
 /// Reads a pending write; its step stands in the column `seq`.
-pub(super) fn pending(row: &impl Columns) -> Result<PendingRow, Error> {
+pub(super) fn pending(thread: ThreadId, row: &impl Columns) -> Result<PendingRow, Error> {
     let pending = PendingRow {
         step: count(row, "seq")?,
         task: small_count(row, "task")?,
         body: body(row, "codec", "body")?,
     };
-    let what = format!("what task {} of step {} wrote", pending.task, pending.step);
-    checksum::check(row.bytes("checksum")?, checksum::pending(&pending), &what)?;
+    let (sum, what) = (checksum::pending(&pending), format!("what task {} wrote", pending.task));
+    checksum::check(thread, pending.step, row.bytes("checksum")?, sum, &what)?;
     Ok(pending)
 }
 

@@ -10,9 +10,11 @@ use crate::{Limits, Program};
 
 /// Folders of the system without which nothing starts, all for reading.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache"];
-/// Raises the bounds of the process before bubblewrap starts, then hands it the filter on descriptor 9.
-const START: &str =
-    r#"ulimit -v "$1" -t "$2" -f "$3" -c 0 -n 256 && exec 9<"$4" && shift 4 && exec "$@""#;
+/// Bounds the process before bubblewrap starts, then hands it the filter on descriptor 9.
+///
+/// One bound at a time: Debian's `sh` takes no more than one in a command.
+const START: &str = r#"ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && ulimit -c 0 && ulimit -n 256 &&
+    exec 9<"$4" && shift 4 && exec "$@""#;
 
 impl Interpreter {
     /// Makes the command of one run.

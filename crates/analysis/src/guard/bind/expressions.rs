@@ -172,7 +172,7 @@ impl Binder<'_> {
 /// Walks one expression; subqueries are bound on their own and laid aside, so that the walk passes them by.
 struct Walk<'w, 'p> {
     binder: &'w mut Binder<'p>,
-    aside: Vec<Box<Query>>,
+    aside: Vec<Query>,
 }
 
 type Flow = ControlFlow<Box<Refusal>>;
@@ -207,9 +207,9 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn lay_aside(&mut self, query: &mut Box<Query>) -> Bound<()> {
+    fn lay_aside(&mut self, query: &mut Query) -> Bound<()> {
         self.binder.query(query, None)?;
-        self.aside.push(std::mem::replace(query, Box::new(nothing())));
+        self.aside.push(std::mem::replace(query, nothing()));
         Ok(())
     }
 
@@ -227,7 +227,7 @@ impl Walk<'_, '_> {
             let Some(query) = self.aside.pop() else {
                 return Err(Refusal::Construct("a subquery in an unusual place".into()));
             };
-            *slot = query;
+            **slot = query;
         }
         caps::cap(expr, self.binder)
     }

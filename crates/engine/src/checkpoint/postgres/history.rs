@@ -74,9 +74,9 @@ pub(super) async fn load(
     let mut pending: Vec<PendingRow> = Vec::new();
     for row in &rows {
         match row.try_get::<i32, _>("part")? {
-            0 => snapshot = Some(decode::snapshot(row)?),
+            0 => snapshot = Some(decode::snapshot(thread, row)?),
             1 => steps.push(decode::step(row)?),
-            2 => pending.push(decode::pending(row)?),
+            2 => pending.push(decode::pending(thread, row)?),
             _ => not_beyond(thread, row.try_get("seq")?)?,
         }
     }

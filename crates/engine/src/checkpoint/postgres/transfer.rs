@@ -95,7 +95,7 @@ async fn read_one(connection: &mut PgConnection, thread: ThreadId) -> Result<Thr
                 .bind(big(base))
                 .fetch_optional(&mut *connection)
                 .await?;
-            row.as_ref().map(decode::snapshot).transpose()?
+            row.as_ref().map(|row| decode::snapshot(thread, row)).transpose()?
         }
     };
     let steps =
@@ -112,7 +112,10 @@ async fn read_one(connection: &mut PgConnection, thread: ThreadId) -> Result<Thr
         info,
         snapshot,
         steps: steps.iter().map(decode::step).collect::<Result<_, _>>()?,
-        pending: pending.iter().map(decode::pending).collect::<Result<_, _>>()?,
+        pending: pending
+            .iter()
+            .map(|row| decode::pending(thread, row))
+            .collect::<Result<_, _>>()?,
         effects: decode::effects(thread, &counted, &effects)?,
         runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
         children: Vec::new(),

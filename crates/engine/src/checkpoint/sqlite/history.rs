@@ -91,7 +91,7 @@ pub(super) async fn newest_snapshot(
 ) -> Result<Option<SnapshotRow>, Error> {
     let row =
         sqlx::query(SNAPSHOT).bind(thread.0).bind(big(upto)).fetch_optional(connection).await?;
-    row.as_ref().map(decode::snapshot).transpose()
+    row.as_ref().map(|row| decode::snapshot(thread, row)).transpose()
 }
 
 /// Reads steps after `after` up to `upto`, oldest first.
@@ -116,7 +116,7 @@ pub(super) async fn pending(
     step: u64,
 ) -> Result<Vec<PendingRow>, Error> {
     let rows = sqlx::query(PENDING).bind(thread.0).bind(big(step)).fetch_all(connection).await?;
-    rows.iter().map(decode::pending).collect()
+    rows.iter().map(|row| decode::pending(thread, row)).collect()
 }
 
 pub(super) async fn history(

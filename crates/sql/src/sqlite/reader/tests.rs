@@ -81,7 +81,7 @@ async fn without_the_guard_the_authorizer_still_refuses_writes_and_hidden_tables
 async fn no_generated_statement_reads_a_hidden_table_past_the_authorizer() {
     let (_home, reader) = open(&["open", "hushed", "papers"]).await;
     let mut answered = 0;
-    for seed in 0..4_000 {
+    for seed in 0..6_000 {
         let sql = reading::statement(seed);
         if let Ok(answer) = reader.run(&sql, LIMITS).await {
             answered += 1;
