@@ -6,7 +6,7 @@
 )]
 
 #[path = "../it/support/mod.rs"]
-#[expect(dead_code, reason = "shared with the other tests, which use more of it")]
+#[expect(dead_code, unused_imports, reason = "shared with the other tests, which use more of it")]
 mod support;
 
 mod answers;

@@ -20,7 +20,7 @@ async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     let home = Home::new(Some(endpoint.url.clone()));
     home.json(&["documents", "add", ".", "--json"]).await;
     std::fs::write(home.path().join("mcp-servers.toml"), servers(&home)).unwrap();
-    let report = home.json(&["run", "What is the rent?", "--json", "--quiet"]).await;
+    let report = home.json(&["run", "What is the rent of the lease?", "--json", "--quiet"]).await;
     assert_eq!(report["status"], "done", "{report}");
     let result = &report["results"][0];
     assert_eq!(result["agent"], "mcp_agent_papers", "{report}");

@@ -42,7 +42,7 @@ impl Shelf {
         std::fs::write(shelf.join("a.txt"), "The answer is 42.\n").unwrap();
         let program = env!("CARGO_BIN_EXE_perihelion");
         let table = format!(
-            "[mcp_servers.shelf]\ncommand = {program:?}\nargs = [\"mcp\", \"files\", {shelf:?}]\ndescription = \"Files.\"\n"
+            "[mcp_servers.shelf]\ncommand = {program:?}\nargs = [\"mcp\", \"files\", \"--root\", {shelf:?}]\ndescription = \"Files.\"\n"
         );
         std::fs::write(directory.path().join("mcp-servers.toml"), table).unwrap();
         std::fs::write(directory.path().join("suite.yaml"), SUITE).unwrap();

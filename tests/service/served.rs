@@ -153,7 +153,7 @@ async fn start(home: &TempDir, env: &[(String, String)]) -> (Child, String) {
 /// What the model says follows from words of the question.
 fn respond(asked: &RecordedRequest) -> Option<Reply> {
     let text = asked.texts().join("\n");
-    let question = text.split("<user_request>").nth(1).unwrap_or_default();
+    let question = text.rsplit("<user_request>").next().unwrap_or_default();
     let question = question.split("</user_request>").next().unwrap_or_default();
     let worked = text.contains("<result ");
     let task = |agent: &str| json!({ "id": agent, "agent": agent, "task": "Write it down.", "depends_on": [] });

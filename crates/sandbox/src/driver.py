@@ -19,9 +19,11 @@ def main(home):
         write = open(home + "/outcome.json", "w", encoding="utf-8")
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure:
-        reconfigure(write_through=True, errors="backslashreplace")
+        # Line by line, so that what goes to standard error stands between.
+        reconfigure(line_buffering=True, errors="backslashreplace")
+    close_calls()
     if request["strict"]:
-        close_doors()
+        close_modules()
     else:
         import random
 
@@ -92,12 +94,14 @@ class Doorkeeper:
         return None
 
 
-def close_doors():
-    import os
-
+def close_modules():
     for name in [name for name in sys.modules if name.partition(".")[0] in DENIED_MODULES]:
         del sys.modules[name]
     sys.meta_path.insert(0, Doorkeeper)
+
+
+def close_calls():
+    import os
 
     def denied(name):
         def call(*args, **kwargs):

@@ -9,9 +9,8 @@ fn python() -> Option<Python> {
     match Python::open(Tier::System) {
         Ok(python) => Some(python),
         Err(error) => {
-            let is_named =
-                matches!(error, Error::NoBubblewrap | Error::NoPython | Error::Bubblewrap(_));
-            assert!(is_named, "{error}");
+            let is_missing = matches!(error, Error::NoBubblewrap | Error::NoPython);
+            assert!(is_missing && std::env::var_os("CI").is_none(), "{error}");
             eprintln!("nothing was tested: {error}");
             None
         }

@@ -83,7 +83,7 @@ impl Web {
         }
         for _ in 0..=REDIRECTS {
             let site = url.origin().ascii_serialization();
-            let rules = self.rules(&url, &site).await;
+            let rules = self.rules(&url, &site).await?;
             if !rules.allow(url.as_str()) {
                 return Err(Error::Robots(url.into()));
             }
@@ -139,41 +139,44 @@ impl Web {
         Ok(page)
     }
 
-    async fn rules(&self, url: &Url, site: &str) -> Rules {
+    async fn rules(&self, url: &Url, site: &str) -> Result<Rules, Error> {
         if !self.obeys_robots {
-            return Rules::Free;
+            return Ok(Rules::Free);
         }
         if let Some(rules) = self.sites.rules(site) {
-            return rules;
+            return Ok(rules);
         }
-        let rules = self.read_rules(url).await;
+        // A site that cannot be reached at all is that, and not one that refuses.
+        let rules = self.read_rules(url).await.map_err(|error| self.failed(url, &error))?;
         self.sites.keep(site, rules.clone());
-        rules
+        Ok(rules)
     }
 
-    async fn read_rules(&self, url: &Url) -> Rules {
-        let Ok(mut at) = url.join("/robots.txt") else { return Rules::Free };
+    async fn read_rules(&self, url: &Url) -> Result<Rules, reqwest::Error> {
+        let Ok(mut at) = url.join("/robots.txt") else { return Ok(Rules::Free) };
         for _ in 0..=REDIRECTS {
-            let Ok(mut answer) = self.client.get(at.clone()).send().await else {
-                return Rules::Closed;
+            let mut answer = match self.client.get(at.clone()).send().await {
+                Ok(answer) => answer,
+                Err(error) if error.is_connect() => return Err(error),
+                Err(_) => return Ok(Rules::Closed),
             };
             let target = answer.headers().get(LOCATION).and_then(|target| target.to_str().ok());
             if let (true, Some(target)) = (answer.status().is_redirection(), target) {
                 let Some(next) =
                     at.join(target).ok().and_then(|next| self.addresses.check(next.as_str()).ok())
                 else {
-                    return Rules::Free;
+                    return Ok(Rules::Free);
                 };
                 at = next;
                 continue;
             }
             let status = answer.status().as_u16();
-            return match bounded(&mut answer, ROBOTS).await {
+            return Ok(match bounded(&mut answer, ROBOTS).await {
                 Ok((text, _)) => Rules::read(status, &text),
                 Err(_) => Rules::Closed,
-            };
+            });
         }
-        Rules::Free
+        Ok(Rules::Free)
     }
 
     fn failed(&self, url: &Url, error: &reqwest::Error) -> Error {

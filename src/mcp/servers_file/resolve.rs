@@ -269,7 +269,8 @@ pub(super) fn refuse(place: &Place<'_>, keys: &[(&str, bool)], why: &str) -> Res
 
 /// Reads how the server's agent works, and which bundled server it is if it is one.
 fn binding(table: &Table) -> AgentBinding {
-    let is_own = table.command.as_deref() == Some("perihelion");
+    let program = table.command.as_deref().map(Path::new).and_then(Path::file_name);
+    let is_own = program.is_some_and(|name| name == "perihelion");
     let bundled = match table.args.as_slice() {
         [mcp, name, ..] if is_own && mcp == "mcp" => Some(name.clone()),
         _ => None,
