@@ -15,11 +15,13 @@ shift
 started=$SECONDS
 heading() { printf '\n== %s (%d s so far)\n\n' "$*" $((SECONDS - started)); }
 
-# The sandbox is tested as it is where bubblewrap can be had, and as a refusal elsewhere.
-if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get install -y --no-install-recommends bubblewrap >/dev/null 2>&1 ||
-        { apt-get update && apt-get install -y --no-install-recommends bubblewrap; } >/dev/null 2>&1 ||
-        echo "no bubblewrap here: that servers are then refused is all that is tested of the sandbox" >&2
+# The sandbox is tested as it is where bubblewrap can be had, and as a refusal elsewhere; mail, on a Dovecot of its own.
+needs_packages() { ! command -v bwrap >/dev/null || ! [ -x /usr/sbin/dovecot ]; }
+if needs_packages && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    install=(apt-get install -y --no-install-recommends bubblewrap dovecot-imapd)
+    export DEBIAN_FRONTEND=noninteractive
+    "${install[@]}" >/dev/null 2>&1 || { apt-get update && "${install[@]}"; } >/dev/null 2>&1 ||
+        echo "no bubblewrap and no Dovecot here: neither the sandbox nor mail can be tested whole" >&2
 fi
 
 heading "Building the program, its examples and its tests"

@@ -159,12 +159,12 @@ impl Conversation {
     fn hear(&mut self, happening: Happening) {
         let [_, _, answering] = node_names();
         match happening {
-            Happening::Piece { node, piece, is_first, .. } if node == answering => {
-                // A message that begins again is sent whole at the end.
-                if !is_first || self.said.is_empty() {
-                    self.said.push_str(&piece);
-                    self.ready.push_back(Said::Piece(piece));
-                }
+            // A message that begins again is sent whole at the end.
+            Happening::Piece { node, piece, is_first, .. }
+                if node == answering && (!is_first || self.said.is_empty()) =>
+            {
+                self.said.push_str(&piece);
+                self.ready.push_back(Said::Piece(piece));
             }
             Happening::Step(at) => self.state = at.state,
             Happening::StandsAt { state } => self.state = state,

@@ -4,10 +4,10 @@
 //! thread holds where its document comes from and what became of it, never a word of it, so that a deleted document is
 //! in no thread. Deliberately absent: the documents themselves, which the crate `perihelion-documents` keeps.
 
-mod ingest;
+mod adding;
 mod models;
 mod nodes;
 
-pub use ingest::{Adding, Ingest, IngestParts, Listener, Reading, failure};
+pub use adding::{Adding, Ingest, IngestParts, Listener, Reading, failure};
 pub use models::{ModelDescriber, ModelReranker};
 pub use nodes::{Document, Work};

@@ -7,7 +7,7 @@ use perihelion_documents::{Input, Prepared, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ingest::IngestParts;
+use super::adding::IngestParts;
 use super::models::ModelDescriber;
 use crate::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, NodeOutput, Outcome,

@@ -1,4 +1,6 @@
 //! What attacks, damage and degraded parts lead to: never a silent loss, always a word of what happened.
+#![expect(clippy::panic, reason = "a test ends at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 #[path = "../it/support/mod.rs"]
 #[expect(

@@ -138,11 +138,7 @@ async fn start(home: &TempDir, env: &[(String, String)]) -> (Child, String) {
         if let Some((_, address)) = line.split_once("at http://") {
             let url = format!("http://{}", address.trim());
             // Whatever else it says must not fill the pipe.
-            tokio::spawn(async move {
-                while let Ok(Some(line)) = lines.next_line().await {
-                    eprintln!("{line}")
-                }
-            });
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
             return (child, url);
         }
         said.push(line);

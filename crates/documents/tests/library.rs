@@ -1,4 +1,5 @@
 //! Documents are added, found, cited, changed and deleted, on SQLite and Postgres.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What users of the library rely on: typed effects that happen once, typed questions, threads that `start` makes.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at what it did not expect")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

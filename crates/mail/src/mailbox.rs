@@ -64,7 +64,7 @@ impl Mailbox {
             for (uid, is_unread, bytes) in fetch(&mut imap, &uids, HEADERS).await? {
                 found.push((uid, message::read(&bytes, &folder, uid).summary(is_unread)));
             }
-            found.sort_by(|a, b| b.0.cmp(&a.0));
+            found.sort_by_key(|(uid, _)| std::cmp::Reverse(*uid));
             Ok(found.into_iter().map(|(_, summary)| summary).collect())
         })
         .await;

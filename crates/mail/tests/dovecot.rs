@@ -1,6 +1,9 @@
 //! Against Debian's Dovecot, started here on a port of its own, and an outgoing server that can fail; `make test-mail`.
 //!
 //! Without Dovecot, or without the right to start it, nothing is tested and the tests say so.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+#![expect(clippy::panic, reason = "a test ends at what it did not expect")]
+#![expect(clippy::print_stderr, reason = "says why nothing was tested")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -34,7 +37,8 @@ fn free_port() -> u16 {
 
 /// Starts a Dovecot that takes everybody with the password `secret-pass`.
 fn dovecot(name: &str) -> Option<Dovecot> {
-    if !Path::new("/usr/sbin/dovecot").exists() || !Path::new("/proc/1").exists() {
+    if !Path::new("/usr/sbin/dovecot").exists() {
+        assert!(std::env::var_os("CI").is_none(), "install dovecot-imapd: there is no Dovecot");
         eprintln!("no Dovecot here: nothing was tested");
         return None;
     }
@@ -91,8 +95,11 @@ enum Mood {
 struct Outgoing {
     port: u16,
     mood: Arc<Mutex<Mood>>,
-    taken: Arc<Mutex<Vec<(Vec<String>, String)>>>,
+    taken: Taken,
 }
+
+/// Recipients and text of each message that was taken.
+type Taken = Arc<Mutex<Vec<(Vec<String>, String)>>>;
 
 fn outgoing() -> Outgoing {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -151,6 +151,9 @@ pub enum SchemeKind {
     Other(String),
 }
 
+/// An operation, and the values that a name held for the parameters of its path.
+type Matched<'a> = (&'a Operation, Vec<(String, String)>);
+
 impl Catalogue {
     /// Finds an operation by its id, or by method and path.
     ///
@@ -179,7 +182,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// As [`Catalogue::operation`].
-    pub fn matched(&self, name: &str) -> Result<(&Operation, Vec<(String, String)>), Error> {
+    pub fn matched(&self, name: &str) -> Result<Matched<'_>, Error> {
         let refused = match self.operation(&braced(name)) {
             Ok(operation) => return Ok((operation, Vec::new())),
             Err(refused) => refused,

@@ -1,4 +1,5 @@
 //! Requests as they leave, over every style and kind of body, and the attacks that others fell for.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use perihelion_openapi::{
     Arguments, Base, BaseChoice, Catalogue, Error, Finder, Request, describe, render,

@@ -67,10 +67,10 @@ fn main() -> std::io::Result<()> {
             scores.push(score);
             let note = own.as_ref().err().map(|error| format!("  {error}")).unwrap_or_default();
             println!("{score:.3} {took:>6} ms  {format}/{name}{note}");
-            if shown.as_deref() == Some(&name) {
-                if let Ok(parsed) = &own {
-                    println!("{}\n{:?}", parsed.text, parsed.warnings);
-                }
+            if shown.as_deref() == Some(&name)
+                && let Ok(parsed) = &own
+            {
+                println!("{}\n{:?}", parsed.text, parsed.warnings);
             }
         }
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;

@@ -31,10 +31,9 @@ fn headings(text: &str) -> Vec<Section> {
     while let Some(line) = lines.next() {
         let said = line.trim();
         let next = lines.peek().map(|next| next.trim()).unwrap_or_default();
-        if was_blank && !said.is_empty() && said.chars().count() <= LONGEST_HEADING {
-            if let Some(level) = level(said, next) {
-                sections.push(Section { level, title: said.to_owned(), start, end: 0 });
-            }
+        let may_be = was_blank && !said.is_empty() && said.chars().count() <= LONGEST_HEADING;
+        if let Some(level) = level(said, next).filter(|_| may_be) {
+            sections.push(Section { level, title: said.to_owned(), start, end: 0 });
         }
         was_blank = said.is_empty();
         start += line.len();

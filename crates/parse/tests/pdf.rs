@@ -1,4 +1,5 @@
 //! PDF files written here by hand: pages, headings, columns, tables, and what gives no text.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use perihelion_parse::{Error, Limits, Parsed, parse};
 

@@ -1,4 +1,5 @@
 //! Users, sessions, keys and the audit on SQLite and Postgres.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use chrono::{DateTime, Duration, Utc};
 use perihelion_database::Database;

@@ -1,4 +1,5 @@
 //! Tokens of another issuer, genuine and forged.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -62,18 +62,11 @@ pub async fn plan(stage: Stage<Call>) -> StageResult<Call> {
         let reason = plan.failure_reason.unwrap_or(plan.reason);
         return Err(AgentError::new(ErrorKind::PlanningDeclined, reason).into());
     }
-    let body = match plan
-        .json_body
-        .as_deref()
-        .map(str::trim)
-        .filter(|text| !text.is_empty() && *text != "null")
-    {
-        // What is no JSON may be a text that the operation takes as it is.
-        Some(text) => {
-            Some(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())))
-        }
-        None => None,
-    };
+    let body = plan.json_body.as_deref().map(str::trim);
+    let body = body.filter(|text| !text.is_empty() && *text != "null");
+    // What is no JSON may be a text that the operation takes as it is.
+    let body = body
+        .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())));
     let mut arguments = json!({
         "operation": format!("{} {}", plan.method.trim().to_ascii_uppercase(), plan.path.trim()),
         "path_params": by_name(plan.path_params),

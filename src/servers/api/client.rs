@@ -246,10 +246,9 @@ fn body(bytes: &[u8], media: &str) -> Value {
     if bytes.is_empty() {
         return Value::Null;
     }
-    if media.contains("json") || media.is_empty() {
-        if let Ok(parsed) = serde_json::from_slice(bytes) {
-            return parsed;
-        }
+    let may_parse = media.contains("json") || media.is_empty();
+    if may_parse && let Ok(parsed) = serde_json::from_slice(bytes) {
+        return parsed;
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::from(text),

@@ -141,7 +141,7 @@ impl Subject {
                         thread,
                         aim.fence,
                         run,
-                        RunEnd { error: error, ..RunEnd::new(*run_status, *status) },
+                        RunEnd { error, ..RunEnd::new(*run_status, *status) },
                     )
                     .await;
                 names.result(&ended, done)

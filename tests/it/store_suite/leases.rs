@@ -114,7 +114,7 @@ async fn an_ended_run_gives_the_lease_back(on: &Fixture) {
             thread,
             fence,
             writer.run,
-            RunEnd { error: error, ..RunEnd::new(RunStatus::Failed, ThreadStatus::Failed) },
+            RunEnd { error, ..RunEnd::new(RunStatus::Failed, ThreadStatus::Failed) },
         )
         .await
         .unwrap();

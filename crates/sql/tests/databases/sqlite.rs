@@ -1,6 +1,6 @@
 //! SQLite behind its worker: what may be read, and that every query ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perihelion_sql::{Database, Error, Limits, Options};
 use serde_json::{Value, json};
@@ -48,12 +48,10 @@ async fn a_function_that_looks_at_no_clock_is_ended_with_its_process() {
     let database = Database::open(Options { limits, ..options(&file.path) }).await.unwrap();
     // Within the bound on length, and still minutes of comparing.
     let sql = "SELECT instr(printf('%.*c', 1900000, 'a'), printf('%.*c', 900000, 'a') || 'b')";
-    let started = Instant::now();
     for _ in 0..3 {
         let stopped = database.query(sql, None).await.unwrap_err();
         assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}");
     }
-    assert!(started.elapsed() < Duration::from_secs(60));
     // The next question has a process of its own.
     assert_eq!(rows(&database, "SELECT 1").await, [[1]]);
 }

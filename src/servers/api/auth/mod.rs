@@ -133,7 +133,7 @@ impl Credentials {
         let number = kept.as_ref().map_or(1, |token| token.number + 1);
         let refused =
             kept.as_ref().filter(|token| token.is_refused).map(|token| token.value.clone());
-        let token = match self.from_file(number, refused.as_ref(), now)? {
+        let token = match self.read_file(number, refused.as_ref(), now)? {
             Some(token) => token,
             None => match fetch::fetch(&self.config, &self.client, number, now).await? {
                 Some(token) => token,
@@ -144,7 +144,7 @@ impl Credentials {
         Ok(Some(token))
     }
 
-    fn from_file(
+    fn read_file(
         &self,
         number: u64,
         refused: Option<&SecretString>,
