@@ -27,7 +27,7 @@ pub struct Options {
     /// Name of the account.
     #[arg(long, env = "PERIHELION_MAIL_USER")]
     pub user: String,
-    /// Sender of what is written: ADDRESS, or NAME <ADDRESS>; the account's name by default.
+    /// Sender of what is written: `ADDRESS`, or `NAME <ADDRESS>`; the account's name by default.
     #[arg(long, value_name = "ADDRESS")]
     pub from: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! Agents that are graphs: a list of stages over a typed state, run as a subgraph of the agent's node.
 //!
-//! Enter at [`Pipeline`], which becomes a [`Kind`](super::Kind); a stage is an async function of a [`Stage`]. Invariants:
+//! Enter at [`Pipeline`], which becomes a [`Kind`]; a stage is an async function of a [`Stage`]. Invariants:
 //! each stage is a step of its own, committed before the next begins; everything that a stage reaches goes through its
 //! [`Stage`] and is journalled; the finding is judged by the same reflection as any agent's. Deliberately absent: what
 //! stages do, which is the business of each kind.

@@ -231,7 +231,7 @@ impl TaskContext {
     /// A re-run that asks about the same thing in other words finds the question, and the answer, of before.
     ///
     /// # Errors
-    /// As [`Context::interrupt`].
+    /// As [`Self::interrupt`].
     pub async fn interrupt_about(
         &self,
         kind: &str,
@@ -245,7 +245,7 @@ impl TaskContext {
     /// Returns the time, recorded, so that a re-run sees the same one.
     ///
     /// # Errors
-    /// As [`Context::effect`].
+    /// As [`Self::effect`].
     pub async fn now(&self) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
         let micros = self.port.now_micros().await?;
         chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
@@ -256,7 +256,7 @@ impl TaskContext {
     /// Draws 64 random bits, recorded, so that a re-run draws the same.
     ///
     /// # Errors
-    /// As [`Context::effect`].
+    /// As [`Self::effect`].
     pub async fn random(&self) -> Result<u64, NodeError> {
         self.port.random().await
     }
@@ -284,7 +284,7 @@ impl TaskContext {
     /// It costs nothing while all is as usual; a replay sees what is usual where nothing was noted.
     ///
     /// # Errors
-    /// As [`Context::observe`].
+    /// As [`Self::observe`].
     pub async fn observe_unless<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
