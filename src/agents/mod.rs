@@ -6,8 +6,10 @@
 
 mod analyst;
 mod api;
+mod cited;
 mod documents;
 mod python;
+mod web;
 
 use std::sync::Arc;
 
@@ -21,4 +23,5 @@ pub fn kinds() -> Kinds {
         .with(api::kind())
         .with(documents::kind())
         .with(python::kind())
+        .with(web::kind())
 }

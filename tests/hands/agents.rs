@@ -13,14 +13,14 @@ use tempfile::TempDir;
 use crate::api::serve_shop;
 
 /// A star of one server, a scripted model, and a database of its own.
-struct Star {
-    model: ScriptedServer,
+pub(crate) struct Star {
+    pub(crate) model: ScriptedServer,
     home: TempDir,
 }
 
 impl Star {
     /// `table` is what stands under the server's name in the servers file.
-    async fn open(server: &str, table: &str, script: Script) -> Self {
+    pub(crate) async fn open(server: &str, table: &str, script: Script) -> Self {
         let star = Self {
             model: ScriptedModel::start(script).await.unwrap(),
             home: tempfile::tempdir().unwrap(),
@@ -37,7 +37,7 @@ impl Star {
         self.home.path().join("mcp-servers.toml")
     }
 
-    async fn perihelion(&self, arguments: &[&str]) -> Output {
+    pub(crate) async fn perihelion(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         let database = format!("sqlite:{}", self.home.path().join("threads.db").display());
         command
@@ -56,13 +56,13 @@ impl Star {
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
-    async fn run(&self, arguments: &[&str]) -> Value {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Value {
         let output = self.perihelion(arguments).await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
     }
 
-    fn stage(&self, stage: &str) -> Vec<RecordedRequest> {
+    pub(crate) fn stage(&self, stage: &str) -> Vec<RecordedRequest> {
         self.model
             .requests()
             .into_iter()
@@ -71,7 +71,7 @@ impl Star {
     }
 }
 
-fn script(agent: &str) -> Script {
+pub(crate) fn script(agent: &str) -> Script {
     let decide = |agents: Value| {
         Reply::json(
             json!({"thought_process": "Thinking.", "plan": ["ask"], "selected_agents": agents, "tasks": [], "clarification": null}),

@@ -10,3 +10,4 @@ mod agents;
 mod api;
 mod client;
 mod python;
+mod web_agent;

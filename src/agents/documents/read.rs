@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Work, WorkUpdate};
+use crate::agents::cited::{Work, WorkUpdate};
 use crate::agents::pipeline::{Stage, StageResult, Step};
 
 /// Characters read before and after a quote.

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::passage::Passage;
-use super::{CANDIDATES, Work, WorkUpdate};
+use crate::agents::cited::{CANDIDATES, Passage, Work, WorkUpdate};
 use crate::agents::pipeline::{Stage, StageError, StageResult, Step};
 
 /// Characters of an upstream output that refine the question.

@@ -7,6 +7,7 @@
 
 mod ask;
 mod builder;
+mod calls;
 mod clarification;
 mod kind;
 mod node;

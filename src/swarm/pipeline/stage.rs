@@ -34,9 +34,9 @@ const EVIDENCE_CHARS: usize = 6_000;
 ///
 /// Cheap to clone; all clones stand for the same run of the stage.
 pub struct Stage<W: State> {
-    ctx: Context<PipelineState<W>>,
-    job: Arc<Job>,
-    left: Arc<Left>,
+    pub(super) ctx: Context<PipelineState<W>>,
+    pub(super) job: Arc<Job>,
+    pub(super) left: Arc<Left>,
 }
 
 impl<W: State> Clone for Stage<W> {
@@ -47,11 +47,11 @@ impl<W: State> Clone for Stage<W> {
 }
 
 /// What a stage leaves behind beside its own update.
-struct Left {
-    log: Mutex<CallLog>,
+pub(super) struct Left {
+    pub(super) log: Mutex<CallLog>,
     spent: Mutex<Spent>,
     /// Times that tools were called.
-    answers: AtomicUsize,
+    pub(super) answers: AtomicUsize,
 }
 
 /// What is left of the turn's and the task's bounds; `None`: not bounded.
@@ -63,7 +63,7 @@ pub struct Budget {
     pub tool_calls: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -213,60 +213,6 @@ impl<W: State> Stage<W> {
     /// Returns the tool that plays a role.
     pub fn tool(&self, role: &str) -> Option<&ToolDefinition> {
         self.job.tools.get(role)
-    }
-
-    /// Calls the tool that plays a role: validated, gated, sent once, recorded; a failure of the tool is a reply.
-    ///
-    /// # Errors
-    /// [`StageError`], to be passed on with `?`: a person must decide first, no tool plays the role, or the bound on
-    /// calls is reached.
-    pub async fn call(&self, role: &str, arguments: Value) -> Result<ToolReply, StageError> {
-        let Some(tool) = self.job.tools.get(role) else {
-            let message = format!("no tool of {} plays the role: {role}", self.job.server.name);
-            return Err(AgentError::new(ErrorKind::Configuration, message).into());
-        };
-        if self.budget().tool_calls == 0 {
-            let message = "the limit of tool calls for one task was reached";
-            return Err(AgentError::new(ErrorKind::Budget, message).into());
-        }
-        let caller = Caller {
-            ctx: &self.ctx,
-            parts: &self.job.star,
-            server: &self.job.server,
-            agent: &self.job.agent,
-            task: &self.job.assignment.id,
-        };
-        let answer = self.left.answers.fetch_add(1, Ordering::Relaxed) + 1;
-        let gates = caller.gates(std::iter::once(tool), answer).await?;
-        let tool = match gates.get(&tool.name) {
-            Some(gate) => tool.under(*gate),
-            None => tool.clone(),
-        };
-        let decision = self.decision(&caller, &tool, &arguments).await?;
-        let reply = caller.perform(&tool, &arguments, decision).await?;
-        let full_name = caller.full_name(&tool);
-        let mut log = lock(&self.left.log);
-        log.note(&caller, &full_name, &reply, tool.open_world);
-        log.calls.push(CallRecord {
-            tool: tool.name,
-            arguments,
-            output: window::clip(&reply.text, EVIDENCE_CHARS),
-            is_error: reply.is_error,
-            source: full_name,
-        });
-        Ok(reply)
-    }
-
-    async fn decision(
-        &self,
-        caller: &Caller<'_>,
-        tool: &ToolDefinition,
-        arguments: &Value,
-    ) -> Result<Option<Decision>, StageError> {
-        let Value::Object(arguments) = arguments else { return Ok(None) };
-        let tainted_by = lock(&self.left.log).tainted_by.clone();
-        let wanted = [Wanted { tool, arguments }];
-        Ok(caller.ask_people(&wanted, &tainted_by).await?.pop().flatten())
     }
 
     /// Keeps a text as an artifact of the thread and returns its key.

@@ -7,10 +7,10 @@ use super::passage::Passage;
 use super::{Work, WorkUpdate};
 use crate::agents::pipeline::{Ask, Finding, Role, Source, Stage, StageResult, Step};
 
-pub(super) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
+pub(in crate::agents) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
     let state = stage.state();
     if state.passages.is_empty() {
-        let mut output = "The documents say nothing about this.".to_owned();
+        let mut output = "Nothing that was found says anything about this.".to_owned();
         if !state.remarks.is_empty() {
             output.push_str(&format!(" The search reported: {}", state.remarks.join("; ")));
         }

@@ -17,7 +17,7 @@ struct Rerank {
     ranking: Vec<u32>,
 }
 
-pub(super) async fn rerank(stage: Stage<Work>) -> StageResult<Work> {
+pub(in crate::agents) async fn rerank(stage: Stage<Work>) -> StageResult<Work> {
     let passages = stage.state().passages.clone();
     let ranking = match passages.len() {
         0 | 1 => None,
