@@ -1,7 +1,7 @@
 //! What a stage sees and reaches: its state, the task, models, tools, artifacts, people.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -16,19 +16,14 @@ use super::{PipelineState, PipelineUpdate};
 use crate::graph::{Context, State};
 use crate::llm::{self, ChatMessage, ChatModel, ChatRequest};
 use crate::mcp::{ServerInfo, ToolDefinition};
-use crate::swarm::approval::Decision;
 use crate::swarm::artifacts::Artifacts;
-use crate::swarm::caller::{CallLog, Caller, ToolReply, Wanted};
+use crate::swarm::caller::CallLog;
 use crate::swarm::kind::Job;
 use crate::swarm::model::RecordedModel;
 use crate::swarm::question::{self, Question};
-use crate::swarm::report::CallRecord;
 use crate::swarm::result::{AgentError, AgentResult, ErrorKind};
 use crate::swarm::state::{Artifact, Spent};
 use crate::swarm::{AgentEvent, Assignment, window};
-
-/// Characters of a result that are kept as evidence for reflection; the journal has the whole.
-const EVIDENCE_CHARS: usize = 6_000;
 
 /// One stage under way.
 ///
