@@ -123,6 +123,8 @@ const ROUTES: &[Route] = &[
         "Own",
         "page",
     ),
+    ("get", "/v1/threads/{thread}/artifacts", "List a thread's large values", "Own", "object"),
+    ("get", "/v1/threads/{thread}/artifacts/{key}", "Get a large value whole", "Own", "object"),
     ("get", "/v1/threads/{thread}/export", "Export a thread", "Own", "file"),
     ("post", "/v1/threads/import", "Import a thread", "Own", "object"),
     ("get", "/.well-known/agent-card.json", "The agent's card", "A2A", "object"),

@@ -31,24 +31,36 @@ function supervise(text) {
 function work(agent, messages) {
   const results = messages.filter((message) => message.role === "tool");
   if (results.length > 0) return { content: `It gave: ${String(results.at(-1).content).slice(0, 200)}` };
-  const call = agent.endsWith("notes") ? ["append_note", { text: "Remember the milk" }] : ["read_file", { path: "paper.md" }];
+  const call = agent.endsWith("notes") ? ["append_note", { text: "Remember the milk" }] : ["read", { path: "paper.md" }];
   return { tool_calls: [{ id: "call_1", type: "function", function: { name: call[0], arguments: JSON.stringify(call[1]) } }] };
 }
 
 /** Starts the model; `words` are let through one by one while it is held. */
 export async function startModel() {
-  const waiting = [];
+  let waiting = [];
+  let credit = 0;
   const model = {
     held: false,
+    /** Has slow answers wait for `release`. */
+    hold() {
+      model.held = true;
+      credit = 0;
+    },
     /** Requests by role. */
     asked: [],
     /** Lets as many words of a slow answer through; all of them, and those to come, without a number. */
     release(words = Infinity) {
       if (words === Infinity) model.held = false;
-      for (const next of waiting.splice(0, words)) next();
+      else credit += words;
+      const all = waiting;
+      waiting = [];
+      for (const next of all) next();
     },
   };
-  const word = () => (model.held ? new Promise((next) => waiting.push(next)) : Promise.resolve());
+  async function word() {
+    while (model.held && credit === 0) await new Promise((next) => waiting.push(next));
+    if (model.held) credit -= 1;
+  }
 
   async function answer(request, response) {
     if (request.method === "GET") return send(response, { object: "list", data: [{ id: "scripted", object: "model" }] });

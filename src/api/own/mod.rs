@@ -5,6 +5,7 @@
 
 mod agents;
 mod approvals;
+mod artifacts;
 mod documents;
 mod kept;
 mod memory;
@@ -29,6 +30,8 @@ pub fn router(service: Service) -> Router {
         .route("/v1/agents/{name}", get(agents::get))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
+        .route("/v1/threads/{thread}/artifacts", get(artifacts::list))
+        .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
         .route("/v1/threads/{thread}/export", get(transfer::export))
         .route("/v1/threads/import", post(transfer::import))
         .with_state(service.clone())

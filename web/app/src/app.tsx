@@ -61,7 +61,7 @@ export function App() {
             </a>
           ))}
         </nav>
-        <button type="button" class="plain" onClick={() => setPalette(true)} aria-label="Go to (Ctrl K)">⌘K</button>
+        <button type="button" class="plain" onClick={() => setPalette(true)} title="Go to a view or thread (Ctrl K)">Go to…</button>
         <button type="button" class="plain" onClick={nextTheme} aria-label={`Theme: ${theme.value}`}>◐</button>
       </header>
       <main id="main" tabIndex={-1}>

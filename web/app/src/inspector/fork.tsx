@@ -3,10 +3,21 @@
 import { useState } from "preact/hooks";
 import { runs, threads } from "../api/threads.ts";
 import type { Json, ThreadState } from "../api/types.ts";
+import { threadsChanged } from "../chat/changed.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { go } from "../router.ts";
 import { parseEdited } from "./difference.ts";
+
+/** Fields to which a written value is added, in place of replacing what is there. */
+const ADDED: { [field: string]: string } = {
+  messages: "[]",
+  tasks: "[]",
+  results: "[]",
+  citations: "[]",
+  global_state: "{}",
+  spent: '{ "input_tokens": 0, "output_tokens": 0 }',
+};
 
 interface Props {
   thread: string;
@@ -23,19 +34,21 @@ export function ForkDialog({ thread, state, onClose }: Props) {
   function choose(name: string) {
     setField(name);
     setProblem("");
-    setText(name ? JSON.stringify(state.values[name], null, 2) : "");
+    setText(name ? (ADDED[name] ?? JSON.stringify(state.values[name], null, 2)) : "");
   }
 
   async function fork() {
-    let values: Json = {};
+    let values: Json | null = null;
     if (field) {
       const edited = parseEdited(text);
       if ("problem" in edited) return setProblem(edited.problem);
       values = { [field]: edited.value };
     }
     const done = await attempt(async () => {
-      const branch = await threads.update(thread, values, state.checkpoint);
-      await runs.start(thread, { input: null, checkpoint_id: branch.checkpoint.checkpoint_id });
+      // An edit is a step of its own, at which the thread then stands.
+      if (values) await threads.update(thread, values, state.checkpoint);
+      await runs.start(thread, { input: null, ...(!values && { checkpoint_id: state.checkpoint?.checkpoint_id }) });
+      threadsChanged.value += 1;
     }, "The branch was begun.");
     if (done) {
       onClose();
@@ -53,6 +66,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
           {fields.map((name) => <option key={name}>{name}</option>)}
         </select>
       </label>
+      {field && field in ADDED && <p class="hint">What you write is added to what is there.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
       {problem && <p class="error-text" role="alert">{problem}</p>}
       <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Branch</button></p>

@@ -50,7 +50,7 @@ export function StepsView({ thread }: { thread: string }) {
           return (
             <div class="columns">
               <section aria-label="Steps">
-                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} chosen={index === chosen} onChoose={() => setChosen(index)} />} />
+                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} by={steps[index + 1]} chosen={index === chosen} onChoose={() => setChosen(index)} />} />
                 {!ended && steps.length >= PAGE && <button type="button" class="link" onClick={() => void more()}>Older steps</button>}
               </section>
               {step && (
@@ -85,15 +85,19 @@ function stepTitle(state: ThreadState): string {
   return `${state.metadata?.step ?? "?"} ${names || state.next.map(agentName).join(", ") || "end"}`;
 }
 
-function StepRow({ state, chosen, onChoose }: { state: ThreadState | undefined; chosen: boolean; onChoose: () => void }) {
+/** A step: who worked in it, and what follows; `by` is the step before it, which knows who was to work. */
+function StepRow({ state, by, chosen, onChoose }: { state: ThreadState | undefined; by: ThreadState | undefined; chosen: boolean; onChoose: () => void }) {
   if (!state) return null;
   const waits = state.tasks.some((task) => task.interrupts.length > 0);
   const failed = state.tasks.some((task) => task.error);
+  const source = state.metadata?.source;
+  const workers = source === "loop" ? by?.next.map(agentName).join(", ") : source === "update" ? "edited" : source;
+  const next = state.next.length ? state.next.map(agentName).join(", ") : "end";
   return (
     <button type="button" class={chosen ? "step-row chosen" : "step-row"} aria-pressed={chosen} onClick={onChoose}>
       <span class="step-number">{state.metadata?.step ?? "?"}</span>
-      <span>{state.next.length ? `next: ${state.next.map(agentName).join(", ")}` : "the end"}</span>
-      <span class="hint">{state.metadata?.source === "update" ? "edited" : (state.metadata?.source ?? "")} {waits && "waits"} {failed && "failed"}</span>
+      <span class="step-name">{legible(`${workers || "step"} → ${next}`)}</span>
+      <span class="hint">{waits && "waits"} {failed && "failed"}</span>
       <Time of={state.created_at} />
     </button>
   );
