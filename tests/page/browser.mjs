@@ -18,6 +18,7 @@ export const launch = () => chromium.launch({ executablePath: process.env.CHROMI
 /** Opens a tab; whatever the page complains of, or asks of another address, stands in `tab.faults`. */
 export async function open(browser, url, { width = 1280, height = 800, theme = "light", context } = {}) {
   const around = context ?? (await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: "reduce" }));
+  if (process.env.PAGE_FROM_DISK && !context) await fromDisk(around, url);
   const tab = await around.newPage();
   tab.setDefaultTimeout(PATIENCE);
   tab.faults = [];
@@ -34,9 +35,21 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
   return tab;
 }
 
+/** Takes the page's files from web/dist and not from the program, which then need not be built for every change of the page. */
+async function fromDisk(context, url) {
+  const { origin } = new URL(url);
+  for (const [place, name] of [["/", "index.html"], ["/ui/page.js", "page.js"], ["/ui/page.css", "page.css"]]) {
+    const body = () => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
+    await context.route(origin + place, async (route) => route.fulfill({ response: await route.fetch(), body: await body() }));
+  }
+}
+
+/** Shows a view by its address, as a link in the page would. */
+export const go = (tab, view) => tab.evaluate((hash) => void (location.hash = hash), `#/${view}`);
+
 /** Asks in a new thread and returns the thread's id once the page shows it. */
 export async function ask(tab, question) {
-  await tab.getByRole("link", { name: "New thread" }).first().click();
+  await go(tab, "chat");
   await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
   await tab.getByLabel("Your question").fill(question);
   await tab.getByRole("button", { name: "Ask" }).click();

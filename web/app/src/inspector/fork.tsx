@@ -19,6 +19,9 @@ const ADDED: { [field: string]: string } = {
   spent: '{ "input_tokens": 0, "output_tokens": 0 }',
 };
 
+/** Nodes that need nothing but the state. */
+const NODES = new Set(["preprocess", "supervisor", "qa"]);
+
 interface Props {
   thread: string;
   state: ThreadState;
@@ -27,6 +30,8 @@ interface Props {
 
 export function ForkDialog({ thread, state, onClose }: Props) {
   const fields = Object.keys(state.values);
+  // An agent's task is not in the state, so the supervisor hands tasks out again after an edit.
+  const next = state.next.some((node) => !NODES.has(node)) ? ["supervisor"] : state.next;
   const [field, setField] = useState("");
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
@@ -45,9 +50,10 @@ export function ForkDialog({ thread, state, onClose }: Props) {
       values = { [field]: edited.value };
     }
     const done = await attempt(async () => {
-      // An edit is a step of its own, at which the thread then stands.
-      if (values) await threads.update(thread, values, state.checkpoint);
-      await runs.start(thread, { input: null, ...(!values && { checkpoint_id: state.checkpoint?.checkpoint_id }) });
+      const checkpoint_id = state.checkpoint?.checkpoint_id;
+      if (!values) await runs.start(thread, { input: null, checkpoint_id });
+      else if (next.length) await runs.start(thread, { command: { update: values, goto: next }, checkpoint_id });
+      else await threads.update(thread, values, state.checkpoint);
       threadsChanged.value += 1;
     }, "The branch was begun.");
     if (done) {
@@ -68,6 +74,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
       </label>
       {field && field in ADDED && <p class="hint">What you write is added to what is there.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
+      {field && <p class="hint">{next.length ? `Goes on with: ${next.join(", ")}.` : "The thread has ended here: the edit is kept, and nothing runs."}</p>}
       {problem && <p class="error-text" role="alert">{problem}</p>}
       <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Branch</button></p>
     </Dialog>
