@@ -75,7 +75,6 @@ for (const width of WIDTHS) {
 
 test("a table is sorted, filtered and exported", async () => {
   const tab = await open(browser, `${server.url}/#/chat/${table}`);
-  await tab.locator(".result > summary").first().click();
   const data = tab.locator(".data-table").first();
   const rows = data.locator(".table-row");
   const first = async () => (await rows.first().locator("span").first().innerText()).trim();
@@ -97,14 +96,14 @@ test("a table is sorted, filtered and exported", async () => {
 
 test("a chart is drawn, and what led to the answer is read stage by stage", async () => {
   const tab = await open(browser, `${server.url}/#/chat/${chart}`);
-  await tab.locator(".result > summary").first().click();
   const image = tab.getByRole("img", { name: /^Chart/ });
   await image.waitFor();
   assert.ok(await image.evaluate((one) => one.naturalWidth > 100));
+  await tab.locator(".result > summary").first().click();
   await tab.getByText("How it was found").click();
   await tab.getByText("grounding pack").waitFor();
   await tab.locator("details > summary").filter({ hasText: /^draft$/ }).click();
-  await tab.locator(".json-line").filter({ hasText: "sql" }).first().waitFor();
+  await tab.locator(".side .json-line").filter({ hasText: "SELECT" }).first().waitFor();
   await inspect(tab, "an open result");
   await tab.context().close();
 });
@@ -138,7 +137,6 @@ test("light and dark are the reader's choice and stay", async () => {
 test("pictures of the main views", { skip: !PICTURES }, async () => {
   const wide = { width: 1280, height: 800 };
   const tab = await open(browser, `${server.url}/#/chat/${chart}`, wide);
-  await tab.locator(".result > summary").first().click();
   await tab.getByRole("img", { name: /^Chart/ }).waitFor();
   await answerOf(tab).first().waitFor();
   await picture(tab, "page-thread");

@@ -64,7 +64,7 @@ export function App() {
         <button type="button" class="plain" onClick={() => setPalette(true)} title="Go to a view or thread (Ctrl K)">Go to…</button>
         <button type="button" class="plain" onClick={nextTheme} aria-label={`Theme: ${theme.value}`}>◐</button>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={0}>
         <View />
       </main>
       <Notices />

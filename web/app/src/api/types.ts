@@ -89,10 +89,8 @@ export interface Citation {
   number: number;
   agent: string;
   source: string;
+  arguments?: Json;
   turn?: number;
-  title?: string;
-  page?: number;
-  quote?: string;
 }
 
 export interface TaskRecord {

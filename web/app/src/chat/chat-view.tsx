@@ -15,7 +15,7 @@ import { threadsChanged } from "./changed.ts";
 import { Composer } from "./composer.tsx";
 import { Conversation, type Request } from "./conversation.ts";
 import { MessageView } from "./message.tsx";
-import { Citations, ResultCard } from "./results.tsx";
+import { Citations, Findings, ResultCard } from "./results.tsx";
 import { Star } from "./star.tsx";
 import { ThreadList } from "./thread-list.tsx";
 
@@ -102,6 +102,7 @@ function OpenThread({ thread }: { thread: string }) {
           {(values.messages ?? []).map((message, index) => (
             <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message) })} />
           ))}
+          {!busy && <Findings thread={thread} results={ofTurn(values.results, values)} />}
           {!busy && <Citations citations={ofTurn(values.citations, values)} opened={cited} />}
           {[...live.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]) => (
             <MessageView key={id} writing message={{ id, type: "ai", name: piece.name === "qa" ? "qa" : piece.name, content: piece.text }} onCite={cite} />
@@ -121,7 +122,7 @@ function OpenThread({ thread }: { thread: string }) {
           <a class="button" href={link("inspect", thread)}>Steps</a>
           <a class="button" href={link("trace", thread)}>Trace</a>
         </p>
-        <Star agents={known.data ?? []} tasks={live.tasks.values()} chosen={values.next_step ?? []} />
+        <Star agents={known.data ?? []} tasks={live.tasks.values()} results={ofTurn(values.results, values)} chosen={values.next_step ?? []} />
         {(values.plan?.length ?? 0) > 0 && (
           <section>
             <h2>Plan</h2>

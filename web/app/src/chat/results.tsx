@@ -40,13 +40,11 @@ export function ResultCard({ thread, result }: { thread: string; result: AgentRe
       </summary>
       {error && <p class="error-text">{legible(error)}</p>}
       {result.output && <Markdown text={result.output} />}
-      {result.chart && <ChartView chart={result.chart} title={result.task} />}
-      {result.tabular && <TableOf thread={thread} table={result.tabular} name={agentName(result.agent)} />}
       {panels && <Panels thread={thread} artifact={panels} />}
       {(result.sources?.length ?? 0) > 0 && (
         <details>
           <summary>{plural(result.sources?.length ?? 0, "source")}</summary>
-          <ol>{result.sources?.map((source, index) => <li key={index}>{legible(source.title ?? source.reference ?? source.source ?? "")}{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
+          <ol>{result.sources?.map((source, index) => <li key={index}>{legible([source.source && agentName(source.source), source.title ?? source.reference].filter(Boolean).join(": "))}{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
         </details>
       )}
       {(result.tools?.length ?? 0) > 0 && (
@@ -105,18 +103,49 @@ function PanelsRead({ thread, artifact }: { thread: string; artifact: string }) 
   );
 }
 
-/** The citations of a turn, with the place that a number opens. */
+/** The charts and tables that a turn gave. */
+export function Findings({ thread, results }: { thread: string; results: AgentResult[] }) {
+  return (
+    <>
+      {results.filter((result) => result.chart || result.tabular).map((result) => (
+        <div class="findings" key={result.id}>
+          {result.chart && <ChartView chart={result.chart} title={result.task} />}
+          {result.tabular && <TableOf thread={thread} table={result.tabular} name={agentName(result.agent)} />}
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** The sources of a turn, one entry for each number; the one that a reader asked for is open. */
 export function Citations({ citations, opened }: { citations: Citation[]; opened: number | null }) {
   if (citations.length === 0) return null;
+  const numbers = [...new Set(citations.map((citation) => citation.number))].sort((a, b) => a - b);
   return (
     <ol class="citations" aria-label="Sources">
-      {citations.map((citation, index) => (
-        <li key={index} value={citation.number} id={`cite-${citation.number}`} class={opened === citation.number ? "opened" : ""} tabIndex={-1}>
-          <strong>{legible(citation.title ?? agentName(citation.source))}</strong>
-          {citation.page !== undefined && <>, page {citation.page}</>} <span class="hint">{agentName(citation.agent)}</span>
-          {citation.quote && <blockquote>{legible(citation.quote)}</blockquote>}
-        </li>
-      ))}
+      {numbers.map((number) => {
+        const all = citations.filter((citation) => citation.number === number);
+        return (
+          <li key={number} value={number} id={`cite-${number}`} class={opened === number ? "opened" : ""} tabIndex={-1}>
+            <details open={opened === number}>
+              <summary><strong>{agentName(all[0]?.agent ?? "")}</strong> <span class="hint">{legible(counted(all.map((citation) => agentName(citation.source))))}</span></summary>
+              {all.map((citation, index) => (
+                <div key={index}>
+                  <code>{legible(citation.source)}</code>
+                  {citation.arguments !== null && citation.arguments !== undefined && <JsonView value={citation.arguments} />}
+                </div>
+              ))}
+            </details>
+          </li>
+        );
+      })}
     </ol>
   );
+}
+
+/** Lists names, each once, with how often it stands there. */
+function counted(names: string[]): string {
+  const times = new Map<string, number>();
+  for (const name of names) times.set(name, (times.get(name) ?? 0) + 1);
+  return [...times].map(([name, count]) => (count > 1 ? `${name} × ${count}` : name)).join(", ");
 }
