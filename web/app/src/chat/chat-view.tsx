@@ -98,12 +98,12 @@ function OpenThread({ thread }: { thread: string }) {
       <section class="conversation" aria-label="Conversation">
         <h1 class="hidden">{legible(values.messages?.[0] ? clip(contentText(values.messages[0].content), 80) : "Conversation")}</h1>
         <p class="to-threads"><a href={link("chat")}>← Threads</a></p>
-        <Scroller busy={busy}>
+        <Scroller busy={busy} asks={open.length}>
           {(values.messages ?? []).map((message, index) => (
             <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message) })} />
           ))}
-          {!busy && <Findings thread={thread} results={ofTurn(values.results, values)} />}
           {!busy && <Citations citations={ofTurn(values.citations, values)} opened={cited} />}
+          {!busy && <Findings thread={thread} results={ofTurn(values.results, values)} />}
           {[...live.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]) => (
             <MessageView key={id} writing message={{ id, type: "ai", name: piece.name === "qa" ? "qa" : piece.name, content: piece.text }} onCite={cite} />
           ))}
@@ -188,14 +188,24 @@ async function before(thread: string, message: Message): Promise<Checkpoint | nu
   return null;
 }
 
-/** Keeps the newest in sight while the reader is at the end, and leaves the reader alone elsewhere. */
-function Scroller({ children, busy }: { children: preact.ComponentChildren; busy: boolean }) {
+/**
+ * Keeps the newest in sight while it is written and the reader is at the end, and leaves the reader alone elsewhere.
+ *
+ * A thread that has ended opens at its last question, one that waits at what it asks.
+ */
+function Scroller({ children, busy, asks }: { children: preact.ComponentChildren; busy: boolean; asks: number }) {
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
+  const toEnd = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
   useEffect(() => {
-    const element = box.current;
-    if (element && atEnd.current) element.scrollTop = element.scrollHeight;
+    if (busy && atEnd.current) toEnd();
   });
+  useEffect(() => {
+    if (asks > 0 && atEnd.current) toEnd();
+  }, [asks]);
+  useEffect(() => {
+    if (!busy && asks === 0) [...(box.current?.querySelectorAll(".message.user") ?? [])].at(-1)?.scrollIntoView({ block: "start" });
+  }, []);
   return (
     <div class="messages" ref={box} tabIndex={0} role="log" aria-label="Messages" aria-busy={busy} onScroll={(event) => {
       const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;

@@ -10,11 +10,13 @@ interface Props {
   row: (index: number) => ComponentChildren;
   label: string;
   class?: string;
+  /** Whether few rows make a short list. */
+  fit?: boolean;
 }
 
 const BEYOND = 10;
 
-export function VirtualList({ count, height, row, label, class: name = "" }: Props) {
+export function VirtualList({ count, height, row, label, class: name = "", fit }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, size: 600 });
   useEffect(() => {
@@ -41,7 +43,7 @@ export function VirtualList({ count, height, row, label, class: name = "" }: Pro
     );
   }
   return (
-    <div class={`virtual ${name}`} ref={box} role="list" aria-label={label} tabIndex={0}>
+    <div class={`virtual ${name}`} ref={box} role="list" aria-label={label} tabIndex={0} {...(fit && { style: { height: `min(${count * height}px, 24rem, 60vh)` } })}>
       <div class="virtual-all" role="presentation" style={{ height: `${count * height}px` }}>
         {rows}
       </div>
