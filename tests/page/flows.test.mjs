@@ -293,6 +293,50 @@ test("a thread that the command line began is listed by its first words", async 
   await answered(tab, "Hello from");
 });
 
+test("a team is designed for a goal, kept, shown and deleted", async (t) => {
+  if ((await fetch(`${server.url}/v1/teams`)).status === 404) return t.skip("this server has no teams");
+  await go(tab, "teams");
+  await tab.getByRole("button", { name: "New team" }).click();
+  await tab.getByLabel("Goal").fill("Keep an almanac");
+  await tab.getByRole("button", { name: "Design" }).click();
+  await tab.getByLabel("The design").waitFor();
+  await inspect(tab, "the design of a team");
+  await tab.getByRole("button", { name: "Save" }).click();
+  const team = tab.locator(".card").filter({ hasText: "almanac" });
+  await team.locator("summary").click();
+  await team.getByRole("row").filter({ hasText: "reader" }).getByText("files").waitFor();
+  await team.getByRole("button", { name: "Delete" }).click();
+  await team.waitFor({ state: "detached" });
+});
+
+test("a server with a token is used with it, and not without", async () => {
+  const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
+  try {
+    const guest = await open(browser, guarded.url);
+    const enter = async (secret) => {
+      await guest.getByLabel("API key").fill(secret);
+      await guest.getByRole("button", { name: "Use the key" }).click();
+    };
+    await guest.getByLabel("API key").waitFor();
+    await inspect(guest, "the login");
+    await enter("wrong");
+    await guest.getByRole("alert").getByText("The key is not").waitFor();
+    await enter("open-sesame-and-come-in");
+    const thread = await ask(guest, "Hello?");
+    await answered(guest, "Hello from");
+    await go(guest, `trace/${thread}`);
+    const saved = guest.waitForEvent("download");
+    await guest.getByRole("button", { name: "Save the trace as a page" }).click();
+    assert.match((await saved).suggestedFilename(), /^trace-.*\.html$/);
+    await guest.getByRole("button", { name: "Log out" }).click();
+    await guest.getByLabel("API key").waitFor();
+    assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
+    await guest.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
 test("what a model writes cannot act: no picture is fetched, no script runs", async () => {
   const thread = await server.json("/threads", {});
   const content = "![x](http://127.0.0.1:9/leak.png) <img src=x onerror=alert(1)> [click](javascript:alert(1)) \u202eabc";

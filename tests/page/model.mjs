@@ -9,6 +9,15 @@ import { createServer } from "node:http";
 
 export const STORY = Array.from({ length: 40 }, (_, index) => `word${index + 1}`);
 
+const TEAM = {
+  name: "almanac",
+  description: "Reads papers and writes down what they say",
+  agents: [
+    { name: "reader", role: "reads", goal: "Find what the paper says", servers: ["files"] },
+    { name: "writer", role: "writes", goal: "Write it down", servers: ["notes"] },
+  ],
+};
+
 const decision = (agents, tasks = [], clarification = null) =>
   JSON.stringify({ thought_process: "scripted", plan: ["look", "answer"], selected_agents: agents, tasks, clarification });
 
@@ -71,6 +80,7 @@ export async function startModel() {
     let message = { content: "Hello from the star." };
     if (role === "supervisor") message = { content: supervise(text) };
     else if (role === "reflector") message = { content: JSON.stringify({ status: "APPROVED", refined_output: null, feedback: null }) };
+    else if (role === "architect") message = { content: JSON.stringify(TEAM) };
     else if (role === "agent") message = work(request.headers["x-perihelion-agent"] ?? "", body.messages);
     else if (role !== "qa") message = { content: JSON.stringify({ operations: [] }) };
     else if (between(text, "<user_request>", "</user_request>").includes("slow")) message = { content: STORY.join(" "), slow: true };

@@ -33,8 +33,8 @@ async function freePort() {
   return port;
 }
 
-/** Starts `perihelion serve`: with the model of that address, or as its demo. */
-export async function startServer({ model } = {}) {
+/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it alone. */
+export async function startServer({ model, token } = {}) {
   const home = await mkdtemp(join(tmpdir(), "perihelion-page-"));
   await writeFile(join(home, "mcp-servers.toml"), SERVERS);
   await writeFile(join(home, "paper.md"), "# Paper\n\nThe perihelion of Mercury moves by 43 seconds of arc a century more than Newton has it.\n");
@@ -45,6 +45,7 @@ export async function startServer({ model } = {}) {
     XDG_DATA_HOME: join(home, "data"),
     XDG_CACHE_HOME: join(home, "cache"),
     DATABASE_URL: "sqlite:threads.db",
+    ...(token && { PERIHELION_SERVE_TOKEN: token }),
     ...(model && { OPENAI_BASE_URL: model, OPENAI_API_KEY: "sk-test", OPENAI_MODEL: "scripted" }),
   };
   const server = { url: `http://127.0.0.1:${port}`, home };

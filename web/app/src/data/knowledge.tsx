@@ -1,19 +1,13 @@
-/** Documents, skills, memories and teams. */
+/** Documents, skills and memories. */
 
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
-import type { Json } from "../api/types.ts";
-import { Dialog } from "../parts/dialog.tsx";
 import { useLoad } from "../parts/load.ts";
-import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { legible } from "../parts/text.ts";
 import { moment, plural } from "../parts/time.tsx";
-import { Records, type Fields } from "./records.tsx";
-
-const text = (value: Json | undefined) => (value === null || value === undefined ? "" : String(value));
-const number = (value: Json | undefined) => (typeof value === "number" ? value : 0);
-const fieldsOf = (value: Json | undefined): Fields => (typeof value === "object" && value !== null && !Array.isArray(value) ? value : {});
+import { fieldsOf, number, text, type Fields } from "./fields.ts";
+import { Records } from "./records.tsx";
 
 /** A place in a document that a search found. */
 interface Hit {
@@ -103,53 +97,5 @@ export function MemoryView() {
       empty={<p>{user ? "Facts and preferences that this user says are remembered here, and forgotten when you delete them." : "Name the user whose memories you want to see."}</p>}
       tools={() => <label class="inline">User <input value={user} onChange={(event) => choose(event.currentTarget.value)} /></label>}
     />
-  );
-}
-
-export function TeamsView() {
-  const [designing, setDesigning] = useState(false);
-  return (
-    <>
-      <Records
-        title="Teams"
-        path="v1/teams"
-        key_="teams"
-        id={(row) => text(row.name)}
-        name={(row) => text(row.name)}
-        about={(row) => text(row.description)}
-        empty={<p>Say a goal, and the architect designs a team of agents for it.</p>}
-        tools={() => <button type="button" class="primary" onClick={() => setDesigning(true)}>New team</button>}
-      />
-      {designing && <TeamDialog onClose={() => setDesigning(false)} />}
-    </>
-  );
-}
-
-function TeamDialog({ onClose }: { onClose: () => void }) {
-  const [goal, setGoal] = useState("");
-  const [design, setDesign] = useState("");
-  const [busy, setBusy] = useState(false);
-  async function draft() {
-    setBusy(true);
-    await attempt(async () => setDesign(JSON.stringify(await json<Json>("v1/teams/design", { goal }), null, 2)));
-    setBusy(false);
-  }
-  async function save() {
-    if (await attempt(() => json("v1/teams", JSON.parse(design) as Json), "The team was saved.")) onClose();
-  }
-  return (
-    <Dialog title="New team" onClose={onClose} wide>
-      <label>
-        Goal
-        <textarea rows={2} value={goal} onInput={(event) => setGoal(event.currentTarget.value)} />
-      </label>
-      <p class="buttons"><button type="button" disabled={busy || !goal.trim()} onClick={() => void draft()}>{busy ? "Designing…" : "Design"}</button></p>
-      {design && (
-        <>
-          <textarea class="code" rows={16} aria-label="The design" value={design} onInput={(event) => setDesign(event.currentTarget.value)} />
-          <p class="buttons"><button type="button" class="primary" onClick={() => void save()}>Save</button></p>
-        </>
-      )}
-    </Dialog>
   );
 }

@@ -3,14 +3,12 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
-import type { Json } from "../api/types.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { legible } from "../parts/text.ts";
-
-export type Fields = { [key: string]: Json };
+import type { Fields } from "./fields.ts";
 
 interface Props {
   title: string;
@@ -26,17 +24,19 @@ interface Props {
   empty: ComponentChildren;
   tools?: (reload: () => void) => ComponentChildren;
   detail?: (row: Fields) => ComponentChildren;
+  /** Grows when the list is to be read again. */
+  reads?: number;
   /** What else a search finds. */
   found?: (words: string) => ComponentChildren;
 }
 
-export function Records({ title, path, query = "", key_, id, name, about, empty, tools, detail, found: others }: Props) {
+export function Records({ title, path, query = "", key_, id, name, about, empty, tools, detail, reads = 0, found: others }: Props) {
   const [words, setWords] = useState("");
   const list = useLoad(async () => {
     if (query === null) return [];
     const answer = await json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`);
     return Array.isArray(answer) ? answer : (answer[key_] ?? []);
-  }, [path, query]);
+  }, [path, query, reads]);
   if (list.error instanceof ServerError && list.error.status === 404) {
     return (
       <div class="records">
