@@ -337,6 +337,33 @@ test("a server with a token is used with it, and not without", async () => {
   }
 });
 
+test("a person registers, logs in and logs out", async (t) => {
+  const known = await fetch(`${server.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"name":"x","password":"x"}' });
+  if (known.status === 404) return t.skip("this server has no users");
+  const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
+  try {
+    const guest = await open(browser, guarded.url);
+    const enter = async (button) => {
+      await guest.getByLabel("Name").fill("ada");
+      await guest.getByLabel("Password").fill("correct horse battery staple");
+      await guest.getByRole("button", { name: button }).click();
+    };
+    await enter("Register");
+    const thread = await ask(guest, "Please approve this note");
+    await guest.getByRole("button", { name: "Approve", exact: true }).click();
+    await answered(guest, "written down");
+    await go(guest, `trace/${thread}`);
+    await guest.frameLocator("iframe").getByText(/chat scripted/).first().waitFor();
+    await guest.getByRole("button", { name: "Log out" }).click();
+    await enter("Log in");
+    await guest.getByRole("link", { name: /Please approve this note/ }).waitFor();
+    assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
+    await guest.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
 test("what a model writes cannot act: no picture is fetched, no script runs", async () => {
   const thread = await server.json("/threads", {});
   const content = "![x](http://127.0.0.1:9/leak.png) <img src=x onerror=alert(1)> [click](javascript:alert(1)) \u202eabc";
