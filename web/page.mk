@@ -12,5 +12,5 @@ test-page: ## Compare web/dist with its sources, then drive the page in Chromium
 	@command -v $${CHROMIUM:-chromium} >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; }
 	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs "$(PAGE_DIST)"
 	@diff -r web/dist "$(PAGE_DIST)" || { echo 'web/dist is not what web/app builds: run make page, and commit web/dist' >&2; exit 1; }
-	$(CARGO) build --bin perihelion
+	$(CARGO) build --workspace --bin perihelion
 	PICTURES="$(PICTURES)" node --test --test-concurrency=1 tests/page/*.test.mjs
