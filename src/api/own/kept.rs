@@ -6,9 +6,7 @@ use axum::http::StatusCode;
 use tokio::sync::OnceCell;
 
 use crate::api::agent_server::Refusal;
-use crate::runtime::{
-    self, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills,
-};
+use crate::runtime::{self, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills};
 use crate::service::Service;
 
 /// The skills, memories and documents of the service's database; cheap to clone.

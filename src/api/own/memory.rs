@@ -21,8 +21,9 @@ impl Whose {
     fn scope(&self) -> Result<Scope, Refusal> {
         match self.user.trim() {
             "" => Err(Refusal::invalid("name the user whose memories are meant: ?user=NAME")),
-            user => Scope::new(LOCAL_TENANT, user)
-                .map_err(|error| Refusal::invalid(error.to_string())),
+            user => {
+                Scope::new(LOCAL_TENANT, user).map_err(|error| Refusal::invalid(error.to_string()))
+            }
         }
     }
 }
