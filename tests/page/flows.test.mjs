@@ -356,6 +356,8 @@ test("a person registers, logs in and logs out", async (t) => {
     await guest.frameLocator("iframe").getByText(/chat scripted/).first().waitFor();
     await guest.getByRole("button", { name: "Log out" }).click();
     await enter("Log in");
+    await guest.getByRole("heading", { name: "Trace" }).waitFor();
+    await go(guest, "chat");
     await guest.getByRole("link", { name: /Please approve this note/ }).waitFor();
     assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
     await guest.context().close();

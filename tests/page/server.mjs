@@ -33,7 +33,7 @@ async function freePort() {
   return port;
 }
 
-/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it alone. */
+/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register. */
 export async function startServer({ model, token } = {}) {
   const home = await mkdtemp(join(tmpdir(), "perihelion-page-"));
   await writeFile(join(home, "mcp-servers.toml"), SERVERS);
@@ -45,7 +45,7 @@ export async function startServer({ model, token } = {}) {
     XDG_DATA_HOME: join(home, "data"),
     XDG_CACHE_HOME: join(home, "cache"),
     DATABASE_URL: "sqlite:threads.db",
-    ...(token && { PERIHELION_SERVE_TOKEN: token }),
+    ...(token && { PERIHELION_SERVE_TOKEN: token, PERIHELION_SERVE_REGISTRATION: "true" }),
     ...(model && { OPENAI_BASE_URL: model, OPENAI_API_KEY: "sk-test", OPENAI_MODEL: "scripted" }),
   };
   const server = { url: `http://127.0.0.1:${port}`, home };
