@@ -358,7 +358,7 @@ test("a person registers, logs in and logs out", async (t) => {
     await enter("Log in");
     await guest.getByRole("heading", { name: "Trace" }).waitFor();
     await go(guest, "chat");
-    await guest.getByRole("link", { name: /Please approve this note/ }).waitFor();
+    await guest.locator(`.thread-list a[href="#/chat/${thread}"]`).waitFor();
     assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
     await guest.context().close();
   } finally {
