@@ -21,6 +21,7 @@ export Q
 -include tests/clients/clients.mk
 -include crates/parse/parse.mk
 -include tests/hands/hands.mk
+-include web/page.mk
 
 help: ## List the targets
 	@echo 'Perihelion: long-running, supervised agent graphs that survive crashes.'

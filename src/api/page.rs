@@ -62,3 +62,21 @@ fn kind(path: &str) -> &'static str {
         _ => "application/octet-stream",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.13: whatever the page names is there, and it names no address outside.
+    #[test]
+    fn every_file_that_the_page_names_is_embedded() {
+        let page = FILES.get_file("index.html").unwrap().contents_utf8().unwrap();
+        let named = page.split(['"', '\'']).filter_map(|part| part.strip_prefix("ui/"));
+        let named: Vec<&str> = named.collect();
+        assert!(named.len() >= 3, "{named:?}");
+        for name in named {
+            assert!(FILES.get_file(name).is_some_and(|file| !file.contents().is_empty()), "{name}");
+        }
+        assert!(!page.contains("://"), "{page}");
+    }
+}

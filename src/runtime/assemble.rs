@@ -20,7 +20,7 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Role};
-use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServersFile, ToolHost};
+use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};
@@ -305,6 +305,11 @@ impl Runtime {
     /// Returns the agents that there are now.
     pub fn agents(&self) -> Vec<AgentInfo> {
         self.plugins.agents()
+    }
+
+    /// Says how each server stands, in the file's order.
+    pub fn states(&self) -> Vec<ServerState> {
+        self.plugins.pool.states()
     }
 
     /// Returns what is wrong with servers, as it was found when they were last looked at.

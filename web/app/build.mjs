@@ -1,9 +1,12 @@
-// Builds the page into ../dist, which is committed and embedded by the program: `cargo build` needs no Node.
+// Builds the page into ../dist, which is committed and embedded by the program, or into the directory that is named:
+// `cargo build` needs no Node.
 import { build } from "esbuild";
 import { cp, mkdir, rm, writeFile, readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 
-const out = new URL("../dist/", import.meta.url).pathname;
+const named = process.argv[2];
+const out = named ? `${resolve(named)}/` : new URL("../dist/", import.meta.url).pathname;
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 

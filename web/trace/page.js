@@ -80,6 +80,7 @@
       case "agent": return [s.agent, [s.reflection_status, s.attempts > 1 ? `${s.attempts} attempts` : ""].filter(Boolean).join(" · ")];
       case "tool": return [(s.server ? s.server + "." : "") + s.tool, s.attempts === 0 ? "not sent" : s.attempts > 1 ? `sent ${s.attempts} times` : ""];
       case "reflection": return [`reflect · ${s.verdict || "no verdict yet"}`, `attempt ${s.attempt}${s.of ? " of " + s.of : ""}`];
+      case "stage": return [s.stage, s.error ? "failed" : ""];
       default: return [`asked a person`, `${s.interrupt_kind}, ${s.answered ? "answered" : "open"}`];
     }
   }

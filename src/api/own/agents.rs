@@ -5,20 +5,24 @@ use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
 use crate::api::agent_server::Refusal;
-use crate::runtime::AgentInfo;
+use crate::runtime::{AgentInfo, Phase, ServerState};
 use crate::service::Service;
 
-fn shown(agent: &AgentInfo) -> Value {
+fn shown(agent: &AgentInfo, states: &[ServerState]) -> Value {
     let server = &agent.server;
+    let state = states.iter().find(|state| state.server == server.name);
     let tools = server.tools.iter().map(|tool| {
         json!({
             "name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
-            "needs_approval": tool.needs_approval,
+            "needs_approval": tool.needs_approval, "read_only": tool.read_only,
         })
     });
     json!({
         "name": agent.name,
         "server": server.name,
+        "kind": agent.kind,
+        "status": state.map_or(Phase::New, |state| state.phase).as_str(),
+        "problem": state.and_then(|state| state.problem.as_deref()),
         "description": server.description,
         "open_world": server.open_world,
         "tools": tools.collect::<Vec<_>>(),
@@ -27,7 +31,8 @@ fn shown(agent: &AgentInfo) -> Value {
 
 pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
     let runtime = service.runtime();
-    let agents: Vec<Value> = runtime.agents().iter().map(shown).collect();
+    let states = runtime.states();
+    let agents: Vec<Value> = runtime.agents().iter().map(|agent| shown(agent, &states)).collect();
     let problems: Vec<Value> = runtime
         .problems()
         .iter()
@@ -43,6 +48,6 @@ pub(super) async fn get(
     let agents = service.runtime().agents();
     let found = agents.iter().find(|agent| agent.name == name || agent.server.name == name);
     found
-        .map(|agent| Json(shown(agent)))
+        .map(|agent| Json(shown(agent, &service.runtime().states())))
         .ok_or_else(|| Refusal::missing(format!("unknown agent: {name}")))
 }

@@ -1,16 +1,22 @@
-//! Our own few routes, beside those of the protocols: approvals, agents, traces, export.
+//! Our own few routes, beside those of the protocols: approvals, agents, traces, export, what is known.
 //!
 //! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
 //! the thread at once. Deliberately absent: anything that another face has already.
 
 mod agents;
 mod approvals;
+mod artifacts;
+mod documents;
+mod kept;
+mod memory;
+mod skills;
 mod traces;
 mod transfer;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 
+use self::kept::Kept;
 use crate::service::Service;
 
 /// Makes the routes over a service.
@@ -24,7 +30,23 @@ pub fn router(service: Service) -> Router {
         .route("/v1/agents/{name}", get(agents::get))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
+        .route("/v1/threads/{thread}/artifacts", get(artifacts::list))
+        .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
         .route("/v1/threads/{thread}/export", get(transfer::export))
         .route("/v1/threads/import", post(transfer::import))
-        .with_state(service)
+        .with_state(service.clone())
+        .merge(known(service))
+}
+
+/// Makes the routes to what outlives a thread: skills, memories, documents.
+fn known(service: Service) -> Router {
+    Router::new()
+        .route("/v1/skills", get(skills::list))
+        .route("/v1/skills/{id}", get(skills::get).delete(skills::forget))
+        .route("/v1/memory", get(memory::list))
+        .route("/v1/memory/{key}", delete(memory::forget))
+        .route("/v1/documents", get(documents::list))
+        .route("/v1/documents/search", get(documents::search))
+        .route("/v1/documents/{id}", get(documents::get).delete(documents::delete))
+        .with_state(Kept::new(service))
 }

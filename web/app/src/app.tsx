@@ -2,13 +2,14 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ChatView } from "./chat/chat-view.tsx";
-import { DocumentsView, MemoryView, SkillsView, TeamsView } from "./data/knowledge.tsx";
+import { DocumentsView, MemoryView, SkillsView } from "./data/knowledge.tsx";
 import { ServersView } from "./data/servers.tsx";
+import { TeamsView } from "./data/teams.tsx";
 import { FleetView } from "./fleet/fleet.tsx";
 import { StepsView } from "./inspector/steps.tsx";
 import { TraceView } from "./inspector/trace.tsx";
 import { InboxView, refreshWaiting, waiting } from "./people/inbox.tsx";
-import { LoginView, needsLogin } from "./people/login.tsx";
+import { LoginView, Logout, needsLogin } from "./people/login.tsx";
 import { Notices } from "./parts/notice.tsx";
 import { Palette } from "./parts/palette.tsx";
 import { Empty } from "./parts/states.tsx";
@@ -61,10 +62,11 @@ export function App() {
             </a>
           ))}
         </nav>
-        <button type="button" class="plain" onClick={() => setPalette(true)} aria-label="Go to (Ctrl K)">⌘K</button>
+        <button type="button" class="plain" onClick={() => setPalette(true)} title="Go to a view or thread (Ctrl K)">Go to…</button>
+        <Logout />
         <button type="button" class="plain" onClick={nextTheme} aria-label={`Theme: ${theme.value}`}>◐</button>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={0}>
         <View />
       </main>
       <Notices />

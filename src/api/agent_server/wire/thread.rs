@@ -8,6 +8,9 @@ use crate::runtime::InterruptView;
 use crate::service::{Checkpoint, Standing, ThreadView};
 use crate::swarm::GRAPH;
 
+/// Characters of a title that nobody gave.
+const TITLE: usize = 120;
+
 /// Which fields of a thread are shown; none named: all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(pub Vec<String>);
@@ -45,10 +48,27 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         shown["interrupts"] =
             Value::Object(interrupt::by_task(info.id, info.head + 1, &view.open, &view.asking));
     }
+    // Only for those who ask for it: the clients of the protocol know no such field.
+    if fields.0.iter().any(|field| field == "title") {
+        shown["title"] = json!(title(view));
+    }
     if let (false, Some(all)) = (fields.0.is_empty(), shown.as_object_mut()) {
         all.retain(|name, _| fields.0.iter().any(|field| field == name));
     }
     shown
+}
+
+/// Returns what a thread is called: as somebody named it, or the words that it began with.
+fn title(view: &ThreadView) -> Option<String> {
+    let named = view.meta.metadata["title"].as_str().filter(|title| !title.trim().is_empty());
+    if let Some(named) = named {
+        return Some(named.to_owned());
+    }
+    if let Some(named) = view.info.shown_title() {
+        return Some(named.into_owned());
+    }
+    let first = view.state.as_deref()?.messages.get(0)?;
+    Some(first.content.chars().take(TITLE).collect())
 }
 
 /// Shows the state of a thread that has had no input.

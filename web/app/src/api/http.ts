@@ -1,5 +1,7 @@
 /** Requests to the server: JSON in and out, failures as one kind of error with the server's own words. */
 
+import { proof } from "./who.ts";
+
 export class ServerError extends Error {
   constructor(
     message: string,
@@ -29,7 +31,8 @@ function words(body: unknown, status: number): string {
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...init });
+    const headers = { ...proof(init.method ?? "GET"), ...init.headers };
+    response = await fetch(path, { credentials: "same-origin", ...init, headers });
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     throw new ServerError("the server cannot be reached; it may be restarting", 0);

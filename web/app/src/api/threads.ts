@@ -1,7 +1,7 @@
 /** Threads, their states and runs. */
 
 import { json, send } from "./http.ts";
-import type { Assistant, Checkpoint, GraphShape, Json, Run, Thread, ThreadState, ThreadStatus } from "./types.ts";
+import type { Checkpoint, Json, Run, Thread, ThreadHead, ThreadState, ThreadStatus } from "./types.ts";
 
 /** Threads of a page of the list. */
 export const PAGE = 50;
@@ -9,28 +9,30 @@ export const PAGE = 50;
 export interface ThreadQuery {
   status?: ThreadStatus;
   offset?: number;
-  ids?: string[];
 }
+
+/** What lists show: states stay where they are. */
+const HEAD = ["thread_id", "created_at", "updated_at", "status", "title"];
+
+/** What of a run's events is shown. */
+const MODES = ["values", "messages-tuple", "tasks", "custom", "updates"];
 
 const at = (thread: string) => `threads/${encodeURIComponent(thread)}`;
 
 export const threads = {
-  search: ({ status, offset = 0, ids }: ThreadQuery = {}) =>
-    json<Thread[]>("threads/search", {
+  search: ({ status, offset = 0 }: ThreadQuery = {}) =>
+    json<ThreadHead[]>("threads/search", {
+      select: HEAD,
       limit: PAGE,
       offset,
       sort_by: "updated_at",
       sort_order: "desc",
       ...(status && { status }),
-      ...(ids && { ids }),
     }),
   get: (thread: string) => json<Thread>(at(thread)),
   create: (metadata: Json = {}) => json<Thread>("threads", { metadata }),
   rename: (thread: string, title: string) => json<Thread>(at(thread), { metadata: { title } }, "PATCH"),
   remove: (thread: string) => json<null>(at(thread), undefined, "DELETE"),
-  state: (thread: string) => json<ThreadState>(`${at(thread)}/state`),
-  stateAt: (thread: string, checkpoint: string) =>
-    json<ThreadState>(`${at(thread)}/state/${encodeURIComponent(checkpoint)}`),
   history: (thread: string, limit: number, before?: Checkpoint | null) =>
     json<ThreadState[]>(`${at(thread)}/history`, { limit, ...(before && { before: before.checkpoint_id }) }),
   /** Edits the state as a step of its own; at an older checkpoint this makes a branch. */
@@ -40,7 +42,9 @@ export const threads = {
       ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }),
       ...(asNode && { as_node: asNode }),
     }),
-  copy: (thread: string) => json<Thread>(`${at(thread)}/copy`, {}),
+  /** Reads a large value of the thread whole. */
+  artifact: (thread: string, key: string) =>
+    json<{ key: string; content: string }>(`v1/${at(thread)}/artifacts/${key.split("/").map(encodeURIComponent).join("/")}`),
 };
 
 export const runs = {
@@ -51,7 +55,7 @@ export const runs = {
   start: (thread: string, body: { [key: string]: unknown }) =>
     json<Run>(`${at(thread)}/runs`, {
       assistant_id: "swarm",
-      stream_mode: ["values", "messages-tuple", "tasks", "custom", "updates"],
+      stream_mode: MODES,
       stream_resumable: true,
       stream_subgraphs: true,
       on_disconnect: "continue",
@@ -59,13 +63,8 @@ export const runs = {
     }),
   /** Opens the run's events after `last`; `-1` means from its beginning. */
   stream: (thread: string, run: string, last: string, signal: AbortSignal) =>
-    send(`${at(thread)}/runs/${run}/stream`, {
+    send(`${at(thread)}/runs/${run}/stream?stream_mode=${MODES.join(",")}`, {
       headers: { accept: "text/event-stream", "last-event-id": last },
       signal,
     }),
-};
-
-export const assistants = {
-  search: () => json<Assistant[]>("assistants/search", { limit: 100 }),
-  graph: (id: string) => json<GraphShape>(`assistants/${encodeURIComponent(id)}/graph`),
 };

@@ -10,9 +10,10 @@ export interface Message {
   content: string | { type: string; text?: string }[];
 }
 
+/** A question to a person; its value has the payload's fields, with `kind` and `agent`. */
 export interface Interrupt {
   id: string;
-  value: Json;
+  value: { [key: string]: Json };
 }
 
 export type ThreadStatus = "idle" | "busy" | "interrupted" | "error";
@@ -28,6 +29,15 @@ export interface Thread {
   error?: Json;
 }
 
+/** A thread as lists show it, without its state. */
+export interface ThreadHead {
+  thread_id: string;
+  created_at: string;
+  updated_at: string;
+  status: ThreadStatus;
+  title: string | null;
+}
+
 export interface Usage {
   input_tokens: number;
   output_tokens: number;
@@ -38,6 +48,8 @@ export interface Table {
   rows: Json[][];
   row_count?: number;
   truncated?: boolean;
+  /** Key of the artifact with all rows, where `rows` are the first of them. */
+  artifact?: string | null;
 }
 
 export interface Chart {
@@ -77,10 +89,8 @@ export interface Citation {
   number: number;
   agent: string;
   source: string;
+  arguments?: Json;
   turn?: number;
-  title?: string;
-  page?: number;
-  quote?: string;
 }
 
 export interface TaskRecord {
@@ -91,6 +101,14 @@ export interface TaskRecord {
   turn: number;
 }
 
+/** How a turn was planned. */
+export interface Planner {
+  rationale?: string;
+  order?: string[];
+  confidence?: number | null;
+  guardrails?: string[];
+}
+
 /** The state of the star as clients see it. */
 export interface Values {
   messages?: Message[];
@@ -99,6 +117,7 @@ export interface Values {
   results?: AgentResult[];
   citations?: Citation[];
   next_step?: string[];
+  planner?: Planner | null;
   turn?: number;
   answer?: string | null;
   finish_reason?: string | null;
@@ -132,14 +151,3 @@ export interface ThreadState {
   parent_checkpoint: Checkpoint | null;
 }
 
-export interface Assistant {
-  assistant_id: string;
-  graph_id: string;
-  name: string;
-  description?: string | null;
-}
-
-export interface GraphShape {
-  nodes: { id: string; type?: string }[];
-  edges: { source: string; target: string; conditional?: boolean }[];
-}

@@ -1,21 +1,23 @@
 /** A thread as a conversation, with the star beside it. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { threads } from "../api/threads.ts";
-import type { Checkpoint, Interrupt, Json, Message, Values } from "../api/types.ts";
+import type { Reply } from "../api/approvals.ts";
+import { runs, threads } from "../api/threads.ts";
+import type { Checkpoint, Interrupt, Message, Planner, Values } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
 import { Failure, Loading } from "../parts/states.tsx";
-import { agentName, contentText, legible } from "../parts/text.ts";
+import { agentName, clip, contentText, legible } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
 import { go, link } from "../router.ts";
 import { agents } from "../data/agents.ts";
+import { threadsChanged } from "./changed.ts";
 import { Composer } from "./composer.tsx";
 import { Conversation, type Request } from "./conversation.ts";
 import { MessageView } from "./message.tsx";
-import { Citations, ResultCard } from "./results.tsx";
+import { Citations, Findings, ResultCard } from "./results.tsx";
 import { Star } from "./star.tsx";
-import { ThreadList, threadsChanged } from "./thread-list.tsx";
+import { ThreadList } from "./thread-list.tsx";
 
 export function ChatView({ thread }: { thread: string | undefined }) {
   return (
@@ -26,29 +28,41 @@ export function ChatView({ thread }: { thread: string | undefined }) {
   );
 }
 
+/** Milliseconds between looks whether another tab or process began a run in the open thread. */
+const LOOK = 5_000;
+
+/** Asks in a thread of its own, and shows that. */
+async function begin(request: Request) {
+  await attempt(async () => {
+    const thread = await threads.create({ title: request.question.slice(0, 80) });
+    await runs.start(thread.thread_id, { input: request });
+    threadsChanged.value += 1;
+    go("chat", thread.thread_id);
+  });
+}
+
 function NewThread() {
   const known = useLoad(agents.names, []);
-  async function send(request: Request) {
-    await attempt(async () => {
-      const thread = await threads.create({ title: request.question.slice(0, 80) });
-      const conversation = new Conversation(thread.thread_id);
-      await conversation.ask(request);
-      conversation.close();
-      threadsChanged.value += 1;
-      go("chat", thread.thread_id);
-    });
-  }
   return (
     <section class="conversation new">
       <h1>What do you want to know?</h1>
-      <Composer agents={known.data ?? []} busy={false} onSend={(request) => void send(request)} onStop={() => {}} autoFocus />
+      <Composer agents={known.data ?? []} busy={false} onSend={(request) => void begin(request)} onStop={() => {}} autoFocus />
     </section>
   );
 }
 
 function OpenThread({ thread }: { thread: string }) {
   const conversation = useMemo(() => new Conversation(thread), [thread]);
-  useEffect(() => () => conversation.close(), [conversation]);
+  useEffect(() => {
+    const look = () => document.visibilityState === "visible" && void conversation.look().catch(() => {});
+    const timer = setInterval(look, LOOK);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+      conversation.close();
+    };
+  }, [conversation]);
   const known = useLoad(agents.names, []);
   const [cited, setCited] = useState<number | null>(null);
   const [editing, setEditing] = useState<{ text: string; at: Checkpoint | null } | null>(null);
@@ -62,16 +76,14 @@ function OpenThread({ thread }: { thread: string }) {
     requestAnimationFrame(() => document.getElementById(`cite-${number}`)?.scrollIntoView({ block: "nearest" }));
   }
   async function send(request: Request) {
-    const at = editing?.at;
+    const edited = editing;
     setEditing(null);
-    const only = open.length === 1 ? open[0] : undefined;
-    await attempt(() => (only && !at ? conversation.answer({ [only.id]: request.question }) : conversation.ask(request, at)));
-    threadsChanged.value += 1;
+    // The first turn has nothing before it that a branch could begin at.
+    if (edited && !edited.at) return begin(request);
+    const only = open.length === 1 && open[0]?.value.kind === "clarification" ? open[0] : undefined;
+    await attempt(() => (only && !edited ? conversation.answer(only.id, { answer: request.question }) : conversation.ask(request, edited?.at)));
   }
-  async function answer(interrupt: Interrupt, value: Json) {
-    await attempt(() => conversation.answer({ [interrupt.id]: value }));
-    threadsChanged.value += 1;
-  }
+  const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
   async function edit(message: Message) {
     try {
       setEditing({ text: contentText(message.content), at: await before(thread, message) });
@@ -84,20 +96,25 @@ function OpenThread({ thread }: { thread: string }) {
   return (
     <>
       <section class="conversation" aria-label="Conversation">
+        <h1 class="hidden">{legible(values.messages?.[0] ? clip(contentText(values.messages[0].content), 80) : "Conversation")}</h1>
         <p class="to-threads"><a href={link("chat")}>← Threads</a></p>
-        <Scroller busy={busy}>
+        <Scroller busy={busy} asks={open.length}>
           {(values.messages ?? []).map((message, index) => (
             <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message) })} />
           ))}
           {!busy && <Citations citations={ofTurn(values.citations, values)} opened={cited} />}
+          {!busy && <Findings thread={thread} results={ofTurn(values.results, values)} />}
           {[...live.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]) => (
             <MessageView key={id} writing message={{ id, type: "ai", name: piece.name === "qa" ? "qa" : piece.name, content: piece.text }} onCite={cite} />
           ))}
           {busy && <Working line={live.progress[live.progress.length - 1]} lost={conversation.connection.value === "lost"} />}
           {conversation.error.value && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
-          {open.map((interrupt) => <AskCard key={interrupt.id} interrupt={interrupt} onAnswer={(value) => answer(interrupt, value)} />)}
+          {conversation.stopped.value && !busy && (
+            <p class="working">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
+          )}
+          {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
-        {editing && <p class="hint">You edit an earlier turn: the answer begins a branch there. <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
+        {editing && <p class="hint editing">{editing.at ? "You edit an earlier turn: the answer begins a branch there." : "You edit the first turn: the answer begins a thread of its own."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
         <Composer agents={known.data ?? []} busy={busy} draft={editing?.text ?? ""} onSend={(request) => void send(request)} onStop={() => void attempt(() => conversation.stop())} />
       </section>
       <aside class="side" aria-label="The run">
@@ -105,11 +122,12 @@ function OpenThread({ thread }: { thread: string }) {
           <a class="button" href={link("inspect", thread)}>Steps</a>
           <a class="button" href={link("trace", thread)}>Trace</a>
         </p>
-        <Star agents={known.data ?? []} tasks={live.tasks.values()} chosen={values.next_step ?? []} />
+        <Star agents={known.data ?? []} tasks={live.tasks.values()} results={ofTurn(values.results, values)} chosen={values.next_step ?? []} />
         {(values.plan?.length ?? 0) > 0 && (
           <section>
             <h2>Plan</h2>
             <ol class="plan">{values.plan?.map((step, index) => <li key={index}>{legible(step)}</li>)}</ol>
+            {values.planner && <Decision planner={values.planner} />}
           </section>
         )}
         {live.progress.length > 0 && (
@@ -121,11 +139,24 @@ function OpenThread({ thread }: { thread: string }) {
         {ofTurn(values.results, values).length > 0 && (
           <section>
             <h2>Results</h2>
-            {ofTurn(values.results, values).map((result, index) => <ResultCard key={result.id ?? index} result={result} />)}
+            {ofTurn(values.results, values).map((result, index) => <ResultCard key={result.id ?? index} thread={thread} result={result} />)}
           </section>
         )}
       </aside>
     </>
+  );
+}
+
+/** Why the supervisor planned as it did. */
+function Decision({ planner }: { planner: Planner }) {
+  return (
+    <details>
+      <summary>Decision</summary>
+      {planner.rationale && <p>{legible(planner.rationale)}</p>}
+      {(planner.order?.length ?? 0) > 0 && <p class="hint">Order: {planner.order?.map(agentName).map(legible).join(", ")}</p>}
+      {typeof planner.confidence === "number" && <p class="hint">Confidence {Math.round(planner.confidence * 100)} %</p>}
+      {(planner.guardrails?.length ?? 0) > 0 && <ul class="hint">{planner.guardrails?.map((rule) => <li key={rule}>{legible(rule)}</li>)}</ul>}
+    </details>
   );
 }
 
@@ -142,29 +173,39 @@ function Working({ line, lost }: { line: { agent: string; text: string } | undef
   );
 }
 
-/** Finds the checkpoint before a message came in. */
+/** Finds the checkpoint before a message came in; none where that is the thread's first. */
 async function before(thread: string, message: Message): Promise<Checkpoint | null> {
   let cursor: Checkpoint | null = null;
   for (let page = 0; page < 50; page += 1) {
     const states = await threads.history(thread, 50, cursor);
     for (const state of states) {
-      if (!state.values.messages?.some((known) => known.id === message.id)) return state.checkpoint;
+      if (!state.values.messages?.some((known) => known.id === message.id)) return state.values.messages?.length ? state.checkpoint : null;
     }
     const last = states[states.length - 1];
-    if (!last || states.length < 50) return last?.parent_checkpoint ?? null;
+    if (!last || states.length < 50) return null;
     cursor = last.checkpoint;
   }
   return null;
 }
 
-/** Keeps the newest in sight while the reader is at the end, and leaves the reader alone elsewhere. */
-function Scroller({ children, busy }: { children: preact.ComponentChildren; busy: boolean }) {
+/**
+ * Keeps the newest in sight while it is written and the reader is at the end, and leaves the reader alone elsewhere.
+ *
+ * A thread that has ended opens at its last question, one that waits at what it asks.
+ */
+function Scroller({ children, busy, asks }: { children: preact.ComponentChildren; busy: boolean; asks: number }) {
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
+  const toEnd = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
   useEffect(() => {
-    const element = box.current;
-    if (element && atEnd.current) element.scrollTop = element.scrollHeight;
+    if (busy && atEnd.current) toEnd();
   });
+  useEffect(() => {
+    if (asks > 0 && atEnd.current) toEnd();
+  }, [asks]);
+  useEffect(() => {
+    if (!busy && asks === 0) [...(box.current?.querySelectorAll(".message.user") ?? [])].at(-1)?.scrollIntoView({ block: "start" });
+  }, []);
   return (
     <div class="messages" ref={box} tabIndex={0} role="log" aria-label="Messages" aria-busy={busy} onScroll={(event) => {
       const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;

@@ -1,9 +1,11 @@
 /** One open thread: what it holds, the run under way, and what can be done with it. */
 
 import { signal, type Signal } from "@preact/signals";
+import { approvals, type Reply } from "../api/approvals.ts";
 import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Interrupt, Json, Run, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
+import { threadsChanged } from "./changed.ts";
 import { follow, type Connection } from "./follow.ts";
 import { after, idle, type Live } from "./live.ts";
 
@@ -24,6 +26,8 @@ export class Conversation {
   readonly run: Signal<Run | null> = signal(null);
   readonly connection: Signal<Connection> = signal("over");
   readonly error: Signal<string | null> = signal(null);
+  /** Whether the last run was stopped, so that it can go on. */
+  readonly stopped: Signal<boolean> = signal(false);
   readonly loading: Signal<boolean> = signal(true);
   private readonly closed = new AbortController();
   private following: AbortController | null = null;
@@ -33,24 +37,40 @@ export class Conversation {
   }
 
   /** Reads the thread, and follows the run that is under way. */
-  private async open() {
+  async open() {
     try {
       await this.read();
-      const list = await runs.list(this.thread);
-      const active = list.find((run) => run.status === "pending" || run.status === "running");
-      if (active) this.watch(active);
+      await this.join();
     } catch (error) {
       this.error.value = (error as Error).message;
     }
     this.loading.value = false;
   }
 
+  /** Follows a run that somebody else began, such as another tab. */
+  async join() {
+    if (this.run.value || this.closed.signal.aborted) return;
+    const list = await runs.list(this.thread);
+    // The oldest: others wait for it.
+    const active = list.filter((run) => run.status === "pending" || run.status === "running").at(-1);
+    if (active && !this.run.value) this.watch(active);
+  }
+
+  /** Looks whether the thread changed without this tab. */
+  async look() {
+    if (this.run.value || this.loading.value || this.closed.signal.aborted) return;
+    await this.join();
+    if (!this.run.value) await this.read();
+  }
+
   private async read() {
     const thread = await threads.get(this.thread);
     if (this.closed.signal.aborted) return;
+    const open = Object.values(thread.interrupts ?? {}).flat();
     this.values.value = thread.values ?? null;
-    this.interrupts.value = Object.values(thread.interrupts ?? {}).flat();
+    this.interrupts.value = open;
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
+    this.stopped.value = thread.status === "interrupted" && open.length === 0;
   }
 
   private watch(run: Run) {
@@ -60,6 +80,7 @@ export class Conversation {
     this.closed.signal.addEventListener("abort", () => following.abort(), { once: true });
     this.run.value = run;
     this.live.value = idle;
+    this.stopped.value = false;
     // Events of one frame are drawn once.
     let next: Live = idle;
     let drawing = 0;
@@ -87,13 +108,18 @@ export class Conversation {
         this.error.value ??= next.error;
         this.run.value = null;
         this.live.value = { ...idle, tasks: next.tasks, progress: next.progress };
+        threadsChanged.value += 1;
+        // Others may wait their turn.
+        await this.join();
       })
       .catch(complain);
   }
 
   private async start(body: { [key: string]: unknown }) {
     this.error.value = null;
-    this.watch(await runs.start(this.thread, body));
+    const run = await runs.start(this.thread, body);
+    threadsChanged.value += 1;
+    this.watch(run);
   }
 
   /** Asks; at an older checkpoint this begins a branch there. */
@@ -104,9 +130,16 @@ export class Conversation {
     });
   }
 
-  /** Answers open questions, by their ids. */
-  async answer(answers: { [interrupt: string]: Json }) {
-    await this.start({ command: { resume: answers } });
+  /** Answers an open question; a stale one is refused with the reason, and the thread is read again. */
+  async answer(interrupt: string, reply: Reply) {
+    try {
+      const { run_id } = await approvals.answer(interrupt, reply);
+      threadsChanged.value += 1;
+      this.watch(await runs.get(this.thread, run_id));
+    } catch (error) {
+      await this.look();
+      throw error;
+    }
   }
 
   /** Continues a run that failed or was stopped. */

@@ -2,7 +2,7 @@
 
 import type { ServerEvent } from "../api/sse.ts";
 import type { Interrupt, Message, Values } from "../api/types.ts";
-import { contentText } from "../parts/text.ts";
+import { agentName, contentText } from "../parts/text.ts";
 
 export interface LiveTask {
   id: string;
@@ -136,25 +136,34 @@ function withProgress(live: Live, fields: Fields): Live {
 function progressLine(fields: Fields): Progress | null {
   const agent = String(fields.agent ?? "");
   const text = (key: string) => (typeof fields[key] === "string" ? (fields[key] as string) : "");
+  const texts = (key: string) => (Array.isArray(fields[key]) ? (fields[key] as unknown[]).map(String) : []);
   switch (fields.type) {
     case "decision":
-    case "supervisor_decision":
-      return { agent: "supervisor", text: text("thought_process") || text("thought") || "decided", bad: false };
+      return { agent: "supervisor", text: text("thought") || "decided", bad: false };
+    case "decision_refused":
+      return { agent: "supervisor", text: `refused: ${texts("problems").join("; ")}`, bad: true };
+    case "search":
+      return { agent: "supervisor", text: `looks for “${text("query")}”`, bad: false };
+    case "stage":
+      return { agent: "supervisor", text: `sends ${texts("agents").map(agentName).join(", ")}`, bad: false };
+    case "pipeline_stage":
+      return { agent, text: text("stage"), bad: false };
     case "tool_call":
-    case "tool_started":
       return { agent, text: `calls ${text("tool")}`, bad: false };
+    case "tool_recorded":
+      return { agent, text: `has called ${text("tool")} before`, bad: false };
+    case "tool_progress":
+      return { agent, text: text("message") || `${text("tool")} ${String(fields.done ?? "")}`, bad: false };
     case "tool_result":
-    case "tool_ended":
       return { agent, text: `${text("tool")} ${fields.is_error ? "failed" : "answered"}`, bad: fields.is_error === true };
     case "reflection":
       return { agent, text: `${text("status").toLowerCase()}${text("feedback") ? `: ${text("feedback")}` : ""}`, bad: fields.status === "REJECTED" };
-    case "progress":
-    case "stage":
-      return { agent, text: text("text") || text("message") || text("stage"), bad: false };
     case "agent_result":
       return { agent, text: text("error") ? `failed: ${text("error")}` : "is done", bad: Boolean(text("error")) };
+    case "ended_early":
+      return { agent: "supervisor", text: `ends early: ${text("reason")}`, bad: true };
     default: {
-      const words = text("text") || text("message");
+      const words = text("message");
       return words ? { agent, text: words, bad: false } : null;
     }
   }

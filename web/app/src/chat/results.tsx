@@ -1,11 +1,16 @@
 /** What the agents of a turn handed back: outputs, tables, charts, sources, errors, cost. */
 
-import type { AgentResult, Citation } from "../api/types.ts";
+import { useState } from "preact/hooks";
+import { threads } from "../api/threads.ts";
+import type { AgentResult, Citation, Json, Table } from "../api/types.ts";
 import { ChartView } from "../data/chart.tsx";
 import { DataTable } from "../data/table.tsx";
 import { JsonView } from "../parts/json-view.tsx";
+import { useLoad } from "../parts/load.ts";
 import { Markdown } from "../parts/markdown.tsx";
+import { Shown } from "../parts/states.tsx";
 import { agentName, legible } from "../parts/text.ts";
+import { attempt } from "../parts/notice.tsx";
 import { duration, plural } from "../parts/time.tsx";
 
 function problem(error: AgentResult["error"]): string | null {
@@ -16,9 +21,10 @@ function problem(error: AgentResult["error"]): string | null {
 /** Reports a share as people read it. */
 const percent = (part: number) => `${Math.round(part * 100)} %`;
 
-export function ResultCard({ result }: { result: AgentResult }) {
+export function ResultCard({ thread, result }: { thread: string; result: AgentResult }) {
   const error = problem(result.error);
   const tokens = (result.usage?.input_tokens ?? 0) + (result.usage?.output_tokens ?? 0);
+  const panels = result.sources?.map((source) => source.reference).find((key) => key?.endsWith(PANELS));
   const facts = [
     result.reflection?.toLowerCase(),
     result.confidence !== null && result.confidence !== undefined && `confidence ${percent(result.confidence)}`,
@@ -34,12 +40,11 @@ export function ResultCard({ result }: { result: AgentResult }) {
       </summary>
       {error && <p class="error-text">{legible(error)}</p>}
       {result.output && <Markdown text={result.output} />}
-      {result.chart && <ChartView chart={result.chart} title={result.task} />}
-      {result.tabular && <DataTable table={result.tabular} name={agentName(result.agent)} />}
+      {panels && <Panels thread={thread} artifact={panels} />}
       {(result.sources?.length ?? 0) > 0 && (
         <details>
           <summary>{plural(result.sources?.length ?? 0, "source")}</summary>
-          <ol>{result.sources?.map((source, index) => <li key={index}>{legible(source.title ?? source.reference ?? source.source ?? "")}{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
+          <ol>{result.sources?.map((source, index) => <li key={index}>{legible([source.source && agentName(source.source), source.title ?? source.reference].filter(Boolean).join(": "))}{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
         </details>
       )}
       {(result.tools?.length ?? 0) > 0 && (
@@ -57,18 +62,90 @@ export function ResultCard({ result }: { result: AgentResult }) {
   );
 }
 
-/** The citations of a turn, with the place that a number opens. */
+/** How the name ends under which an analyst keeps what led to its answer. */
+const PANELS = "/analysis.json";
+
+/** A table; the rest of a large one is read when it is wanted. */
+function TableOf({ thread, table, name }: { thread: string; table: Table; name: string }) {
+  const [whole, setWhole] = useState<Table | null>(null);
+  const { artifact } = table;
+  const read = async (key: string) => setWhole({ ...table, ...(JSON.parse((await threads.artifact(thread, key)).content) as Table) });
+  return (
+    <>
+      <DataTable table={whole ?? table} name={name} />
+      {artifact && !whole && <button type="button" onClick={() => void attempt(() => read(artifact))}>All {plural(table.row_count ?? table.rows.length, "row")}</button>}
+    </>
+  );
+}
+
+/** What led to an analyst's answer, stage by stage; read when it is opened. */
+function Panels({ thread, artifact }: { thread: string; artifact: string }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>How it was found</summary>
+      {open && <PanelsRead thread={thread} artifact={artifact} />}
+    </details>
+  );
+}
+
+function PanelsRead({ thread, artifact }: { thread: string; artifact: string }) {
+  const read = useLoad(async () => JSON.parse((await threads.artifact(thread, artifact)).content) as { [panel: string]: Json }, [artifact]);
+  return (
+    <Shown of={read} what="the panels">
+      {(panels) => Object.entries(panels).filter(([, panel]) => panel !== null).map(([name, panel]) => (
+        <details key={name}>
+          <summary>{legible(name.replaceAll("_", " "))}</summary>
+          <JsonView value={panel} />
+        </details>
+      ))}
+    </Shown>
+  );
+}
+
+/** The charts and tables that a turn gave. */
+export function Findings({ thread, results }: { thread: string; results: AgentResult[] }) {
+  return (
+    <>
+      {results.filter((result) => result.chart || result.tabular).map((result) => (
+        <div class="findings" key={result.id}>
+          {result.chart && <ChartView chart={result.chart} title={result.task} />}
+          {result.tabular && <TableOf thread={thread} table={result.tabular} name={agentName(result.agent)} />}
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** The sources of a turn, one entry for each number; the one that a reader asked for is open. */
 export function Citations({ citations, opened }: { citations: Citation[]; opened: number | null }) {
   if (citations.length === 0) return null;
+  const numbers = [...new Set(citations.map((citation) => citation.number))].sort((a, b) => a - b);
   return (
     <ol class="citations" aria-label="Sources">
-      {citations.map((citation, index) => (
-        <li key={index} value={citation.number} id={`cite-${citation.number}`} class={opened === citation.number ? "opened" : ""} tabIndex={-1}>
-          <strong>{legible(citation.title ?? citation.source)}</strong>
-          {citation.page !== undefined && <>, page {citation.page}</>} <span class="hint">{agentName(citation.agent)}</span>
-          {citation.quote && <blockquote>{legible(citation.quote)}</blockquote>}
-        </li>
-      ))}
+      {numbers.map((number) => {
+        const all = citations.filter((citation) => citation.number === number);
+        return (
+          <li key={number} value={number} id={`cite-${number}`} class={opened === number ? "opened" : ""} tabIndex={-1}>
+            <details open={opened === number}>
+              <summary><strong>{agentName(all[0]?.agent ?? "")}</strong> <span class="hint">{legible(counted(all.map((citation) => agentName(citation.source))))}</span></summary>
+              {all.map((citation, index) => (
+                <div key={index}>
+                  <code>{legible(citation.source)}</code>
+                  {citation.arguments !== null && citation.arguments !== undefined && <JsonView value={citation.arguments} />}
+                </div>
+              ))}
+            </details>
+          </li>
+        );
+      })}
     </ol>
   );
+}
+
+/** Lists names, each once, with how often it stands there. */
+function counted(names: string[]): string {
+  const times = new Map<string, number>();
+  for (const name of names) times.set(name, (times.get(name) ?? 0) + 1);
+  return [...times].map(([name, count]) => (count > 1 ? `${name} × ${count}` : name)).join(", ");
 }

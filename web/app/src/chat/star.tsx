@@ -1,11 +1,14 @@
 /** The star, live: the supervisor in the middle, agents around it, who works, who waits. */
 
+import type { AgentResult } from "../api/types.ts";
 import { agentName, clip } from "../parts/text.ts";
 import type { LiveTask } from "./live.ts";
 
 interface Props {
   agents: string[];
   tasks: Iterable<LiveTask>;
+  /** What the turn's agents handed back. */
+  results: AgentResult[];
   chosen: string[];
 }
 
@@ -15,8 +18,9 @@ const HEIGHT = 250;
 /** Nodes of the graph that are no agents. */
 const CENTRE = new Set(["supervisor", "preprocess", "qa", "find_agent", "__start__", "__end__"]);
 
-export function Star({ agents, tasks, chosen }: Props) {
+export function Star({ agents, tasks, results, chosen }: Props) {
   const states = new Map<string, LiveTask["state"]>();
+  for (const result of results) states.set(result.agent, result.error ? "failed" : "done");
   for (const task of tasks) if (!task.namespace) states.set(task.name, task.state);
   const shown = [...new Set([...agents, ...[...states.keys()].filter((name) => !CENTRE.has(name))])].slice(0, 24);
   const [cx, cy] = [WIDTH / 2, HEIGHT / 2];

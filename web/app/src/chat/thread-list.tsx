@@ -1,28 +1,22 @@
 /** The list of threads: search by words, filter by status, a link each. */
 
-import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { PAGE, threads } from "../api/threads.ts";
-import type { Thread, ThreadStatus } from "../api/types.ts";
+import type { ThreadHead, ThreadStatus } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { clip, contentText, legible } from "../parts/text.ts";
+import { clip, legible } from "../parts/text.ts";
 import { Time } from "../parts/time.tsx";
 import { go, link } from "../router.ts";
-
-/** Raised by views that changed a thread, so that the list is read again. */
-export const threadsChanged = signal(0);
+import { threadsChanged } from "./changed.ts";
 
 const MARKS: { [status in ThreadStatus]: string } = { idle: "✓", busy: "…", interrupted: "?", error: "✗" };
 const WORDS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waits for you", error: "failed" };
 
 /** Returns what a thread is called: its title, or the beginning of its first question. */
-export function threadTitle(thread: Thread): string {
-  const title = thread.metadata?.title ?? thread.metadata?.thread_name;
-  if (typeof title === "string" && title) return legible(title);
-  const first = thread.values?.messages?.find((message) => message.type === "human");
-  return first ? clip(legible(contentText(first.content)), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
+export function threadTitle(thread: ThreadHead): string {
+  return thread.title ? clip(legible(thread.title), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
 }
 
 export function ThreadList({ current }: { current: string | undefined }) {
@@ -51,9 +45,10 @@ export function ThreadList({ current }: { current: string | undefined }) {
         {(all) => {
           const wanted = words.trim().toLowerCase();
           const found = all.filter((thread) => !wanted || `${threadTitle(thread)} ${thread.thread_id}`.toLowerCase().includes(wanted));
-          if (found.length === 0) return <Empty title={all.length ? "No thread fits" : "No threads yet"}>{all.length === 0 && <p>Ask something: each question begins a thread that survives restarts.</p>}</Empty>;
+          if (all.length === 0) return <Empty title="No threads yet"><p>Ask something: each question begins a thread that survives restarts.</p></Empty>;
           return (
             <ul>
+              {found.length === 0 && <li class="empty">No thread fits</li>}
               {found.map((thread) => (
                 <li key={thread.thread_id} class={thread.thread_id === current ? "current" : ""}>
                   <a href={link("chat", thread.thread_id)} aria-current={thread.thread_id === current ? "page" : undefined}>
@@ -70,7 +65,7 @@ export function ThreadList({ current }: { current: string | undefined }) {
                 </li>
               ))}
               {all.length >= pages * PAGE && (
-                <li><button type="button" class="link" onClick={() => setPages(pages + 1)}>Show more</button></li>
+                <li><button type="button" class="link" onClick={() => setPages(pages + 1)}>{wanted ? "Search older threads" : "Show more"}</button></li>
               )}
             </ul>
           );
@@ -80,12 +75,12 @@ export function ThreadList({ current }: { current: string | undefined }) {
   );
 }
 
-async function rename(thread: Thread) {
+async function rename(thread: ThreadHead) {
   const title = prompt("Title of the thread", threadTitle(thread))?.trim();
   if (title && (await attempt(() => threads.rename(thread.thread_id, title)))) threadsChanged.value += 1;
 }
 
-async function remove(thread: Thread) {
+async function remove(thread: ThreadHead) {
   if (!confirm(`Delete “${threadTitle(thread)}” with all its steps?`)) return;
   if (await attempt(() => threads.remove(thread.thread_id), "The thread was deleted.")) {
     threadsChanged.value += 1;

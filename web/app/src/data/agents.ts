@@ -1,7 +1,6 @@
 /** Agents and the servers behind them. */
 
 import { json } from "../api/http.ts";
-import type { Json } from "../api/types.ts";
 
 export interface AgentInfo {
   name: string;
@@ -15,8 +14,6 @@ export interface AgentInfo {
 }
 
 export const agents = {
-  list: () => json<{ agents: AgentInfo[]; problems?: { server: string; message: string; quarantined?: boolean; changes?: Json }[] }>("v1/agents"),
+  list: () => json<{ agents: AgentInfo[]; problems: { server: string; problem: string }[] }>("v1/agents"),
   names: async () => (await agents.list()).agents.map((agent) => agent.name),
-  reload: () => json<Json>("v1/agents/reload", {}),
-  approve: (server: string) => json<Json>(`v1/agents/${encodeURIComponent(server)}/approve`, {}),
 };

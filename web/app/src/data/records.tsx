@@ -2,20 +2,20 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { json } from "../api/http.ts";
-import type { Json } from "../api/types.ts";
+import { ServerError, json } from "../api/http.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { legible } from "../parts/text.ts";
-
-export type Fields = { [key: string]: Json };
+import type { Fields } from "./fields.ts";
 
 interface Props {
   title: string;
   /** Path of the list. */
   path: string;
+  /** What follows every path, where the list is somebody's; null: there is nothing to ask for yet. */
+  query?: string | null;
   /** Key under which the answer holds the list. */
   key_: string;
   id: (row: Fields) => string;
@@ -24,17 +24,30 @@ interface Props {
   empty: ComponentChildren;
   tools?: (reload: () => void) => ComponentChildren;
   detail?: (row: Fields) => ComponentChildren;
+  /** Grows when the list is to be read again. */
+  reads?: number;
+  /** What else a search finds. */
+  found?: (words: string) => ComponentChildren;
 }
 
-export function Records({ title, path, key_, id, name, about, empty, tools, detail }: Props) {
+export function Records({ title, path, query = "", key_, id, name, about, empty, tools, detail, reads = 0, found: others }: Props) {
   const [words, setWords] = useState("");
   const list = useLoad(async () => {
-    const answer = await json<{ [key: string]: Fields[] } | Fields[]>(path);
+    if (query === null) return [];
+    const answer = await json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`);
     return Array.isArray(answer) ? answer : (answer[key_] ?? []);
-  }, [path]);
+  }, [path, query, reads]);
+  if (list.error instanceof ServerError && list.error.status === 404) {
+    return (
+      <div class="records">
+        <header class="view-head"><h1>{title}</h1></header>
+        <Empty title="Not available on this server"><p>This version of the server does not offer {title.toLowerCase()} over HTTP.</p></Empty>
+      </div>
+    );
+  }
   async function remove(row: Fields) {
     if (!confirm(`Delete “${name(row)}”?`)) return;
-    await attempt(() => json(`${path}/${encodeURIComponent(id(row))}`, undefined, "DELETE"), "Deleted.");
+    await attempt(() => json(`${path}/${encodeURIComponent(id(row))}${query ?? ""}`, undefined, "DELETE"), "Deleted.");
     list.reload();
   }
   return (
@@ -61,6 +74,7 @@ export function Records({ title, path, key_, id, name, about, empty, tools, deta
           ));
         }}
       </Shown>
+      {words.trim() && others?.(words.trim())}
     </div>
   );
 }

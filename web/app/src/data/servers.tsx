@@ -1,7 +1,5 @@
-/** Agents and their servers: state, tools, quarantined changes and their approval. */
+/** Agents and their servers: how they stand, their tools and the rules around these. */
 
-import { attempt } from "../parts/notice.tsx";
-import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, legible } from "../parts/text.ts";
@@ -14,23 +12,21 @@ export function ServersView() {
     <div>
       <header class="view-head">
         <h1>Agents</h1>
-        <button type="button" onClick={() => void attempt(() => agents.reload(), "The servers file was read again.").then(list.reload)}>Reload</button>
+        <p class="hint">The servers file is read again when it is saved.</p>
       </header>
       <Shown of={list} what="agents">
-        {({ agents: all, problems = [] }) => (
+        {({ agents: all, problems }) => (
           <>
             {problems.map((problem) => (
-              <section key={problem.server} class="failure">
-                <p><strong>{legible(problem.server)}</strong>: {legible(problem.message)}</p>
-                {problem.changes !== undefined && <JsonView value={problem.changes} />}
-                {problem.quarantined && <button type="button" onClick={() => confirm(`Approve what ${problem.server} says now?`) && void attempt(() => agents.approve(problem.server), "Approved.").then(list.reload)}>Approve the change</button>}
+              <section key={`${problem.server} ${problem.problem}`} class="failure" aria-label={`Problem of ${problem.server}`}>
+                <p><strong>{legible(problem.server)}</strong>: {legible(problem.problem)}</p>
               </section>
             ))}
             {all.length === 0 && <Empty title="No agents yet"><p><code>perihelion init</code> writes a first <code>mcp-servers.toml</code>.</p></Empty>}
             {all.map((agent) => (
               <details key={agent.name} class="card">
                 <summary>
-                  <strong>{agentName(agent.name)}</strong> <span class="hint">{agent.kind} {agent.status} {plural(agent.tools.length, "tool")}</span>
+                  <strong>{agentName(agent.name)}</strong> <span class="hint">{[agent.kind, agent.status, plural(agent.tools.length, "tool")].filter(Boolean).join(" · ")}</span>
                   <p>{legible(agent.description)}</p>
                 </summary>
                 {agent.problem && <p class="error-text">{legible(agent.problem)}</p>}

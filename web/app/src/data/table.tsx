@@ -62,12 +62,12 @@ export function DataTable({ table, name = "table" }: { table: Table; name?: stri
       <div class="table-scroll" tabIndex={0} role="region" aria-label={`${name}, scrollable`}>
         <div class="table-head" style={columns}>
           {table.columns.map((column, index) => (
-            <button type="button" key={index} class="plain" aria-label={`Sort by ${column}${sort?.column === index ? (sort.up ? ", now ascending" : ", now descending") : ""}`} onClick={() => setSort(sort?.column === index && !sort.up ? null : { column: index, up: sort?.column !== index })}>
+            <button type="button" key={index} class={numeric[index] ? "plain number" : "plain"} aria-label={`Sort by ${column}${sort?.column === index ? (sort.up ? ", now ascending" : ", now descending") : ""}`} onClick={() => setSort(sort?.column === index && !sort.up ? null : { column: index, up: sort?.column !== index })}>
               {legible(column)} {sort?.column === index ? (sort.up ? "▲" : "▼") : ""}
             </button>
           ))}
         </div>
-        <VirtualList class="table-body" count={rows.length} height={28} label={`Rows of ${name}`} row={(index) => (
+        <VirtualList class="table-body" fit count={rows.length} height={28} label={`Rows of ${name}`} row={(index) => (
           <div class="table-row" style={columns}>
             {table.columns.map((_, column) => {
               const text = legible(cell(rows[index]?.[column]));

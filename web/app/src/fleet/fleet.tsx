@@ -68,13 +68,17 @@ export function FleetView() {
           if (all.length === 0) return <Empty title="No numbers yet" />;
           return (
             <div class="cards">
-              <Bars title="Threads by state" rows={byLabel(all, /threads/, "status")} />
-              <Bars title="Model tokens by agent" rows={byLabel(all, /token.*(_sum|_total)$/, "agent")} />
-              <Bars title="Model tokens by role" rows={byLabel(all, /token.*(_sum|_total)$/, "role")} />
-              <Bars title="Cost by agent (US dollars)" rows={byLabel(all, /cost.*(_sum|_total)$/, "agent")} />
-              <Bars title="Tool calls by server" rows={byLabel(all, /tool.*(_count|_total)$/, "server")} />
+              <Bars title="Threads by state" rows={byLabel(all, /^perihelion_threads$/, "perihelion_status")} />
+              <Bars title="Runs ended" rows={byLabel(all, /^perihelion_runs_ended_total$/, "perihelion_status")} />
+              <Bars title="Tokens by role" rows={byLabel(all, /usage_(input|output)_tokens_total$/, "perihelion_role")} />
+              <Bars title="Tokens by model" rows={byLabel(all, /usage_(input|output)_tokens_total$/, "gen_ai_response_model")} />
+              <Bars title="Cost by role (US dollars)" rows={byLabel(all, /cost.*_total$/, "perihelion_role")} />
+              <Bars title="Work by agent" rows={byLabel(all, /^gen_ai_invoke_agent_duration_seconds_count$/, "gen_ai_agent_name")} />
+              <Bars title="Tool calls" rows={byLabel(all, /execute_tool.*_count$/, "gen_ai_tool_name")} />
+              <Bars title="Verdicts" rows={byLabel(all, /^perihelion_reflections_total$/, "perihelion_verdict")} />
+              <Bars title="Questions to people" rows={byLabel(all, /^perihelion_interrupts_total$/, "perihelion_interrupt_kind")} />
               <Bars title="Errors by kind" rows={byLabel(all.filter((sample) => sample.labels.error_type), /(_count|_total)$/, "error_type")} />
-              <Bars title="Servers up" rows={byLabel(all, /server.*up/, "server")} />
+              <Bars title="Servers up" rows={byLabel(all, /^perihelion_mcp_server_up$/, "mcp_server_name")} />
             </div>
           );
         }}

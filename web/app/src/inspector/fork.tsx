@@ -3,10 +3,24 @@
 import { useState } from "preact/hooks";
 import { runs, threads } from "../api/threads.ts";
 import type { Json, ThreadState } from "../api/types.ts";
+import { threadsChanged } from "../chat/changed.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { go } from "../router.ts";
 import { parseEdited } from "./difference.ts";
+
+/** Fields to which a written value is added, in place of replacing what is there. */
+const ADDED: { [field: string]: string } = {
+  messages: "[]",
+  tasks: "[]",
+  results: "[]",
+  citations: "[]",
+  global_state: "{}",
+  spent: '{ "input_tokens": 0, "output_tokens": 0 }',
+};
+
+/** Nodes that need nothing but the state. */
+const NODES = new Set(["preprocess", "supervisor", "qa"]);
 
 interface Props {
   thread: string;
@@ -16,6 +30,8 @@ interface Props {
 
 export function ForkDialog({ thread, state, onClose }: Props) {
   const fields = Object.keys(state.values);
+  // An agent's task is not in the state, so the supervisor hands tasks out again after an edit.
+  const next = state.next.some((node) => !NODES.has(node)) ? ["supervisor"] : state.next;
   const [field, setField] = useState("");
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
@@ -23,19 +39,22 @@ export function ForkDialog({ thread, state, onClose }: Props) {
   function choose(name: string) {
     setField(name);
     setProblem("");
-    setText(name ? JSON.stringify(state.values[name], null, 2) : "");
+    setText(name ? (ADDED[name] ?? JSON.stringify(state.values[name], null, 2)) : "");
   }
 
   async function fork() {
-    let values: Json = {};
+    let values: Json | null = null;
     if (field) {
       const edited = parseEdited(text);
       if ("problem" in edited) return setProblem(edited.problem);
       values = { [field]: edited.value };
     }
     const done = await attempt(async () => {
-      const branch = await threads.update(thread, values, state.checkpoint);
-      await runs.start(thread, { input: null, checkpoint_id: branch.checkpoint.checkpoint_id });
+      const checkpoint_id = state.checkpoint?.checkpoint_id;
+      if (!values) await runs.start(thread, { input: null, checkpoint_id });
+      else if (next.length) await runs.start(thread, { command: { update: values, goto: next }, checkpoint_id });
+      else await threads.update(thread, values, state.checkpoint);
+      threadsChanged.value += 1;
     }, "The branch was begun.");
     if (done) {
       onClose();
@@ -53,7 +72,9 @@ export function ForkDialog({ thread, state, onClose }: Props) {
           {fields.map((name) => <option key={name}>{name}</option>)}
         </select>
       </label>
+      {field && field in ADDED && <p class="hint">What you write is added to what is there.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
+      {field && <p class="hint">{next.length ? `Goes on with: ${next.join(", ")}.` : "The thread has ended here: the edit is kept, and nothing runs."}</p>}
       {problem && <p class="error-text" role="alert">{problem}</p>}
       <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Branch</button></p>
     </Dialog>

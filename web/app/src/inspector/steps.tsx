@@ -50,7 +50,7 @@ export function StepsView({ thread }: { thread: string }) {
           return (
             <div class="columns">
               <section aria-label="Steps">
-                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} chosen={index === chosen} onChoose={() => setChosen(index)} />} />
+                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} by={parentOf(steps[index], steps)} chosen={index === chosen} onChoose={() => setChosen(index)} />} />
                 {!ended && steps.length >= PAGE && <button type="button" class="link" onClick={() => void more()}>Older steps</button>}
               </section>
               {step && (
@@ -66,7 +66,7 @@ export function StepsView({ thread }: { thread: string }) {
                     </label>
                   </p>
                   <Written state={step} />
-                  <Difference from={steps[against ?? chosen + 1]} to={step} />
+                  <Difference from={against === null ? parentOf(step, steps) : steps[against]} to={step} />
                   <h2>State</h2>
                   <JsonView value={step.values} />
                 </section>
@@ -80,20 +80,30 @@ export function StepsView({ thread }: { thread: string }) {
   );
 }
 
+/** Finds the step that another one came from, which on a branch is not the one listed after it. */
+function parentOf(state: ThreadState | undefined, steps: ThreadState[]): ThreadState | undefined {
+  const parent = state?.parent_checkpoint?.checkpoint_id;
+  return parent === undefined ? undefined : steps.find((step) => step.checkpoint?.checkpoint_id === parent);
+}
+
 function stepTitle(state: ThreadState): string {
   const names = state.tasks.map((task) => agentName(task.name)).join(", ");
   return `${state.metadata?.step ?? "?"} ${names || state.next.map(agentName).join(", ") || "end"}`;
 }
 
-function StepRow({ state, chosen, onChoose }: { state: ThreadState | undefined; chosen: boolean; onChoose: () => void }) {
+/** A step: who worked in it, and what follows; `by` is the step before it, which knows who was to work. */
+function StepRow({ state, by, chosen, onChoose }: { state: ThreadState | undefined; by: ThreadState | undefined; chosen: boolean; onChoose: () => void }) {
   if (!state) return null;
   const waits = state.tasks.some((task) => task.interrupts.length > 0);
   const failed = state.tasks.some((task) => task.error);
+  const source = state.metadata?.source;
+  const workers = source === "loop" ? by?.next.map(agentName).join(", ") : source === "update" ? "edited" : source === "fork" ? "branch" : source;
+  const next = state.next.length ? state.next.map(agentName).join(", ") : "end";
   return (
     <button type="button" class={chosen ? "step-row chosen" : "step-row"} aria-pressed={chosen} onClick={onChoose}>
       <span class="step-number">{state.metadata?.step ?? "?"}</span>
-      <span>{state.next.length ? `next: ${state.next.map(agentName).join(", ")}` : "the end"}</span>
-      <span class="hint">{state.metadata?.source === "update" ? "edited" : (state.metadata?.source ?? "")} {waits && "waits"} {failed && "failed"}</span>
+      <span class="step-name">{legible(`${workers || "step"} → ${next}`)}</span>
+      <span class="hint">{waits && "waits"} {failed && "failed"}</span>
       <Time of={state.created_at} />
     </button>
   );

@@ -16,6 +16,12 @@ export function Time({ of }: { of: string | null | undefined }) {
   );
 }
 
+/** Writes a moment with its day. */
+export function moment(text: string): string {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? text : full.format(date);
+}
+
 /** Writes milliseconds as people read them. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;

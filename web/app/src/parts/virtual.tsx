@@ -9,13 +9,14 @@ interface Props {
   height: number;
   row: (index: number) => ComponentChildren;
   label: string;
-  role?: "list" | "rowgroup" | "tree" | "grid";
   class?: string;
+  /** Whether few rows make a short list. */
+  fit?: boolean;
 }
 
 const BEYOND = 10;
 
-export function VirtualList({ count, height, row, label, role = "list", class: name = "" }: Props) {
+export function VirtualList({ count, height, row, label, class: name = "", fit }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, size: 600 });
   useEffect(() => {
@@ -36,14 +37,14 @@ export function VirtualList({ count, height, row, label, role = "list", class: n
   const rows = [];
   for (let index = first; index < last; index += 1) {
     rows.push(
-      <div class="virtual-row" key={index} style={{ top: `${index * height}px`, height: `${height}px` }}>
+      <div class="virtual-row" role="listitem" key={index} style={{ top: `${index * height}px`, height: `${height}px` }}>
         {row(index)}
       </div>,
     );
   }
   return (
-    <div class={`virtual ${name}`} ref={box} role={role} aria-label={label} tabIndex={0}>
-      <div class="virtual-all" style={{ height: `${count * height}px` }}>
+    <div class={`virtual ${name}`} ref={box} role="list" aria-label={label} tabIndex={0} {...(fit && { style: { height: `min(${count * height}px, 24rem, 60vh)` } })}>
+      <div class="virtual-all" role="presentation" style={{ height: `${count * height}px` }}>
         {rows}
       </div>
     </div>

@@ -1,25 +1,31 @@
 /** One question to a person, with everything needed to decide it. */
 
 import { useState } from "preact/hooks";
-import type { Interrupt, Json } from "../api/types.ts";
+import type { Reply } from "../api/approvals.ts";
+import type { Json } from "../api/types.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { agentName, legible } from "../parts/text.ts";
-import { asked, decideAll, edit, type Approval, type Form, type Question, type Unknown } from "./decide.ts";
+import { moment } from "../parts/time.tsx";
+import { asked, type Approval, type Form, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
 interface Props {
-  interrupt: Interrupt;
+  kind: string;
+  payload: Json;
+  agent?: string | null;
   /** Sends the answer; the card is disabled until it returns. */
-  onAnswer: (answer: Json) => Promise<unknown>;
+  onAnswer: (reply: Reply) => Promise<unknown>;
 }
 
-export function AskCard({ interrupt, onAnswer }: Props) {
+const TITLES = { approval: "Approve this call?", question: "A question", form: "A question", visit: "Visit an address?", unknown: "What happened?" };
+
+export function AskCard({ kind, payload, agent, onAnswer }: Props) {
   const [sending, setSending] = useState(false);
-  const question = asked(interrupt);
-  async function answer(value: Json) {
+  const question = asked(kind, payload, agent);
+  async function answer(reply: Reply) {
     setSending(true);
     try {
-      await onAnswer(value);
+      await onAnswer(reply);
     } finally {
       setSending(false);
     }
@@ -28,62 +34,40 @@ export function AskCard({ interrupt, onAnswer }: Props) {
     <section class={`ask ${question.kind}`} aria-label="Waits for you" aria-busy={sending}>
       <fieldset disabled={sending}>
         <legend>
-          {question.kind === "approval" ? "Approve?" : question.kind === "unknown" ? "What happened?" : "A question"}
+          {TITLES[question.kind]}
           {question.agent && <span class="hint"> from {agentName(question.agent)}</span>}
         </legend>
         {question.kind === "approval" && <ApprovalBody asks={question} answer={answer} />}
         {question.kind === "question" && <QuestionBody asks={question} answer={answer} />}
         {question.kind === "form" && <FormBody asks={question} answer={answer} />}
+        {question.kind === "visit" && <VisitBody asks={question} answer={answer} />}
         {question.kind === "unknown" && <UnknownBody asks={question} answer={answer} />}
       </fieldset>
     </section>
   );
 }
 
-type Body<T> = { asks: T; answer: (value: Json) => Promise<void> };
+type Body<T> = { asks: T; answer: (reply: Reply) => Promise<void> };
 
 function ApprovalBody({ asks, answer }: Body<Approval>) {
   const [note, setNote] = useState("");
-  const [drafts, setDrafts] = useState<string[] | null>(null);
-  const [problem, setProblem] = useState("");
-  const message = note.trim() || undefined;
-  const editable = asks.actions.every((action) => action.allowed.length === 0 || action.allowed.includes("edit"));
-  function approve() {
-    if (!drafts) return void answer(decideAll(asks, "approve", message));
-    try {
-      const args = drafts.map((draft) => JSON.parse(draft) as Json);
-      void answer(edit(asks, args, message));
-    } catch (error) {
-      setProblem(`the arguments are not JSON: ${(error as Error).message}`);
-    }
-  }
+  const decide = (decision: "approve" | "deny") => void answer({ decision, ...(note.trim() && { reason: note.trim() }) });
   return (
     <>
       {asks.tainted.length > 0 && <p class="warn">What led to this call came from the open world: {asks.tainted.map(legible).join(", ")}. Read the arguments with that in mind.</p>}
-      {asks.actions.map((action, index) => (
-        <div key={index} class="action">
-          <p><code>{legible(action.name)}</code> {legible(action.description)}</p>
-          {drafts ? (
-            <textarea aria-label={`Arguments of ${action.name}`} rows={6} value={drafts[index]} onInput={(event) => setDrafts(drafts.map((draft, at) => (at === index ? event.currentTarget.value : draft)))} />
-          ) : (
-            <JsonView value={action.args} />
-          )}
-        </div>
-      ))}
-      {problem && <p class="error-text" role="alert">{problem}</p>}
+      <div class="action">
+        <p><code>{legible(asks.tool)}</code> <span class="words">{legible(asks.description)}</span></p>
+        <JsonView value={asks.args} />
+      </div>
+      {asks.reasons.map((reason, index) => <p key={index} class="hint">Asked because {legible(reason)}.</p>)}
       <label>
-        A word to the agent (optional)
+        Reason, or instruction to the agent (optional)
         <input value={note} onInput={(event) => setNote(event.currentTarget.value)} />
       </label>
-      {asks.expires && <p class="hint">Can be decided until {new Date(asks.expires).toLocaleTimeString()}.</p>}
+      {asks.expires && <p class="hint">Can be decided until {moment(asks.expires)}.</p>}
       <p class="buttons">
-        <button type="button" class="primary" onClick={approve}>{drafts ? "Approve as edited" : "Approve"}</button>
-        <button type="button" class="danger" onClick={() => void answer(decideAll(asks, "reject", message))}>Deny</button>
-        {editable && (
-          <button type="button" onClick={() => setDrafts(drafts ? null : asks.actions.map((action) => JSON.stringify(action.args, null, 2)))}>
-            {drafts ? "Leave as it was" : "Edit arguments"}
-          </button>
-        )}
+        <button type="button" class="primary" onClick={() => decide("approve")}>Approve</button>
+        <button type="button" class="danger" onClick={() => decide("deny")}>Deny</button>
       </p>
     </>
   );
@@ -93,13 +77,13 @@ function QuestionBody({ asks, answer }: Body<Question>) {
   const [text, setText] = useState("");
   return (
     <>
-      <p>{legible(asks.text)}</p>
-      <p class="buttons">{asks.options.map((option) => <button type="button" key={option} onClick={() => void answer(option)}>{legible(option)}</button>)}</p>
+      <p class="words">{legible(asks.text)}</p>
+      <p class="buttons">{asks.options.map((option) => <button type="button" key={option} onClick={() => void answer({ answer: option })}>{legible(option)}</button>)}</p>
       <label>
         Your answer
         <textarea rows={2} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
-      <p class="buttons"><button type="button" class="primary" disabled={!text.trim()} onClick={() => void answer(text.trim())}>Answer</button></p>
+      <p class="buttons"><button type="button" class="primary" disabled={!text.trim()} onClick={() => void answer({ answer: text.trim() })}>Answer</button></p>
     </>
   );
 }
@@ -107,26 +91,42 @@ function QuestionBody({ asks, answer }: Body<Question>) {
 function FormBody({ asks, answer }: Body<Form>) {
   return (
     <>
-      <p>{legible(asks.text)}</p>
-      <SchemaForm schema={asks.schema} onSubmit={(content) => void answer({ action: "accept", content })} onDecline={() => void answer({ action: "decline" })} />
+      <p class="words">{legible(asks.text)}</p>
+      <SchemaForm schema={asks.schema} onSubmit={(content) => void answer({ answer: content })} onDecline={() => void answer({ decision: "deny" })} />
+    </>
+  );
+}
+
+function VisitBody({ asks, answer }: Body<Visit>) {
+  const safe = /^https?:\/\//i.test(asks.address);
+  return (
+    <>
+      <p class="words">{legible(asks.text)}</p>
+      {asks.warning && <p class="warn">{legible(asks.warning)}</p>}
+      <p>{safe ? <a href={asks.address} target="_blank" rel="noopener noreferrer">{legible(asks.address)}</a> : <code>{legible(asks.address)}</code>}</p>
+      <p class="buttons">
+        <button type="button" class="primary" onClick={() => void answer({ decision: "approve" })}>I was there</button>
+        <button type="button" class="danger" onClick={() => void answer({ decision: "deny" })}>Decline</button>
+      </p>
     </>
   );
 }
 
 function UnknownBody({ asks, answer }: Body<Unknown>) {
   const [result, setResult] = useState("");
+  const decide = (outcome: "done" | "retry" | "skip") => void answer({ answer: { outcome, ...(outcome === "done" && result.trim() && { result: result.trim() }) } });
   return (
     <>
-      <p>A call was sent, and nobody knows whether it took effect. Look at the other system, then decide.</p>
+      <p>The call <code>{legible(asks.tool)}</code> was sent, and nobody knows whether it took effect{asks.reason && ` (${legible(asks.reason)})`}. Look at the other system, then decide.</p>
       <JsonView value={asks.what} />
       <label>
         What it gave, if it happened (optional)
         <textarea rows={2} value={result} onInput={(event) => setResult(event.currentTarget.value)} />
       </label>
       <p class="buttons">
-        <button type="button" class="primary" onClick={() => void answer({ outcome: "done", ...(result.trim() && { result: result.trim() }) })}>It happened</button>
-        <button type="button" onClick={() => void answer({ outcome: "retry" })}>Send it again</button>
-        <button type="button" class="danger" onClick={() => void answer({ outcome: "skip" })}>Skip it</button>
+        <button type="button" class="primary" onClick={() => decide("done")}>It happened</button>
+        <button type="button" onClick={() => decide("retry")}>Send it again</button>
+        <button type="button" class="danger" onClick={() => decide("skip")}>Skip it</button>
       </p>
     </>
   );

@@ -1,60 +1,50 @@
 /** Everything that waits for a person, over all threads. */
 
 import { signal } from "@preact/signals";
-import { runs, threads } from "../api/threads.ts";
-import type { Interrupt, Json, Thread } from "../api/types.ts";
+import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
+import { threadsChanged } from "../chat/changed.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { legible } from "../parts/text.ts";
+import { clip, legible } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
-import { threadTitle } from "../chat/thread-list.tsx";
 import { AskCard } from "./ask-card.tsx";
-import { asked, decideAll } from "./decide.ts";
 
-/** How many threads wait; shown as a badge. */
+/** How many questions wait; shown as a badge. */
 export const waiting = signal(0);
 
-/** Reads the number of waiting threads, and notices those that began to wait. */
+async function read(): Promise<Waiting[]> {
+  const all = await approvals.list();
+  waiting.value = all.length;
+  return all;
+}
+
+/** Reads the number of waiting questions. */
 export async function refreshWaiting() {
   try {
-    const list = await threads.search({ status: "interrupted" });
-    waiting.value = list.length;
+    await read();
   } catch {
     // The views say what is wrong with the server; a badge does not.
   }
 }
 
-interface Waiting {
-  thread: Thread;
-  interrupt: Interrupt;
-}
-
 export function InboxView() {
-  const list = useLoad(
-    async () => {
-      const found = await threads.search({ status: "interrupted" });
-      waiting.value = found.length;
-      return found.flatMap((thread) => Object.values(thread.interrupts ?? {}).flat().map((interrupt): Waiting => ({ thread, interrupt })));
-    },
-    [],
-    5_000,
-  );
-  async function answer({ thread, interrupt }: Waiting, value: Json) {
-    await attempt(() => runs.start(thread.thread_id, { command: { resume: { [interrupt.id]: value } } }), "Sent.");
+  const list = useLoad(read, [], 5_000);
+  async function answer(one: Waiting, reply: Reply) {
+    await attempt(() => approvals.answer(one.id, reply), "Sent.");
+    threadsChanged.value += 1;
     list.reload();
   }
-  async function decide(alike: Waiting[], type: "approve" | "reject") {
+  async function decide(alike: Waiting[], decision: "approve" | "deny") {
     for (const one of alike) {
-      const approval = asked(one.interrupt);
-      if (approval.kind !== "approval") continue;
       try {
-        await runs.start(one.thread.thread_id, { command: { resume: { [one.interrupt.id]: decideAll(approval, type) } } });
+        await approvals.answer(one.id, { decision });
       } catch (error) {
         complain(error);
       }
     }
+    threadsChanged.value += 1;
     list.reload();
   }
   return (
@@ -63,20 +53,20 @@ export function InboxView() {
       <Shown of={list} what="questions">
         {(all) => {
           if (all.length === 0) return <Empty title="Nothing waits for you"><p>Calls that need approval and agents’ questions appear here.</p></Empty>;
-          const approvals = all.filter((one) => asked(one.interrupt).kind === "approval");
+          const calls = all.filter((one) => one.kind === "approval");
           return (
             <>
-              {approvals.length > 1 && (
+              {calls.length > 1 && (
                 <p class="buttons">
-                  <button type="button" onClick={() => confirm(`Approve all ${approvals.length} calls as they stand?`) && void decide(approvals, "approve")}>Approve all {approvals.length}</button>
-                  <button type="button" class="danger" onClick={() => void decide(approvals, "reject")}>Deny all</button>
+                  <button type="button" onClick={() => confirm(`Approve all ${calls.length} calls as they stand?`) && void decide(calls, "approve")}>Approve all {calls.length}</button>
+                  <button type="button" class="danger" onClick={() => confirm(`Deny all ${calls.length} calls?`) && void decide(calls, "deny")}>Deny all</button>
                 </p>
               )}
-              <p class="hint">{plural(all.length, "question")} wait.</p>
+              <p class="hint">{plural(all.length, "question")} {all.length === 1 ? "waits" : "wait"}.</p>
               {all.map((one) => (
-                <article key={`${one.thread.thread_id} ${one.interrupt.id}`}>
-                  <h2><a href={link("chat", one.thread.thread_id)}>{legible(threadTitle(one.thread))}</a> <Time of={one.thread.updated_at} /></h2>
-                  <AskCard interrupt={one.interrupt} onAnswer={(value) => answer(one, value)} />
+                <article key={one.id}>
+                  <h2><a href={link("chat", one.thread_id)}>{legible(clip(one.title ?? one.question ?? `Thread ${one.thread_id.slice(0, 8)}`, 100))}</a> <Time of={one.waits_since} /></h2>
+                  <AskCard kind={one.kind} payload={one.payload} agent={one.agent} onAnswer={(reply) => answer(one, reply)} />
                 </article>
               ))}
             </>

@@ -1,8 +1,10 @@
-/** Login and registration, shown when the server wants to know who asks. */
+/** Login and registration, or an API key, shown when the server wants to know who asks. */
 
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { json, unauthorized } from "../api/http.ts";
+import { ServerError, json, unauthorized } from "../api/http.ts";
+import { hasSession, key, useKey } from "../api/who.ts";
+import { attempt } from "../parts/notice.tsx";
 
 /** Whether the server refused a request for want of a login. */
 export const needsLogin = signal(false);
@@ -13,28 +15,54 @@ unauthorized.notify = () => {
 export function LoginView() {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
-  const [problem, setProblem] = useState("");
+  const [secret, setSecret] = useState("");
+  const [problem, setProblem] = useState(key() ? "The key is not, or no longer, good." : "");
   async function submit(action: "login" | "register") {
     setProblem("");
     try {
       await json(`v1/auth/${action}`, { name, password });
+      useKey(null);
       location.reload();
     } catch (error) {
-      setProblem((error as Error).message);
+      const absent = error instanceof ServerError && error.status === 404;
+      setProblem(absent ? "This server has no users; it takes an API key." : (error as Error).message);
     }
+  }
+  function enter() {
+    useKey(secret.trim());
+    location.reload();
   }
   return (
     <main class="login">
-      <form onSubmit={(event) => (event.preventDefault(), void submit("login"))}>
+      <div>
         <h1>Perihelion</h1>
-        <label>Name<input autocomplete="username" required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-        <label>Password<input type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></label>
         {problem && <p class="error-text" role="alert">{problem}</p>}
-        <p class="buttons">
-          <button type="submit" class="primary">Log in</button>
-          <button type="button" onClick={() => void submit("register")}>Register</button>
-        </p>
-      </form>
+        <form onSubmit={(event) => (event.preventDefault(), void submit("login"))}>
+          <label>Name<input autocomplete="username" required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+          <label>Password<input type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></label>
+          <p class="buttons">
+            <button type="submit" class="primary">Log in</button>
+            <button type="button" disabled={!name || !password} onClick={() => void submit("register")}>Register</button>
+          </p>
+        </form>
+        <form onSubmit={(event) => (event.preventDefault(), enter())}>
+          <label>API key<input type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} /></label>
+          <p class="hint">Kept in this tab until it is closed.</p>
+          <p class="buttons"><button type="submit">Use the key</button></p>
+        </form>
+      </div>
     </main>
   );
+}
+
+/** Ends the session, or forgets the key; nothing where neither is. */
+export function Logout() {
+  if (!hasSession() && !key()) return null;
+  async function leave() {
+    const left = !hasSession() || (await attempt(() => json("v1/auth/logout", {})));
+    if (!left) return;
+    useKey(null);
+    location.reload();
+  }
+  return <button type="button" class="plain" onClick={() => void leave()}>Log out</button>;
 }

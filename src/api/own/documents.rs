@@ -1,0 +1,79 @@
+//! Documents: listed, read, found by what they say, deleted.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use perihelion_documents::{Filters, Query as Wanted};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::kept::{Kept, without_document};
+use crate::api::agent_server::{Query, Refusal};
+
+/// Hits of a search at most.
+const MOST: usize = 100;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Which {
+    /// None: all collections.
+    collection: Option<String>,
+}
+
+pub(super) async fn list(
+    State(kept): State<Kept>,
+    Query(which): Query<Which>,
+) -> Result<Json<Value>, Refusal> {
+    let found = kept.documents().await?.list(which.collection.as_deref()).await;
+    Ok(Json(json!({ "documents": found.map_err(without_document)? })))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Question {
+    text: String,
+    collection: Option<String>,
+    limit: Option<usize>,
+}
+
+pub(super) async fn search(
+    State(kept): State<Kept>,
+    Query(question): Query<Question>,
+) -> Result<Json<Value>, Refusal> {
+    let Question { text, collection, limit } = question;
+    let mut wanted = Wanted::new(text);
+    wanted.limit = limit.unwrap_or(wanted.limit).clamp(1, MOST);
+    wanted.filters = Filters { collection, ..Filters::default() };
+    let hits = kept.documents().await?.search(&wanted).await.map_err(without_document)?;
+    Ok(Json(json!({ "hits": hits })))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    /// In characters.
+    start: Option<usize>,
+    end: Option<usize>,
+}
+
+pub(super) async fn get(
+    State(kept): State<Kept>,
+    Path(id): Path<String>,
+    Query(part): Query<Part>,
+) -> Result<Json<Value>, Refusal> {
+    let documents = kept.documents().await?;
+    let mut shown = json!(documents.find(&id).await.map_err(without_document)?);
+    let read = documents.read(&id, part.start, part.end).await.map_err(without_document)?;
+    shown["text"] = json!(read.text);
+    shown["start"] = json!(read.start);
+    shown["end"] = json!(read.end);
+    Ok(Json(shown))
+}
+
+pub(super) async fn delete(
+    State(kept): State<Kept>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    kept.documents().await?.delete(&id).await.map_err(without_document)?;
+    Ok(StatusCode::NO_CONTENT)
+}

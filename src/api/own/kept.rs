@@ -1,0 +1,70 @@
+//! What outlives a thread, opened when it is first asked for and open from then on.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use tokio::sync::OnceCell;
+
+use crate::api::agent_server::Refusal;
+use crate::runtime::{self, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills};
+use crate::service::Service;
+
+/// The skills, memories and documents of the service's database; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Kept {
+    service: Service,
+    opened: Arc<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    skills: OnceCell<Skills>,
+    memory: OnceCell<UserMemory>,
+    documents: OnceCell<Documents>,
+}
+
+impl Kept {
+    pub(super) fn new(service: Service) -> Self {
+        Self { service, opened: Arc::default() }
+    }
+
+    pub(super) async fn skills(&self) -> Result<&Skills, Refusal> {
+        let settings = self.service.runtime().settings();
+        Ok(self.opened.skills.get_or_try_init(|| open_skills(settings)).await?)
+    }
+
+    pub(super) async fn memory(&self) -> Result<&UserMemory, Refusal> {
+        let settings = self.service.runtime().settings();
+        Ok(self.opened.memory.get_or_try_init(|| open_memory(settings)).await?)
+    }
+
+    pub(super) async fn documents(&self) -> Result<&Documents, Refusal> {
+        let settings = self.service.runtime().settings();
+        Ok(self.opened.documents.get_or_try_init(|| Documents::open(settings)).await?)
+    }
+}
+
+/// Says why skills and memories could not be had.
+pub(super) fn refused(error: MemoryError) -> Refusal {
+    match error {
+        MemoryError::UnknownSkill(_) | MemoryError::UnknownKey(_) => {
+            Refusal::missing(error.to_string())
+        }
+        MemoryError::NoKey | MemoryError::TooLong { .. } => Refusal::invalid(error.to_string()),
+        error => runtime::Error::from(error).into(),
+    }
+}
+
+/// Says why documents could not be had.
+pub(super) fn without_document(error: runtime::Error) -> Refusal {
+    let class = match &error {
+        runtime::Error::Documents(error) => error.class(),
+        _ => "",
+    };
+    let status = match class {
+        "unknown" => StatusCode::NOT_FOUND,
+        "range" | "empty_query" | "collection" => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => return error.into(),
+    };
+    Refusal(status, error.to_string())
+}

@@ -1,0 +1,46 @@
+//! What is remembered of a user, for the user to see and forget.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::kept::{Kept, refused};
+use crate::api::agent_server::{Query, Refusal};
+use crate::runtime::{LOCAL_TENANT, Scope};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Whose {
+    /// The user, as a request or `run --user` names one.
+    user: String,
+}
+
+impl Whose {
+    fn scope(&self) -> Result<Scope, Refusal> {
+        match self.user.trim() {
+            "" => Err(Refusal::invalid("name the user whose memories are meant: ?user=NAME")),
+            user => {
+                Scope::new(LOCAL_TENANT, user).map_err(|error| Refusal::invalid(error.to_string()))
+            }
+        }
+    }
+}
+
+pub(super) async fn list(
+    State(kept): State<Kept>,
+    Query(whose): Query<Whose>,
+) -> Result<Json<Value>, Refusal> {
+    let entries = kept.memory().await?.list(&whose.scope()?).await.map_err(refused)?;
+    Ok(Json(json!({ "memories": entries })))
+}
+
+pub(super) async fn forget(
+    State(kept): State<Kept>,
+    Path(key): Path<String>,
+    Query(whose): Query<Whose>,
+) -> Result<StatusCode, Refusal> {
+    kept.memory().await?.forget(&whose.scope()?, &key).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
+}

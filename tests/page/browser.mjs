@@ -1,0 +1,78 @@
+/** Chromium, and what is done in it over and over. */
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFile } from "node:fs/promises";
+
+const require = createRequire(new URL("../../web/app/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+const AXE = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+/** Milliseconds that a wait for the page may take on a machine that is busy. */
+const PATIENCE = 30_000;
+
+export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: QUIET });
+
+/** Opens a tab; whatever the page complains of, or asks of another address, stands in `tab.faults`. */
+export async function open(browser, url, { width = 1280, height = 800, theme = "light", context } = {}) {
+  const around = context ?? (await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: "reduce" }));
+  if (process.env.PAGE_FROM_DISK && !context) await fromDisk(around, url);
+  const tab = await around.newPage();
+  tab.setDefaultTimeout(PATIENCE);
+  tab.faults = [];
+  tab.on("pageerror", (error) => tab.faults.push(String(error)));
+  tab.on("console", (message) => {
+    // A request that a killed server does not answer is logged by the browser itself.
+    if (message.type() === "error" && !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(message.text())) tab.faults.push(message.text());
+  });
+  tab.on("request", (request) => {
+    if (!request.url().startsWith(new URL(url).origin) && !/^(data|blob|about):/.test(request.url())) tab.faults.push(`left the server: ${request.url()}`);
+  });
+  tab.on("dialog", (dialog) => dialog.accept());
+  await tab.goto(url);
+  return tab;
+}
+
+/** Takes the page's files from web/dist and not from the program, which then need not be built for every change of the page. */
+async function fromDisk(context, url) {
+  const { origin } = new URL(url);
+  for (const [place, name] of [["/", "index.html"], ["/ui/page.js", "page.js"], ["/ui/page.css", "page.css"]]) {
+    const body = () => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
+    await context.route(origin + place, async (route) => route.fulfill({ response: await route.fetch(), body: await body() }));
+  }
+}
+
+/** Shows a view by its address, as a link in the page would. */
+export const go = (tab, view) => tab.evaluate((hash) => void (location.hash = hash), `#/${view}`);
+
+/** Asks in a new thread and returns the thread's id once the page shows it. */
+export async function ask(tab, question) {
+  await go(tab, "chat");
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  await tab.getByLabel("Your question").fill(question);
+  await tab.getByRole("button", { name: "Ask" }).click();
+  await tab.waitForURL(/#\/chat\/[0-9a-f-]{36}/);
+  return tab.url().split("/").at(-1);
+}
+
+export const answerOf = (tab) => tab.locator("article.answer .markdown");
+
+/** Waits for the finished answer and returns its text. */
+export async function answered(tab, text) {
+  const answer = answerOf(tab).filter({ hasText: text });
+  await answer.first().waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  return answer.first().innerText();
+}
+
+/** Fails where axe finds something, or where the page is wider than its window. */
+export async function inspect(tab, what) {
+  await tab.evaluate(AXE);
+  const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const found = violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => `${node.target.join(" ")} ${node.failureSummary ?? ""}`).slice(0, 3).join(" | ")}`);
+  assert.deepEqual(found, [], what);
+  const beyond = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(beyond <= 0, `${what}: the page is ${beyond} pixels wider than its window`);
+}

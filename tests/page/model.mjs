@@ -1,0 +1,118 @@
+/**
+ * A scripted model: an OpenAI endpoint whose answers follow from words in the question.
+ *
+ * `approve`: a call that a person must approve; `clarify`: the supervisor asks which year is meant; `slow`: the answer comes
+ * word by word, as fast as `release()` lets it; `read`: the files agent reads; anything else is answered at once.
+ */
+
+import { createServer } from "node:http";
+
+export const STORY = Array.from({ length: 40 }, (_, index) => `word${index + 1}`);
+
+const TEAM = {
+  name: "almanac",
+  description: "Reads papers and writes down what they say",
+  agents: [
+    { name: "reader", role: "reads", goal: "Find what the paper says", servers: ["files"] },
+    { name: "writer", role: "writes", goal: "Write it down", servers: ["notes"] },
+  ],
+};
+
+const decision = (agents, tasks = [], clarification = null) =>
+  JSON.stringify({ thought_process: "scripted", plan: ["look", "answer"], selected_agents: agents, tasks, clarification });
+
+const task = (agent, text) => ({ id: agent, agent, task: text, depends_on: [] });
+
+function between(text, open, close) {
+  const from = text.lastIndexOf(open);
+  return from < 0 ? "" : text.slice(from + open.length).split(close, 1)[0];
+}
+
+function supervise(text) {
+  const question = between(text, "<user_request>", "</user_request>");
+  const worked = text.includes("<result ");
+  if (question.includes("clarify") && !text.includes("1945")) return decision([], [], "Which year do you mean?");
+  if (question.includes("approve") && !worked) return decision(["mcp_agent_notes"], [task("mcp_agent_notes", "Write it down.")]);
+  if (question.includes("read") && !worked) return decision(["mcp_agent_files"], [task("mcp_agent_files", "Read it.")]);
+  return decision(["qa"]);
+}
+
+function work(agent, messages) {
+  const results = messages.filter((message) => message.role === "tool");
+  if (results.length > 0) return { content: `It gave: ${String(results.at(-1).content).slice(0, 200)}` };
+  const call = agent.endsWith("notes") ? ["append_note", { text: "Remember the milk" }] : ["read", { path: "paper.md" }];
+  return { tool_calls: [{ id: "call_1", type: "function", function: { name: call[0], arguments: JSON.stringify(call[1]) } }] };
+}
+
+/** Starts the model; `words` are let through one by one while it is held. */
+export async function startModel() {
+  let waiting = [];
+  let credit = 0;
+  const model = {
+    held: false,
+    /** Has slow answers wait for `release`. */
+    hold() {
+      model.held = true;
+      credit = 0;
+    },
+    /** Requests by role. */
+    asked: [],
+    /** Lets as many words of a slow answer through; all of them, and those to come, without a number. */
+    release(words = Infinity) {
+      if (words === Infinity) model.held = false;
+      else credit += words;
+      const all = waiting;
+      waiting = [];
+      for (const next of all) next();
+    },
+  };
+  async function word() {
+    while (model.held && credit === 0) await new Promise((next) => waiting.push(next));
+    if (model.held) credit -= 1;
+  }
+
+  async function answer(request, response) {
+    if (request.method === "GET") return send(response, { object: "list", data: [{ id: "scripted", object: "model" }] });
+    const body = JSON.parse(await read(request));
+    const role = request.headers["x-perihelion-role"] ?? "";
+    const text = body.messages.map((message) => message.content ?? "").join("\n");
+    model.asked.push(role);
+    let message = { content: "Hello from the star." };
+    if (role === "supervisor") message = { content: supervise(text) };
+    else if (role === "reflector") message = { content: JSON.stringify({ status: "APPROVED", refined_output: null, feedback: null }) };
+    else if (role === "architect") message = { content: JSON.stringify(TEAM) };
+    else if (role === "agent") message = work(request.headers["x-perihelion-agent"] ?? "", body.messages);
+    else if (role !== "qa") message = { content: JSON.stringify({ operations: [] }) };
+    else if (between(text, "<user_request>", "</user_request>").includes("slow")) message = { content: STORY.join(" "), slow: true };
+    else if (text.includes("<result ")) message = { content: "It is written down [1]." };
+    const finish_reason = message.tool_calls ? "tool_calls" : "stop";
+    const shell = (object, choice) => ({ id: "scripted", object, created: 1, model: "scripted", choices: [{ index: 0, ...choice }], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } });
+    if (!body.stream) return send(response, shell("chat.completion", { message: { role: "assistant", content: null, ...message }, finish_reason }));
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const chunk = (delta, finish = null) => response.write(`data: ${JSON.stringify(shell("chat.completion.chunk", { delta, finish_reason: finish }))}\n\n`);
+    for (const piece of (message.content ?? "").match(/\S+\s*/g) ?? []) {
+      if (message.slow) await word();
+      chunk({ content: piece });
+    }
+    for (const [index, call] of (message.tool_calls ?? []).entries()) chunk({ tool_calls: [{ index, ...call }] });
+    chunk({}, finish_reason);
+    response.end("data: [DONE]\n\n");
+  }
+
+  const server = createServer((request, response) => answer(request, response).catch((error) => response.destroy(error)));
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  model.url = `http://127.0.0.1:${server.address().port}/v1`;
+  model.close = () => (server.closeAllConnections(), server.close());
+  return model;
+}
+
+async function read(stream) {
+  const pieces = [];
+  for await (const piece of stream) pieces.push(piece);
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+function send(response, body) {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+}

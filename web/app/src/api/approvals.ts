@@ -1,0 +1,25 @@
+/** What waits for a person, over all threads, and the answers to it. */
+
+import { json } from "./http.ts";
+import type { Json } from "./types.ts";
+
+export interface Waiting {
+  id: string;
+  thread_id: string;
+  title: string | null;
+  kind: string;
+  agent: string | null;
+  payload: Json;
+  /** The request in whose course it was asked. */
+  question: string | null;
+  waits_since: string;
+}
+
+/** A decision, or an answer in the form that the kind of question takes. */
+export type Reply = { decision: "approve" | "deny"; reason?: string } | { answer: Json };
+
+export const approvals = {
+  list: () => json<Waiting[]>("v1/approvals"),
+  /** Answers by id alone, so that an answer never reaches another question; the thread goes on in the run that is returned. */
+  answer: (id: string, reply: Reply) => json<{ thread_id: string; run_id: string }>(`v1/approvals/${encodeURIComponent(id)}`, reply),
+};
