@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::{
-    agents, demo, diff, documents, eval, memory, replay, resume, run, serve, skills, threads,
-    trace, worker,
+    agents, demo, diff, documents, eval, keys, memory, replay, resume, run, serve, skills, threads,
+    trace, users, worker,
 };
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
@@ -90,6 +90,10 @@ pub enum Command {
     Worker(worker::Args),
     /// Serve threads over HTTP: the Agent Server API, streams, and a page for people.
     Serve(serve::Args),
+    /// Make, list and revoke API keys of the service.
+    Keys(keys::Args),
+    /// Add, list and shut out users of the service.
+    Users(users::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.
     Demo(demo::Args),
     /// Serve a bundled MCP server on standard input and output, or over HTTP.

@@ -18,6 +18,7 @@ mod error;
 mod eval;
 pub mod execute;
 mod found;
+mod keys;
 mod logging;
 mod looking;
 mod memory;
@@ -35,6 +36,7 @@ mod signals;
 mod skills;
 mod threads;
 mod trace;
+mod users;
 mod worker;
 
 use std::process::ExitCode;
@@ -139,6 +141,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Memory(args) => memory::run(settings, args).await,
         Command::Worker(args) => worker::run(settings, args).await,
         Command::Serve(args) => serve::run(settings, args).await,
+        Command::Keys(args) => keys::run(settings, args).await,
+        Command::Users(args) => users::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. }
         | Command::Doctor
