@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::{
-    agents, demo, diff, documents, eval, keys, memory, replay, resume, run, serve, skills, threads,
-    trace, users, worker,
+    agents, approvals, demo, diff, documents, eval, keys, memory, replay, resume, run, serve,
+    skills, threads, trace, users, worker,
 };
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
@@ -68,6 +68,8 @@ pub enum Command {
     Run(run::Args),
     /// Answer an open question of a thread, or go on after a crash, a failure or a stop.
     Resume(resume::Args),
+    /// List the calls that wait for approval, over all threads, and decide them.
+    Approvals(approvals::Args),
     /// List, inspect, fork, move and remove threads; no model and no servers are needed.
     Threads(threads::Args),
     /// Show a run as a tree: transitions, thoughts, calls, reflections, time and tokens.

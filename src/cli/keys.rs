@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Error, Exit, environment, output};
 use crate::clock;
 use crate::config::{Age, Settings};
-use crate::runtime::LOCAL_TENANT;
+use crate::runtime::{Audit, LOCAL_TENANT};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -89,6 +89,15 @@ pub(super) async fn is_anybody_known(settings: &Settings) -> Result<bool, Error>
     let known = people.is_anybody_known().await;
     database.close().await;
     Ok(known?)
+}
+
+/// Returns where the answers of whoever sits at the command line are written down; nowhere for threads in memory.
+pub(super) async fn audit(settings: &Settings) -> Result<Option<Audit>, Error> {
+    match open(settings).await {
+        Ok((_, people)) => Ok(Some(Audit::new(people, &actor()))),
+        Err(Error::NoDatabase) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns who sits at the command line, for the audit.

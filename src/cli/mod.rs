@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "this is the room that speaks to a person")]
 
 mod agents;
+mod approvals;
 mod args;
 mod browser;
 mod changes;
@@ -141,6 +142,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Memory(args) => memory::run(settings, args).await,
         Command::Worker(args) => worker::run(settings, args).await,
         Command::Serve(args) => serve::run(settings, args).await,
+        Command::Approvals(args) => approvals::run(&globals, settings, args).await,
         Command::Keys(args) => keys::run(settings, args).await,
         Command::Users(args) => users::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,

@@ -69,6 +69,8 @@ impl Turn {
             context: self.context.clone(),
             prefer: self.prefer_agents.clone(),
             disable: self.disable_agents.clone(),
+            max_turns: self.max_turns,
+            system_prompt: self.system_prompt.clone(),
             ..Request::default()
         }
     }

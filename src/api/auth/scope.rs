@@ -4,22 +4,16 @@ use axum::http::Method;
 use perihelion_people::Scope;
 
 /// Ends of addresses to which a question is posted that changes nothing.
-const LOOKS: [&str; 7] = [
-    "/search",
-    "/count",
-    "/history",
-    "/state/checkpoint",
-    "/versions",
-    "/namespaces",
-    "/a2a/tasks",
-];
+const LOOKS: [&str; 6] =
+    ["/search", "/count", "/history", "/state/checkpoint", "/versions", "/namespaces"];
 
 /// Returns the scope that a request needs; none for what everybody known may do: see who they are, and see to their keys.
 pub(super) fn needed(method: &Method, path: &str) -> Option<Scope> {
     if path.starts_with("/v1/auth/") || path == "/v1/keys" || path.starts_with("/v1/keys/") {
         return None;
     }
-    let looks = method.is_safe() || LOOKS.iter().any(|end| path.ends_with(end));
+    let asks = method == Method::POST && LOOKS.iter().any(|end| path.ends_with(end));
+    let looks = method.is_safe() || asks;
     Some(if looks { Scope::Read } else { Scope::Run })
 }
 

@@ -39,11 +39,16 @@ impl Gate {
         let token = Arc::new(CancellationToken::new());
         let held = Arc::downgrade(&token);
         watched.insert(name, Weak::clone(&held));
-        let gate = Arc::clone(&self);
-        tokio::spawn(async move {
+        let stop = self.service().stop().clone();
+        // It keeps nothing of the service alive between its looks.
+        let gate = Arc::downgrade(&self);
+        tokio::spawn(stop.run_until_cancelled_owned(async move {
             while held.strong_count() > 0 {
+                let Some(gate) = gate.upgrade() else { return };
+                let found = gate.check(&credential).await;
+                drop(gate);
                 // A database that does not answer says nothing of a credential.
-                if let Err(Stranger::Unknown(_)) = gate.check(&credential).await {
+                if let Err(Stranger::Unknown(_)) = found {
                     if let Some(token) = held.upgrade() {
                         token.cancel();
                     }
@@ -51,7 +56,7 @@ impl Gate {
                 }
                 clock::sleep(EVERY).await;
             }
-        });
+        }));
         token
     }
 }

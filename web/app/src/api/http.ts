@@ -25,11 +25,19 @@ function words(body: unknown, status: number): string {
   return `the server answered with status ${status}`;
 }
 
+/** The second secret of a login, which requests that change something repeat: only pages of this service can read it. */
+function csrf(): string | undefined {
+  return /(?:^|;\s*)perihelion_csrf=([^;]+)/.exec(document.cookie)?.[1];
+}
+
 /** Sends a request and returns the response once it is known to be a success. */
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response;
+  const secret = csrf();
+  const headers = new Headers(init.headers);
+  if (secret && init.method && init.method !== "GET") headers.set("x-csrf-token", secret);
   try {
-    response = await fetch(path, { credentials: "same-origin", ...init });
+    response = await fetch(path, { credentials: "same-origin", ...init, headers });
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     throw new ServerError("the server cannot be reached; it may be restarting", 0);
