@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::{
-    agents, demo, diff, documents, eval, memory, replay, resume, run, serve, skills, threads,
-    trace, worker,
+    agents, approvals, demo, diff, documents, eval, keys, memory, replay, resume, run, serve,
+    skills, threads, trace, users, worker,
 };
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
@@ -68,6 +68,8 @@ pub enum Command {
     Run(run::Args),
     /// Answer an open question of a thread, or go on after a crash, a failure or a stop.
     Resume(resume::Args),
+    /// List the calls that wait for approval, over all threads, and decide them.
+    Approvals(approvals::Args),
     /// List, inspect, fork, move and remove threads; no model and no servers are needed.
     Threads(threads::Args),
     /// Show a run as a tree: transitions, thoughts, calls, reflections, time and tokens.
@@ -90,6 +92,10 @@ pub enum Command {
     Worker(worker::Args),
     /// Serve threads over HTTP: the Agent Server API, streams, and a page for people.
     Serve(serve::Args),
+    /// Make, list and revoke API keys of the service.
+    Keys(keys::Args),
+    /// Add, list and shut out users of the service.
+    Users(users::Args),
     /// Run the whole star on bundled servers and a scripted model: no key, no network.
     Demo(demo::Args),
     /// Serve a bundled MCP server on standard input and output, or over HTTP.

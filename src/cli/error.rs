@@ -76,9 +76,21 @@ pub enum Error {
     #[error("there is no index.html in the directory of the Jaeger UI: {}", .0.display())]
     NoJaegerUi(PathBuf),
     #[error(
-        "beyond loopback the service needs a token; set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1, not on: {0}"
+        "beyond loopback callers must prove who they are: make a key with `perihelion keys create NAME`, or set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1, not on: {0}"
     )]
     Unprotected(SocketAddr),
+    #[error(transparent)]
+    People(#[from] perihelion_people::Error),
+    #[error(
+        "the threads are in memory alone; name a database that outlives the program with --database"
+    )]
+    NoDatabase,
+    #[error("the password cannot be read from standard input: it must be one line")]
+    NoPassword,
+    #[error(
+        "nothing of this id waits for an answer; it was answered, ran out, or was never asked: {0}; `perihelion approvals` lists what waits"
+    )]
+    NotWaiting(String),
     #[error(transparent)]
     Serve(perihelion_http::Error),
     #[error(transparent)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::progress::Progress;
-use super::{Error, Exit, Signals, environment, found, looking, output, plugins, questions};
+use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins, questions};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
@@ -92,6 +92,10 @@ pub struct Show {
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
 pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
+    let audit = match &job {
+        Job::Answer { .. } | Job::Message { .. } => keys::audit(&settings).await?,
+        _ => None,
+    };
     let opening = looking::told(show.quiet, async |looks| match &job {
         Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment, looks).await,
         other => Runtime::open_for(settings, &environment, looks, other.thread()).await,
@@ -103,6 +107,9 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     };
     // Nothing has run yet; dropping what was being opened ends the servers' processes.
     let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
+    if let Some(audit) = audit {
+        runtime.keep_audit(audit);
+    }
     let plugins = plugins::keep(&runtime, "run", show.quiet);
     let ended = drive(&runtime, job, show, &signals).await;
     drop(plugins);

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "this is the room that speaks to a person")]
 
 mod agents;
+mod approvals;
 mod args;
 mod browser;
 mod changes;
@@ -18,6 +19,7 @@ mod error;
 mod eval;
 pub mod execute;
 mod found;
+mod keys;
 mod logging;
 mod looking;
 mod memory;
@@ -35,6 +37,7 @@ mod signals;
 mod skills;
 mod threads;
 mod trace;
+mod users;
 mod worker;
 
 use std::process::ExitCode;
@@ -139,6 +142,9 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Memory(args) => memory::run(settings, args).await,
         Command::Worker(args) => worker::run(settings, args).await,
         Command::Serve(args) => serve::run(settings, args).await,
+        Command::Approvals(args) => approvals::run(&globals, settings, args).await,
+        Command::Keys(args) => keys::run(settings, args).await,
+        Command::Users(args) => users::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. }
         | Command::Doctor

@@ -21,6 +21,7 @@ Examples:
   perihelion run \"And in 1946?\" --thread vienna
   perihelion run - --context region=EU --context year=2024 --json < question.txt
   perihelion run \"Summarise the notes\" --prefer files --disable sql
+  perihelion run \"Summarise the notes\" --max-turns 2 --system-prompt \"Answer in French, in one sentence\"
   perihelion run \"Summarise the notes\" --detach        a `perihelion worker` does it
 
 Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
@@ -45,6 +46,12 @@ pub struct Args {
     /// Who asks: what is known of them is in the prompts, and what they say of themselves is remembered
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
+    /// Decisions that the supervisor may take; then the answer is written from what there is
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_turns: Option<u32>,
+    /// How you want the work done and the answer put; all agents are told, and it changes none of their rules
+    #[arg(long, value_name = "TEXT")]
+    system_prompt: Option<String>,
     /// Leave the run to the workers and print the thread's id
     #[arg(long)]
     detach: bool,
@@ -98,6 +105,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         prefer: listed(args.prefer),
         disable: listed(args.disable),
         user: args.user,
+        max_turns: args.max_turns,
+        system_prompt: args.system_prompt,
     };
     let show = Show {
         json: args.json,

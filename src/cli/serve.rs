@@ -7,7 +7,7 @@ use perihelion_http::{Bounds, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::output;
-use super::{Error, Exit, Globals, Signals, environment, looking, plugins};
+use super::{Error, Exit, Globals, Signals, environment, keys, looking, plugins};
 use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::runtime::{self, Runtime, demo};
@@ -47,7 +47,9 @@ impl Args {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let addr = settings.serve.addr;
-    if !addr.ip().is_loopback() && settings.serve.token.is_none() {
+    let asks = &settings.serve;
+    let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration;
+    if !addr.ip().is_loopback() && !proves && !keys::is_anybody_known(&settings).await? {
         return Err(Error::Unprotected(addr));
     }
     let signals = Signals::listen()?;

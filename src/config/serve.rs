@@ -9,10 +9,16 @@ use super::resolve::{Setting, any, positive, seconds, section};
 section! {
     /// What `perihelion serve` does.
     Serve, ServeFile, "serve" {
-        /// Address to listen on; beyond loopback only with a token.
+        /// Address to listen on; beyond loopback only where callers prove who they are.
         addr: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 2024)), "PERIHELION_SERVE_ADDR", any;
         /// What clients must send as `x-api-key` or as a bearer token; none: anybody who reaches a loopback address may.
         token: Option<Token> = None, "PERIHELION_SERVE_TOKEN", any;
+        /// Whether people may register themselves by name and password, in the service's own tenant.
+        registration: bool = false, "PERIHELION_SERVE_REGISTRATION", any;
+        /// Seconds that a login lasts.
+        session_sec: f64 = 604_800.0, "PERIHELION_SERVE_SESSION_SEC", seconds;
+        /// Another issuer whose tokens are accepted; in the environment as a JSON object. None: nobody's.
+        jwt: Option<Jwt> = None, "PERIHELION_SERVE_JWT", any;
         /// Names that requests may be addressed to, beside loopback ones; with none named and a token set, any name.
         hosts: Names = Names::default(), "PERIHELION_SERVE_HOSTS", any;
         /// Origins whose pages may use the service, such as `https://chat.example.org`; pages of this machine may.
@@ -21,6 +27,70 @@ section! {
         max_connections: usize = 16_384, "PERIHELION_SERVE_MAX_CONNECTIONS", positive;
         /// Seconds that requests under way may take when the service ends.
         drain_sec: f64 = 10.0, "PERIHELION_SERVE_DRAIN_SEC", seconds;
+    }
+}
+
+impl Serve {
+    /// Returns whether nobody is let in, on any address, who did not prove who they are.
+    pub fn is_protected(&self) -> bool {
+        self.token.is_some() || self.jwt.is_some() || !self.addr.ip().is_loopback()
+    }
+}
+
+/// What JSON Web Tokens must say to be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jwt {
+    pub issuer: String,
+    pub audience: String,
+    /// Address of the issuer's keys (JWKS): `https://`, or `http://` on this machine.
+    pub jwks_url: JwksUrl,
+    /// Algorithms that are accepted, such as `RS256`, `ES256` and `EdDSA`.
+    #[serde(default = "usual_algorithms")]
+    pub algorithms: Vec<String>,
+    /// The claim that holds the tenant; none: all are of the service's own.
+    #[serde(default)]
+    pub tenant_claim: Option<String>,
+    /// The claim that holds the scopes, with spaces between; none: everybody may read and run.
+    #[serde(default)]
+    pub scope_claim: Option<String>,
+}
+
+fn usual_algorithms() -> Vec<String> {
+    ["RS256", "ES256", "EdDSA"].map(str::to_owned).into()
+}
+
+impl Setting for Jwt {
+    fn from_text(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| {
+            format!("expected a JSON object with issuer, audience and jwks_url: {error}")
+        })
+    }
+}
+
+/// An address whose answer cannot be changed on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct JwksUrl(String);
+
+impl JwksUrl {
+    /// Returns the address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for JwksUrl {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let url = reqwest::Url::parse(&text).map_err(|error| format!("{error}: {text}"))?;
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let is_local = host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        match url.scheme() == "https" || (url.scheme() == "http" && is_local) {
+            true => Ok(Self(text)),
+            false => Err(format!("the keys must be read over https://, not from: {text}")),
+        }
     }
 }
 

@@ -24,7 +24,12 @@ fn uncommented() -> String {
     EXAMPLE
         .lines()
         .map(|line| match line.strip_prefix("# ") {
-            Some(rest) if rest.starts_with("[models.") && rest.ends_with(']') => rest,
+            Some(rest)
+                if ["[models.", "[serve."].iter().any(|one| rest.starts_with(one))
+                    && rest.ends_with(']') =>
+            {
+                rest
+            }
             Some(rest) if rest.split(" = ").next().is_some_and(is_key) && rest.contains(" = ") => {
                 rest
             }

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use super::audit::Decided;
 use super::{Error, Runtime};
 use crate::checkpoint::{self, EffectKind, OpenInterrupt};
 use crate::ids::{InterruptId, ThreadId};
@@ -99,6 +100,20 @@ impl Runtime {
         interrupt: Option<InterruptId>,
         answer: Answer,
     ) -> Result<(), Error> {
+        self.answer_by(None, thread, interrupt, answer).await
+    }
+
+    /// Records an answer of somebody named, who stands in the audit with it.
+    ///
+    /// # Errors
+    /// As [`Runtime::answer`].
+    pub async fn answer_by(
+        &self,
+        by: Option<&str>,
+        thread: ThreadId,
+        interrupt: Option<InterruptId>,
+        answer: Answer,
+    ) -> Result<(), Error> {
         let open = self.runner().open_interrupts(thread).await?;
         let (kinds, option) = answer.fits();
         let chosen = match interrupt {
@@ -122,7 +137,11 @@ impl Runtime {
             APPROVAL => decided(value, self.store().now().await?, &chosen.payload.decode()?),
             _ => value,
         };
-        Ok(self.runner().answer(thread, chosen.id, &value).await?)
+        self.runner().answer(thread, chosen.id, &value).await?;
+        let question: Value = chosen.payload.decode()?;
+        let (interrupt, kind, question, answer) = (chosen.id, &*chosen.kind, &question, &value);
+        self.note_decided(by, Decided { thread, interrupt, kind, question, answer }).await;
+        Ok(())
     }
 
     /// Tells a question of this thread that was answered before from one that it never asked.

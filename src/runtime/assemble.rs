@@ -1,6 +1,6 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLockReadGuard};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,7 +10,7 @@ use super::plugins::{Plugins, Source};
 use super::report::RunReport;
 use super::star_options::star_options;
 use super::survey::{AgentInfo, ServerProblem};
-use super::{Error, demo};
+use super::{Audit, Error, demo};
 use crate::agents;
 use crate::bus::{self, Bus};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
@@ -45,6 +45,8 @@ pub struct Runtime {
     deliveries: Option<Deliveries>,
     /// Skills and memories, where they are kept.
     experience: Option<Arc<Remembering>>,
+    /// Where decisions of people are written down; empty: nowhere.
+    pub(super) audit: OnceLock<Audit>,
     /// Keeps the graph's shared parts alive.
     _star: Star,
 }
@@ -273,6 +275,7 @@ impl Runtime {
             exporter,
             deliveries,
             experience,
+            audit: OnceLock::new(),
             _star: star,
         })
     }

@@ -7,6 +7,7 @@
 mod answer;
 mod ask;
 mod assemble;
+mod audit;
 pub mod checkup;
 pub mod demo;
 mod documents;
@@ -32,6 +33,7 @@ mod work;
 
 pub use answer::{Answer, AnswerError};
 pub use assemble::Runtime;
+pub use audit::Audit;
 pub use documents::{AddedDocument, Documents};
 pub use error::Error;
 pub use evaluation::EvaluationProgress;

@@ -1,7 +1,7 @@
 //! Gives a thread a new turn however it stands, and edits where it stands.
 
 use super::{Answer, Error, RunReport, Runtime};
-use crate::checkpoint::{ThreadStatus, forked_to, read_delta};
+use crate::checkpoint::{self, ThreadStatus, forked_to, read_delta};
 use crate::graph::{END, Target};
 use crate::ids::ThreadId;
 use crate::runner::{self, INPUT, RunOptions};
@@ -11,13 +11,21 @@ use crate::swarm::{GraphState, GraphUpdate, Request};
 const CLARIFICATION: &str = "clarification";
 
 impl Runtime {
-    /// Makes a thread for later turns; it is no error when it is there already.
+    /// Makes a thread of a tenant for later turns; it is no error when the tenant has it already.
     ///
     /// # Errors
-    /// Whatever the store reports.
-    pub async fn create(&self, thread: ThreadId, title: Option<String>) -> Result<(), Error> {
-        self.runner().create(thread, title).await?;
-        Ok(())
+    /// [`checkpoint::Error::ThreadExists`] when another tenant has it; whatever the store reports.
+    pub async fn create_for(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<(), Error> {
+        let made = self.runner().create_for(tenant, thread, title).await?;
+        match made.tenant == tenant {
+            true => Ok(()),
+            false => Err(checkpoint::Error::ThreadExists(thread).into()),
+        }
     }
 
     /// Checks a request as [`Runtime::take_turn`] would, without running anything.

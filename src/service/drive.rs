@@ -34,7 +34,7 @@ enum End {
 impl Service {
     /// Drives a run that this process has begun, and those that wait behind it.
     pub(super) fn launch(&self, run: Run) {
-        let service = self.clone();
+        let service = self.driving_for(&run.tenant);
         self.0.tasks.spawn(async move {
             let mut next = Some(run);
             while let Some(run) = next.take() {
@@ -151,7 +151,7 @@ impl Service {
             Asked::Resume(given) => {
                 let open = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
                 for (id, answer) in answers::read(given, &open)? {
-                    runtime.answer(thread, Some(id), answer).await?;
+                    runtime.answer_by(order.by.as_deref(), thread, Some(id), answer).await?;
                 }
                 self.resume(thread, options).await?
             }

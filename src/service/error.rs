@@ -27,6 +27,11 @@ pub enum Error {
     Busy,
     #[error("unknown checkpoint of this thread: {0}")]
     UnknownCheckpoint(String),
+    /// Somebody may not do what they asked for.
+    #[error("this needs the scope {0}, which the credentials do not have")]
+    Forbidden(&'static str),
+    #[error(transparent)]
+    People(#[from] perihelion_people::Error),
     /// A resume that fits no open question.
     #[error("the answer fits no open question: {0}")]
     Answer(String),

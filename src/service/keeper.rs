@@ -9,6 +9,7 @@ use super::kept::{Begin, Run};
 use super::{Error, Service};
 use crate::clock;
 use crate::runner::holder_is_dead;
+use crate::runtime::demo;
 
 /// How often runs are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -49,16 +50,27 @@ impl Service {
                 self.stop_driving(run);
             }
         }
-        for thread in self.kept().waiting_threads(now, PAGE).await? {
+        for (thread, tenant) in self.kept().waiting_threads(now, PAGE).await? {
+            if !self.drives(&tenant) {
+                continue;
+            }
             let begin = Begin { owner, now: clock::now() };
             if let Some(run) = self.kept().begin_next(thread, begin).await? {
                 self.launch(run);
             }
         }
         for run in self.kept().others_runs(owner, PAGE).await? {
-            self.take_over(run).await?;
+            if self.drives(&run.tenant) {
+                self.take_over(run).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Returns whether this process has the agents of a tenant: those of the demo are its own.
+    fn drives(&self, tenant: &str) -> bool {
+        let own = self.runtime().runner().tenant();
+        (tenant == demo::TENANT) == (own == demo::TENANT)
     }
 
     /// Takes a run over whose process is known to be gone, or has been silent for long.
@@ -69,7 +81,7 @@ impl Service {
         if !self.kept().take_over(&run, silent_for, begin).await? {
             return Ok(());
         }
-        if let Some(taken) = self.kept().find_run(run.id).await? {
+        if let Some(taken) = self.kept().run_of_any_tenant(run.id).await? {
             tracing::info!(run = %run.id, "going on with a run of another process");
             self.launch(taken);
         }

@@ -18,7 +18,9 @@ mod threads;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::{DateTime, Utc};
 use perihelion_database::Database;
+use perihelion_people::{People, Principal, Scope};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,19 +35,28 @@ pub use runs::Accept;
 pub use threads::{Checkpoint, Standing, ThreadView};
 
 use self::kept::Kept;
+use crate::clock;
 use crate::runner::owner_name;
-use crate::runtime::Runtime;
+use crate::runtime::{Audit, Runtime};
 
 /// Names of runs that may end unheard by one that waits; it then looks.
 const ENDED: usize = 1_024;
 
-/// The runs of one process, on a runtime and the rows beside its threads; cheap to clone.
+/// The runs of one process, on a runtime and the rows beside its threads, as somebody may see them; cheap to clone.
 #[derive(Clone)]
-pub struct Service(Arc<Parts>);
+pub struct Service(Arc<Parts>, Arc<Seen>);
+
+/// Who sees the service, and the rows of their tenant.
+struct Seen {
+    who: Principal,
+    kept: Kept,
+}
 
 struct Parts {
     runtime: Arc<Runtime>,
-    kept: Kept,
+    people: People,
+    /// When the process began to serve.
+    since: DateTime<Utc>,
     /// Name under which this process drives runs.
     owner: String,
     /// The runs that this process drives, with what stops each.
@@ -68,17 +79,65 @@ impl Service {
             return Err(Error::NoDatabase);
         }
         let database = Database::open(&url).await.map_err(kept::Error::from)?;
-        let tenant = runtime.runner().tenant().to_owned();
+        let who = Principal::loopback(runtime.runner().tenant());
+        let people = People::new(database.clone());
+        runtime.keep_audit(Audit::new(people.clone(), &who.user));
         let (ended, _) = broadcast::channel(ENDED);
-        Ok(Self(Arc::new(Parts {
+        let parts = Parts {
             runtime,
-            kept: Kept::new(database, &tenant),
+            people,
+            since: clock::now(),
             owner: owner_name(),
             driven: Mutex::default(),
             ended,
             stop,
             tasks: TaskTracker::new(),
-        })))
+        };
+        let kept = Kept::new(database, &who.tenant);
+        Ok(Self(Arc::new(parts), Arc::new(Seen { who, kept })))
+    }
+
+    /// Returns the service as somebody may see it: with the threads of their tenant alone.
+    #[must_use]
+    pub fn seen_by(&self, who: Principal) -> Self {
+        let kept = self.kept().for_tenant(&who.tenant);
+        Self(Arc::clone(&self.0), Arc::new(Seen { who, kept }))
+    }
+
+    /// Returns the service as this process sees the runs of a tenant that it drives.
+    fn driving_for(&self, tenant: &str) -> Self {
+        self.seen_by(Principal::loopback(tenant))
+    }
+
+    /// Returns who sees it.
+    pub fn who(&self) -> &Principal {
+        &self.1.who
+    }
+
+    /// Returns the tenant whose threads are seen.
+    pub fn tenant(&self) -> &str {
+        &self.1.who.tenant
+    }
+
+    /// Refuses what whoever sees the service may not do.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`].
+    pub fn permit(&self, scope: Scope) -> Result<(), Error> {
+        match self.1.who.may(scope) {
+            true => Ok(()),
+            false => Err(Error::Forbidden(scope.as_str())),
+        }
+    }
+
+    /// Returns users, sessions and keys.
+    pub fn people(&self) -> &People {
+        &self.0.people
+    }
+
+    /// Returns when this process began to serve.
+    pub fn since(&self) -> DateTime<Utc> {
+        self.0.since
     }
 
     /// Returns the runtime.
@@ -88,7 +147,7 @@ impl Service {
 
     /// Returns the rows.
     pub fn kept(&self) -> &Kept {
-        &self.0.kept
+        &self.1.kept
     }
 
     /// Returns what is cancelled when the process is to end.
@@ -100,10 +159,10 @@ impl Service {
     pub async fn close(self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
-        if let Err(error) = self.0.kept.leave_runs(&self.0.owner).await {
+        if let Err(error) = self.1.kept.leave_runs(&self.0.owner).await {
             tracing::warn!(%error, "runs could not be left to other processes; they find them by themselves");
         }
-        self.0.kept.close().await;
+        self.1.kept.close().await;
     }
 
     fn driven(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, CancellationToken>> {

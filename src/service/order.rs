@@ -21,6 +21,9 @@ pub struct Order {
     /// Super-steps of the run.
     #[serde(default)]
     pub max_steps: Option<u64>,
+    /// Who asked for it.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 /// The kinds of work.
@@ -66,6 +69,8 @@ impl Turn {
             context: self.context.clone(),
             prefer: self.prefer_agents.clone(),
             disable: self.disable_agents.clone(),
+            max_turns: self.max_turns,
+            system_prompt: self.system_prompt.clone(),
             ..Request::default()
         }
     }
@@ -74,7 +79,7 @@ impl Turn {
 impl Order {
     /// Asks for a kind of work, with nothing else said.
     pub fn new(asked: Asked) -> Self {
-        Self { asked, at: None, durability: None, max_steps: None }
+        Self { asked, at: None, durability: None, max_steps: None, by: None }
     }
 
     /// Brings what the order says into the options of a run.

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use perihelion_people::Scope;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::{Begin, Cancel, Multitask, NewRun, Run};
-use super::{Error, Order, Service};
+use super::{Asked, Error, Order, Service, answers};
 use crate::clock;
-use crate::ids::ThreadId;
+use crate::ids::{InterruptId, ThreadId};
+use crate::runtime::ThreadView;
 
 /// How often a run that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -38,10 +40,14 @@ impl Service {
     pub async fn accept(&self, accept: Accept) -> Result<Run, Error> {
         let now = clock::now();
         let thread = accept.thread.0;
+        if let Asked::Resume(given) = &accept.order.asked {
+            self.check_answer(accept.thread, given).await?;
+        }
+        let order = Order { by: Some(self.who().user.clone()), ..accept.order };
         if accept.multitask != Multitask::Enqueue {
             self.make_way(accept.thread, accept.multitask).await?;
         }
-        let kwargs = json!({ "order": accept.order, "shown": accept.shown });
+        let kwargs = json!({ "order": order, "shown": accept.shown });
         let new = NewRun {
             id: Uuid::now_v7(),
             thread,
@@ -58,6 +64,23 @@ impl Service {
             self.launch(run.clone());
         }
         Ok(run)
+    }
+
+    /// Refuses an answer to a request for approval by somebody who may not decide it.
+    async fn check_answer(&self, thread: ThreadId, given: &Value) -> Result<(), Error> {
+        if self.permit(Scope::Approve).is_ok() {
+            return Ok(());
+        }
+        let open = ThreadView::read(self.runtime().store().as_ref(), thread).await?.open;
+        // What cannot be read is refused when it is driven.
+        let answered = answers::read(given, &open).unwrap_or_default();
+        let is_approval = |id: &InterruptId| {
+            open.iter().any(|one| one.kind == "approval" && one.id == id.to_string())
+        };
+        match answered.iter().any(|(id, _)| is_approval(id)) {
+            true => self.permit(Scope::Approve),
+            false => Ok(()),
+        }
     }
 
     /// Stops what a thread does, or refuses, so that another run may begin.

@@ -58,7 +58,7 @@ impl Service {
     /// [`Error::Runtime`] when the id is taken.
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
-        self.runtime().create(thread, title).await?;
+        self.runtime().create_for(self.tenant(), thread, title).await?;
         Ok(self.kept().note_thread(thread.0, metadata, None, clock::now()).await?)
     }
 
@@ -68,9 +68,7 @@ impl Service {
     /// [`Error::UnknownThread`], also for one of another graph's or tenant's.
     pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
         match self.runtime().store().info(thread).await {
-            Ok(info) if info.root.is_none() && info.tenant == self.runtime().runner().tenant() => {
-                Ok(info)
-            }
+            Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(info),
             Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Err(Error::UnknownThread(thread)),
             Err(error) => Err(error.into()),
         }

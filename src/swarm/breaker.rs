@@ -164,6 +164,12 @@ pub(super) fn exhausted(
     out_of_time(state, limits, place, now_micros)
 }
 
+/// Returns that the supervisor has taken as many decisions as the request allows, if it has.
+pub(super) fn out_of_turns(state: &GraphState) -> Option<Exhausted> {
+    let most = state.preferences.max_turns.filter(|most| state.routing.round >= *most)?;
+    Some(Exhausted::limit("turns", format!("the limit of {most} turns was reached")))
+}
+
 /// Returns that the run's time is up, if it is.
 pub(super) fn out_of_time(
     state: &GraphState,

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn agents_that_are_preferred_planned_or_found_lately_stay_in_the_menu() {
-        let preferences = Preferences { prefer: vec!["mcp_agent_mail".into()], disable: vec![] };
+        let preferences =
+            Preferences { prefer: vec!["mcp_agent_mail".into()], ..Preferences::default() };
         let found = |name: &str, round| Search {
             query: name.to_owned(),
             found: vec![format!("mcp_agent_{name}")],

@@ -39,6 +39,7 @@ fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
     bounds.extend(limits.max_tokens.map(|most| format!("tokens: {most}")));
     bounds.extend(limits.max_nano_usd.map(|most| format!("USD: {}", most as f64 / 1e9)));
     bounds.extend(limits.deadline_sec.map(|most| format!("seconds: {most}")));
+    bounds.extend(state.preferences.max_turns.map(|most| format!("turns: {most}")));
     bounds.extend(state.preferences.disable.iter().map(|name| format!("not used: {name}")));
     bounds
 }

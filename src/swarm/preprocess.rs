@@ -13,6 +13,9 @@ use crate::graph::{Context, Node, NodeError, NodeOutput};
 /// Longest accepted question, in bytes.
 const MAX_QUESTION: usize = 256 * 1024;
 
+/// Longest accepted system prompt, in bytes.
+const MAX_WISHES: usize = 16 * 1024;
+
 /// What a user asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
@@ -22,6 +25,10 @@ pub struct Request {
     pub disable: Vec<String>,
     /// Who asks, by the name under which they are remembered.
     pub user: Option<String>,
+    /// Decisions that the supervisor may take; none: as many as the settings allow.
+    pub max_turns: Option<u32>,
+    /// How the user wants the work done and the answer put; it changes no rule.
+    pub system_prompt: Option<String>,
 }
 
 /// Why a request was refused before anything ran.
@@ -33,6 +40,12 @@ pub enum RequestError {
         "the question has {0} bytes, more than the {MAX_QUESTION} that are accepted; put long material into a file"
     )]
     TooLong(usize),
+    #[error("the turns must be at least one: the supervisor decides at least once")]
+    NoTurns,
+    #[error(
+        "the system prompt has {0} bytes, more than the {MAX_WISHES} that are accepted; put long material into a file"
+    )]
+    LongWishes(usize),
     #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
     UnknownAgent { name: String, hint: String },
     #[error("{name} could be any of these agents, so write it as it is written there: {agents}")]
@@ -56,10 +69,19 @@ impl Request {
         if question.len() > MAX_QUESTION {
             return Err(RequestError::TooLong(question.len()));
         }
+        if self.max_turns == Some(0) {
+            return Err(RequestError::NoTurns);
+        }
+        let wishes = self.system_prompt.map(|text| text.trim().to_owned());
+        let system_prompt = wishes.filter(|text| !text.is_empty());
+        if let Some(text) = system_prompt.as_ref().filter(|text| text.len() > MAX_WISHES) {
+            return Err(RequestError::LongWishes(text.len()));
+        }
         let normalise =
             |names: &[String]| names.iter().map(|name| agent_name(name, agents)).collect();
         let prefer: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.prefer))?;
         let disable: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.disable))?;
+        let max_turns = self.max_turns;
         if let Some(both) = prefer.iter().find(|name| disable.contains(name)) {
             return Err(RequestError::Contradiction(both.clone()));
         }
@@ -69,7 +91,7 @@ impl Request {
         let input = GraphUpdate::new()
             .input_request(question.to_owned())
             .request_context(self.context)
-            .preferences(Preferences { prefer, disable });
+            .preferences(Preferences { prefer, disable, max_turns, system_prompt });
         // Who said so once asks on in the thread.
         let user = self.user.filter(|user| !user.trim().is_empty());
         Ok(match user {

@@ -70,6 +70,7 @@ impl Qa {
         let state = ctx.state();
         let prompt = json!({
             "request": state.input_request,
+            "wishes": state.preferences.system_prompt,
             "context": window::context(state),
             "history": window::history(state),
             "results": window::results(state, window::ANSWER_CHARS),

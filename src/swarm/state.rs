@@ -79,6 +79,12 @@ pub struct Preferences {
     pub prefer: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disable: Vec<String>,
+    /// Decisions that the supervisor may take in the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// How the user wants the work done and the answer put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
 }
 
 /// A decision that chose agents, and how far the turn was then.

@@ -39,6 +39,7 @@ struct MenuLine {
 #[derive(Serialize)]
 struct Prompt<'a> {
     request: &'a str,
+    wishes: Option<&'a str>,
     context: Vec<window::Entry>,
     history: Vec<window::Said>,
     plan: &'a [String],
@@ -69,6 +70,15 @@ impl Node<GraphState> for Supervisor {
         let failed = handout::failed_of_stage(state);
         if failed.is_empty() && !state.stages.is_empty() {
             return Ok(handout::next_stage(&ctx));
+        }
+        if let Some(exhausted) = breaker::out_of_turns(state) {
+            let why = match failed.is_empty() {
+                true => exhausted.reason.clone(),
+                false => format!("{} failed", failed.join(", ")),
+            };
+            let mut errors = state.errors.clone();
+            errors.extend(handout::not_started(state, &why));
+            return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
         }
         self.decide(&ctx, &failed).await
     }
@@ -161,6 +171,7 @@ impl Supervisor {
         let state = ctx.state();
         let prompt = Prompt {
             request: &state.input_request,
+            wishes: state.preferences.system_prompt.as_deref(),
             context: window::context(state),
             history: window::history(state),
             plan: &state.plan,

@@ -259,6 +259,7 @@ impl Loop<'_> {
             "tools": names,
             "has_more_tools": tools.is_searched(),
             "task": assignment.task,
+            "wishes": state.preferences.system_prompt,
             "context": window::context(state),
             "artifacts": window::artifacts(state),
             "recent_messages": window::recent(state),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 
+mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
 mod postgres;
@@ -75,6 +76,7 @@ async fn beyond_loopback_nothing_is_served_without_a_token_and_nothing_to_who_la
     let served = Served::sqlite().await;
     let refused = served.refused(&["serve", "--addr", "0.0.0.0:0"]).await;
     assert!(refused.contains("PERIHELION_SERVE_TOKEN"), "{refused}");
+    assert!(refused.contains("perihelion keys create"), "{refused}");
     let token = "a-token-of-many-letters";
     let served = Served::with_token(token).await;
     let asked = |key: Option<&str>| {

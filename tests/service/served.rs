@@ -57,6 +57,7 @@ impl Served {
             ("OPENAI_API_KEY", "sk-test"),
             ("OPENAI_MODEL", "scripted"),
             ("DATABASE_URL", &url),
+            ("USER", "tester"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
@@ -65,6 +66,13 @@ impl Served {
         perihelion::config::tls::install();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { url, http, child, env, home, _model: model, _database: database }
+    }
+
+    /// Ends the server and starts another one on the same database, with more in its environment.
+    pub async fn again_with(mut self, more: &[(&str, &str)]) -> Self {
+        self.env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.crash_and_start_again().await;
+        self
     }
 
     /// Kills the server as a crash would, and starts another one on the same database.

@@ -40,6 +40,12 @@ impl Kept {
         Self { database, tenant: tenant.to_owned() }
     }
 
+    /// Makes the view of another tenant on the same database.
+    #[must_use]
+    pub fn for_tenant(&self, tenant: &str) -> Self {
+        Self::new(self.database.clone(), tenant)
+    }
+
     /// Returns whether the database answers.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::{Cancel, Error, Kept, Multitask, RunStatus};
 
 /// Columns that [`Run::read`] reads.
 const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
-    owner, base_step, first_event, last_event, attempt, due_at, created_at, updated_at";
+    owner, base_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct Run {
     pub due_at: DateTime<Utc>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    /// Whose thread it is of.
+    pub tenant: String,
 }
 
 /// A run that is asked for.
@@ -97,6 +99,7 @@ impl Run {
             due_at: row.get(15)?,
             created_at: row.get(16)?,
             updated_at: row.get(17)?,
+            tenant: row.get(18)?,
         })
     }
 }
@@ -114,7 +117,7 @@ impl Kept {
                 CASE WHEN t.free THEN t.events END, CASE WHEN t.free THEN 1 ELSE 0 END, $11, $10, $10 \
             FROM (SELECT head, events, $11 <= $10 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM service_run r \
                 WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS free \
-                FROM thread WHERE id = $2) t";
+                FROM thread WHERE id = $2 AND tenant = $4) t";
         let statement = query(sql)
             .bind(new.id)
             .bind(new.thread)
@@ -161,7 +164,7 @@ impl Kept {
         );
         let claim = claim.bind(begin.owner).bind(begin.now).bind(thread).bind(run.id);
         match self.database.execute(&claim).await.map_err(Error::from) {
-            Ok(1) => self.run(thread, run.id).await,
+            Ok(1) => self.run_of_any_tenant(run.id).await,
             Ok(_) => Ok(None),
             // Another process was quicker.
             Err(error) if error.is_duplicate() => Ok(None),
@@ -188,6 +191,16 @@ impl Kept {
         self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
     }
 
+    /// Returns a run by its id, whoever's it is: for those who drive runs, never for those who ask.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
+        self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
+    }
+
     /// Lists runs of a thread, newest first.
     ///
     /// # Errors
@@ -210,6 +223,7 @@ impl Kept {
     pub async fn open_runs(&self, thread: Uuid) -> Result<Vec<Run>, Error> {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
+        find.text(" AND tenant = ").value(self.tenant.as_str());
         find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
         self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
     }
@@ -314,7 +328,7 @@ impl Kept {
             .collect()
     }
 
-    /// Returns threads with a run that may begin now.
+    /// Returns threads with a run that may begin now, and their tenants.
     ///
     /// # Errors
     /// [`Error`].
@@ -322,17 +336,17 @@ impl Kept {
         &self,
         now: DateTime<Utc>,
         limit: u32,
-    ) -> Result<Vec<Uuid>, Error> {
+    ) -> Result<Vec<(Uuid, String)>, Error> {
         let mut find = Statement::new(
             self.database.dialect(),
-            "SELECT DISTINCT thread_id FROM service_run w WHERE status = 'pending' AND due_at <= ",
+            "SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= ",
         );
         find.value(now).text(
             " AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running')",
         );
         find.text(" LIMIT ").value(limit);
         let rows = self.database.fetch_all(&find.build()).await?;
-        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
     /// Returns driven runs of other processes that nobody speaks for, or that were not heard of for `patience`.

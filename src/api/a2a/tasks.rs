@@ -122,7 +122,17 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
 
 /// Finds the thread of a context; a client's own name for one makes a thread of that name.
 async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refusal> {
-    let (thread, name) = ThreadId::from_name(context);
+    let (thread, name) = match service.tenant() == service.runtime().runner().tenant() {
+        true => ThreadId::from_name(context),
+        // Each tenant has names of its own.
+        false => match context.parse() {
+            Ok(thread) => (thread, None),
+            Err(_) => {
+                let own = format!("{}\u{1f}{context}", service.tenant());
+                (ThreadId::from_name(&own).0, Some(context))
+            }
+        },
+    };
     match service.info(thread).await {
         Ok(_) => Ok(thread),
         Err(Error::UnknownThread(_)) => {

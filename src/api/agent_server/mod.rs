@@ -23,7 +23,6 @@ pub(super) use body::{Asked as Query, Body, OfThread};
 pub use refusal::Refusal;
 pub(super) use wire::{assistant_of, text_of_content};
 
-use crate::clock;
 use crate::service::Service;
 
 /// Headers of answers that clients in browsers read.
@@ -39,7 +38,7 @@ struct Face {
 
 /// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
-    let face = Face { service, since: clock::now() };
+    let face = Face { since: service.since(), service };
     Router::new()
         .route("/ok", get(system::ok))
         .route("/info", get(system::info))

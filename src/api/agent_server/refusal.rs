@@ -5,6 +5,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use perihelion_people as people;
+
 use crate::{checkpoint, runner, runtime, service};
 
 /// A refusal: a status and why.
@@ -37,6 +39,8 @@ impl From<service::Error> for Refusal {
             }
             service::Error::UnknownCheckpoint(_) => StatusCode::NOT_FOUND,
             service::Error::Busy => StatusCode::CONFLICT,
+            service::Error::Forbidden(_) => StatusCode::FORBIDDEN,
+            service::Error::People(error) => of_people(error),
             service::Error::Answer(_) | service::Error::Update(_) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
@@ -60,6 +64,12 @@ impl From<service::kept::Error> for Refusal {
     }
 }
 
+impl From<people::Error> for Refusal {
+    fn from(error: people::Error) -> Self {
+        service::Error::from(error).into()
+    }
+}
+
 impl From<runtime::Error> for Refusal {
     fn from(error: runtime::Error) -> Self {
         service::Error::from(error).into()
@@ -69,6 +79,18 @@ impl From<runtime::Error> for Refusal {
 impl From<checkpoint::Error> for Refusal {
     fn from(error: checkpoint::Error) -> Self {
         service::Error::from(error).into()
+    }
+}
+
+fn of_people(error: &people::Error) -> StatusCode {
+    match error {
+        people::Error::WrongPassword | people::Error::NotAccepted(_) => StatusCode::UNAUTHORIZED,
+        people::Error::Taken(_) => StatusCode::CONFLICT,
+        people::Error::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        people::Error::Unknown { .. } => StatusCode::NOT_FOUND,
+        people::Error::Jwks(_) => StatusCode::SERVICE_UNAVAILABLE,
+        people::Error::Database(error) if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
+        people::Error::Database(_) | people::Error::Hash(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -3,10 +3,13 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use perihelion_people::Scope;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::agent_server::{Body, Refusal, assistant_of};
+use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::{Answer, InterruptView};
 use crate::service::kept::{Multitask, ThreadFilter, ThreadOrder};
@@ -115,6 +118,8 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
     let (view, one) = found(service, id).await?;
     let interrupt: InterruptId =
         one.id.parse().map_err(|_| Refusal::invalid("the id is none of ours"))?;
+    let is_approval = one.kind == "approval";
+    service.permit(if is_approval { Scope::Approve } else { Scope::Run })?;
     // A text answers a question in words; any other kind takes it in its own form.
     let answer = match (one.kind.as_str(), answer) {
         ("clarification", answer) => answer,
@@ -122,7 +127,10 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
         (_, answer) => answer,
     };
     let thread: ThreadId = view.info.id;
-    service.runtime().answer(thread, Some(interrupt), answer).await?;
+    let end = one.payload.get("expires_at").and_then(Value::as_str);
+    let end = end.and_then(|end| end.parse::<DateTime<Utc>>().ok());
+    let by = service.who().user.as_str();
+    service.runtime().answer_by(Some(by), thread, Some(interrupt), answer).await?;
     let accept = Accept {
         thread,
         assistant: assistant_of(GRAPH),
@@ -134,5 +142,9 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
         due_at: None,
     };
     let run = service.accept(accept).await?;
+    if let Some(end) = end.filter(|end| *end < clock::now()) {
+        let why = format!("the request ran out at {end}, so nothing was sent; it is asked again");
+        return Err(Refusal(StatusCode::CONFLICT, why));
+    }
     Ok(Json(json!({ "id": id, "thread_id": thread, "run_id": run.id })))
 }

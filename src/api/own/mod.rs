@@ -1,4 +1,4 @@
-//! Our own few routes, beside those of the protocols: approvals, agents, traces, export, what is known.
+//! Our own few routes, beside those of the protocols: approvals, audit, agents, traces, export, what is known.
 //!
 //! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
 //! the thread at once. Deliberately absent: anything that another face has already.
@@ -6,6 +6,7 @@
 mod agents;
 mod approvals;
 mod artifacts;
+mod audit;
 mod documents;
 mod kept;
 mod memory;
@@ -26,6 +27,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/approvals/{id}", get(approvals::get).post(approvals::answer))
         .route("/v1/approvals/{id}/approve", post(approvals::approve))
         .route("/v1/approvals/{id}/deny", post(approvals::deny))
+        .route("/v1/audit", get(audit::list))
         .route("/v1/agents", get(agents::list))
         .route("/v1/agents/{name}", get(agents::get))
         .route("/v1/threads/{thread}/trace", get(traces::get))

@@ -31,7 +31,12 @@ pub(super) async fn import(
     State(service): State<Service>,
     file: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
+    let mut dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
+    for part in
+        std::iter::once(&mut dump.info).chain(dump.children.iter_mut().map(|one| &mut one.info))
+    {
+        service.tenant().clone_into(&mut part.tenant);
+    }
     let store = service.runtime().store();
     store.check_keys().await?;
     store.import(&dump).await?;

@@ -10,6 +10,7 @@ mod inspection;
 mod logs;
 mod metrics;
 mod otlp;
+mod people;
 mod plugins;
 mod pruning;
 mod quarantine;

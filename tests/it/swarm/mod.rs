@@ -18,6 +18,7 @@ mod poison;
 mod prompts;
 mod reflection;
 mod reloads;
+mod requests;
 mod scale;
 mod secrets;
 mod turns;

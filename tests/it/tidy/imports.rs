@@ -233,9 +233,10 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("swarm", &[&engine[..], &["llm", "mcp", "recall", "config", "metrics"]].concat());
     only("dispatch", &["runner", "checkpoint", "failpoint", "clock", "ids"]);
     only("worker", &["runtime", "clock", "ids"]);
-    only("api", &["runtime", "service", "servers", "http", "config", "clock", "ids"]);
+    only("api", &["runtime", "service", "servers", "people", "http", "config", "clock", "ids"]);
     let edges = ["worker", "api", "service", "runtime", "servers", "http", "documents"];
-    only("cli", &[&edges[..], &["config", "clock", "ids"]].concat());
+    let more = ["people", "database", "config", "clock", "ids"];
+    only("cli", &[&edges[..], &more].concat());
 }
 
 #[test]

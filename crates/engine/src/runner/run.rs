@@ -131,6 +131,20 @@ impl<S: State> Runner<S> {
         Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
     }
 
+    /// Makes a thread of a named tenant that has not run yet.
+    ///
+    /// # Errors
+    /// As [`Store::create`].
+    pub async fn create_for(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<ThreadInfo, Error> {
+        let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
+        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
+    }
+
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
         NewThread {
             id,

@@ -1,0 +1,92 @@
+//! What a request shows of who asks.
+
+use axum::http::{HeaderMap, header};
+
+/// Name of the cookie of a session; scripts cannot read it.
+pub(super) const SESSION: &str = "perihelion_session";
+
+/// Name of the cookie that the page sends back as a header; only pages of this service can read it.
+pub(super) const CSRF: &str = "perihelion_csrf";
+
+/// The header that repeats it.
+pub(super) const CSRF_HEADER: &str = "x-csrf-token";
+
+/// How every API key begins.
+const KEY: &str = "ph_";
+
+/// What a request shows; it has no `Debug`, for it is a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Credential {
+    /// An API key.
+    Key(String),
+    /// The token of the settings, or one of another issuer.
+    Bearer(String),
+    /// The cookie of a session.
+    Session(String),
+}
+
+impl Credential {
+    /// Reads the headers: `x-api-key`, then `Authorization: Bearer`, then the cookie of a session.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        if let Some(shown) = shown(headers) {
+            return Some(match shown.starts_with(KEY) {
+                true => Self::Key(shown.to_owned()),
+                false => Self::Bearer(shown.to_owned()),
+            });
+        }
+        cookie(headers, SESSION).map(|cookie| Self::Session(cookie.to_owned()))
+    }
+
+    /// Returns what tells this credential from others without being it.
+    pub(super) fn digest(&self) -> blake3::Hash {
+        let (kind, text) = match self {
+            Self::Key(text) => ("key", text),
+            Self::Bearer(text) => ("bearer", text),
+            Self::Session(text) => ("session", text),
+        };
+        blake3::hash(format!("{kind}\n{text}").as_bytes())
+    }
+}
+
+fn shown(headers: &HeaderMap) -> Option<&str> {
+    let key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+    let bearer = || {
+        let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token)
+    };
+    key.or_else(bearer).map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Reads a cookie.
+pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(key, value)| (key.trim(), value.trim()))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_key_goes_before_a_bearer_token_and_that_before_a_cookie() {
+        let all = [
+            ("x-api-key", "ph_one"),
+            ("authorization", "bearer two"),
+            ("cookie", "a=b; perihelion_session=three"),
+        ];
+        let of = |from: usize| Credential::of(&headers(&all[from..]));
+        assert!(of(0) == Some(Credential::Key("ph_one".into())));
+        assert!(of(1) == Some(Credential::Bearer("two".into())));
+        assert!(of(2) == Some(Credential::Session("three".into())));
+        assert!(of(3).is_none());
+        assert!(Credential::of(&headers(&[("authorization", "Basic x")])).is_none());
+    }
+}

@@ -1,0 +1,88 @@
+//! The API keys of whoever asks; those who manage see and revoke all of their tenant.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use perihelion_people::{ApiKey, AuditEntry, NewKey, Scope};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::agent_server::{Body, Refusal};
+use crate::clock;
+use crate::service::Service;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    name: String,
+    /// Those of whoever asks by default, without managing.
+    scopes: Option<Vec<Scope>>,
+    expires_at: Option<DateTime<Utc>>,
+}
+
+/// Lists the keys that whoever asks may see to.
+async fn own(service: &Service) -> Result<Vec<ApiKey>, Refusal> {
+    let mut keys = service.people().keys(service.tenant()).await?;
+    let who = service.who();
+    if !who.may(Scope::Manage) {
+        keys.retain(|key| key.user.as_deref() == Some(&who.user));
+    }
+    Ok(keys)
+}
+
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    Ok(Json(json!({ "keys": own(&service).await? })))
+}
+
+pub(super) async fn create(
+    State(service): State<Service>,
+    body: Body,
+) -> Result<Json<Value>, Refusal> {
+    let create: Create = body.read()?;
+    let who = service.who();
+    let scopes = create.scopes.unwrap_or_else(|| {
+        who.scopes.iter().copied().filter(|scope| *scope != Scope::Manage).collect()
+    });
+    if let Some(beyond) = scopes.iter().find(|scope| !who.may(**scope)) {
+        let why = format!("a key has no scope that its user lacks: {}", beyond.as_str());
+        return Err(Refusal(StatusCode::FORBIDDEN, why));
+    }
+    let new = NewKey {
+        tenant: service.tenant(),
+        name: &create.name,
+        user: Some(&who.user),
+        scopes: &scopes,
+        expires_at: create.expires_at,
+    };
+    let created = service.people().create_key(new, clock::now()).await?;
+    note(&service, "key.created", &created.key.name).await?;
+    let mut shown = json!(created.key);
+    shown["key"] = json!(created.secret.expose());
+    Ok(Json(shown))
+}
+
+pub(super) async fn revoke(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    if !own(&service).await?.iter().any(|key| key.name == name && key.revoked_at.is_none()) {
+        return Err(Refusal::missing(format!("there is no key of this name in force: {name}")));
+    }
+    service.people().revoke_key(service.tenant(), &name, clock::now()).await?;
+    note(&service, "key.revoked", &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn note(service: &Service, action: &str, name: &str) -> Result<(), Refusal> {
+    let entry = AuditEntry {
+        at: clock::now(),
+        tenant: service.tenant().to_owned(),
+        actor: service.who().user.clone(),
+        action: action.to_owned(),
+        subject: name.to_owned(),
+        thread: None,
+        details: json!({}),
+    };
+    Ok(service.people().note(&entry).await?)
+}

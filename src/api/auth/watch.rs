@@ -1,0 +1,73 @@
+//! Ends what a credential holds open once it is not accepted any more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use axum::response::Response;
+use futures::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::credential::Credential;
+use super::gate::{Gate, Stranger};
+use crate::clock;
+
+/// How often a credential is looked at while something is open by it.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The credentials by which something has been open for a while: each is looked at once, however much it holds open.
+#[derive(Default)]
+pub(super) struct Watches(Mutex<HashMap<blake3::Hash, Weak<CancellationToken>>>);
+
+/// Waits until a credential is not accepted any more; what takes no time costs nothing.
+pub(super) async fn ended(gate: Arc<Gate>, credential: Credential) {
+    clock::sleep(EVERY).await;
+    let token = gate.watch(credential);
+    token.cancelled().await;
+}
+
+impl Gate {
+    /// Looks after a credential for as long as somebody holds what is returned.
+    fn watch(self: Arc<Self>, credential: Credential) -> Arc<CancellationToken> {
+        let mut watched = self.watches().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = credential.digest();
+        if let Some(token) = watched.get(&name).and_then(Weak::upgrade) {
+            return token;
+        }
+        watched.retain(|_, token| token.strong_count() > 0);
+        let token = Arc::new(CancellationToken::new());
+        let held = Arc::downgrade(&token);
+        watched.insert(name, Weak::clone(&held));
+        let stop = self.service().stop().clone();
+        // It keeps nothing of the service alive between its looks.
+        let gate = Arc::downgrade(&self);
+        tokio::spawn(stop.run_until_cancelled_owned(async move {
+            while held.strong_count() > 0 {
+                let Some(gate) = gate.upgrade() else { return };
+                let found = gate.check(&credential).await;
+                drop(gate);
+                // A database that does not answer says nothing of a credential.
+                if let Err(Stranger::Unknown(_)) = found {
+                    if let Some(token) = held.upgrade() {
+                        token.cancel();
+                    }
+                    return;
+                }
+                clock::sleep(EVERY).await;
+            }
+        }));
+        token
+    }
+}
+
+/// Ends the body of a response where it is a stream, at the moment given.
+pub(super) fn until(
+    response: Response,
+    ended: impl Future<Output = ()> + Send + 'static,
+) -> Response {
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
+}

@@ -1,0 +1,101 @@
+//! `perihelion users`: who can log in to the service with a name and a password.
+
+use std::io::Read as _;
+
+use perihelion_people::{People, Scope, User};
+
+use super::{Error, Exit, keys, output};
+use crate::clock;
+use crate::config::Settings;
+use crate::runtime::LOCAL_TENANT;
+
+/// Bytes read for a password; it has its own, lower bound.
+const INPUT_BYTES: u64 = 64 * 1024;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  perihelion users add ada < password.txt
+  perihelion users add ada --scopes read,run,approve,manage < password.txt
+  perihelion users list
+  perihelion users disable ada")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Whose threads the user sees; the command line's own by default
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Add a user; the password is the first line of standard input.
+    Add {
+        name: String,
+        /// What the user may do: read, run, approve, manage
+        #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = keys::scope, default_value = "read,run,approve")]
+        scopes: Vec<Scope>,
+    },
+    /// List users.
+    List,
+    /// Shut a user out and end their sessions; the name stays taken.
+    Disable { name: String },
+}
+
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let (database, people) = keys::open(&settings).await?;
+    let done = perform(&people, args).await;
+    database.close().await;
+    done.map(|()| Exit::Done)
+}
+
+async fn perform(people: &People, args: Args) -> Result<(), Error> {
+    let Args { command, tenant, json } = args;
+    let now = clock::now();
+    match command {
+        Command::Add { name, scopes } => {
+            let user = people.register(&tenant, &name, &password()?, &scopes, now).await?;
+            keys::note(people, &tenant, "user.added", &user.name).await?;
+            if json {
+                return output::json(&user);
+            }
+            output::note(&format!("added: {}", user.name));
+            Ok(())
+        }
+        Command::List => {
+            let users = people.users(&tenant).await?;
+            if json {
+                return output::json(&users);
+            }
+            if users.is_empty() {
+                output::note("there are no users; `perihelion users add NAME` adds one");
+                return Ok(());
+            }
+            output::text(&users.iter().map(line).collect::<Vec<_>>().join("\n"))
+        }
+        Command::Disable { name } => {
+            people.disable_user(&tenant, &name, now).await?;
+            keys::note(people, &tenant, "user.disabled", &name).await?;
+            output::note(&format!("shut out: {name}"));
+            Ok(())
+        }
+    }
+}
+
+fn password() -> Result<String, Error> {
+    let mut text = String::new();
+    let mut input = std::io::stdin().lock().take(INPUT_BYTES);
+    input.read_to_string(&mut text).map_err(Error::Input)?;
+    match text.lines().collect::<Vec<_>>().as_slice() {
+        [line] if !line.is_empty() => Ok((*line).to_owned()),
+        _ => Err(Error::NoPassword),
+    }
+}
+
+fn line(user: &User) -> String {
+    let scopes: Vec<&str> = user.scopes.iter().map(|scope| scope.as_str()).collect();
+    format!("{}  {}  since {}", user.name, scopes.join(","), user.created_at.format("%Y-%m-%d"))
+}

@@ -1,0 +1,87 @@
+//! Who decided what, written down beside the threads.
+
+use perihelion_people::{AuditEntry, People};
+use serde_json::{Value, json};
+
+use super::Runtime;
+use crate::clock;
+use crate::ids::{InterruptId, ThreadId};
+use crate::swarm::question::kind::{APPROVAL, ELICITATION};
+
+/// Where decisions are written down, and who makes those that nobody else is named for.
+pub struct Audit {
+    people: People,
+    actor: String,
+}
+
+impl Audit {
+    /// Writes into the rows of a database.
+    pub fn new(people: People, actor: &str) -> Self {
+        Self { people, actor: actor.to_owned() }
+    }
+}
+
+/// An answer that was recorded.
+pub(super) struct Decided<'a> {
+    pub thread: ThreadId,
+    pub interrupt: InterruptId,
+    pub kind: &'a str,
+    pub question: &'a Value,
+    pub answer: &'a Value,
+}
+
+impl Runtime {
+    /// Has answers of people written down from now on; the first one given stays.
+    pub fn keep_audit(&self, audit: Audit) {
+        // A second one would write into the same rows.
+        let _ = self.audit.set(audit);
+    }
+
+    /// Writes an answer down that was recorded; one that cannot be is told, for the answer stands.
+    pub(super) async fn note_decided(&self, by: Option<&str>, decided: Decided<'_>) {
+        let Some(Audit { people, actor }) = self.audit.get() else { return };
+        let tenant = match self.store().info(decided.thread).await {
+            Ok(info) => info.tenant,
+            Err(error) => {
+                return tracing::error!(%error, "a decision is missing from the audit");
+            }
+        };
+        let entry = AuditEntry {
+            at: clock::now(),
+            tenant,
+            actor: by.unwrap_or(actor).to_owned(),
+            action: action(&decided),
+            subject: decided.interrupt.to_string(),
+            thread: Some(decided.thread.0),
+            details: details(&decided),
+        };
+        if let Err(error) = people.note(&entry).await {
+            tracing::error!(%error, thread = %decided.thread, "a decision is missing from the audit");
+        }
+    }
+}
+
+fn action(decided: &Decided<'_>) -> String {
+    let word = decided.answer.get("decision").or_else(|| decided.answer.get("action"));
+    let word = word.and_then(Value::as_str).unwrap_or_default();
+    let done = match (decided.kind, word) {
+        (APPROVAL, "approve") => "approved",
+        (APPROVAL, _) => "denied",
+        (ELICITATION, "accept") => "accepted",
+        (ELICITATION, _) => "declined",
+        _ => "answered",
+    };
+    format!("{}.{done}", decided.kind)
+}
+
+/// Returns what it was about: which call, never with what arguments, which may hold secrets.
+fn details(decided: &Decided<'_>) -> Value {
+    let of = |key: &str| decided.question.get(key).cloned().unwrap_or(Value::Null);
+    json!({
+        "agent": of("agent"),
+        "server": of("server"),
+        "tool": of("tool"),
+        "call_sha256": of("call_sha256"),
+        "reason": decided.answer.get("reason"),
+    })
+}

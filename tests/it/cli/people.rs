@@ -1,0 +1,85 @@
+//! Keys and users of the service, and approvals, by the command line (S3.04, S3.09).
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule, Script};
+
+use super::world::{SERVERS, World, approved, select};
+
+/// S3.04
+#[tokio::test]
+async fn a_key_is_printed_once_and_listed_without_its_secret() {
+    let world = World::new(Script::new()).await;
+    world.run(&["keys", "list"]).await.code(0).says("there are no keys");
+    let made = world.run(&["keys", "create", "ci", "--scopes", "read,run", "--expires", "90d"]);
+    let made = made.await.code(0).says("not shown again");
+    let secret = made.stdout.trim().to_owned();
+    assert!(secret.starts_with("ph_") && secret.len() > 40, "{made:?}");
+    world.run(&["keys", "create", "ci"]).await.code(2).says("the name is taken");
+    world.run(&["keys", "create", "ci", "--tenant", "acme"]).await.code(0);
+    world.run(&["keys", "create", "x", "--scopes", "all"]).await.code(2).says("read, run");
+    world.run(&["keys", "create", "x", "--expires", "soon"]).await.code(2).says("12h, 30d");
+
+    let listed = world.run(&["keys", "list"]).await.code(0);
+    assert!(listed.stdout.contains("ci  read,run") && listed.stdout.contains("until "));
+    assert!(!listed.stdout.contains(&secret));
+    world.run(&["keys", "revoke", "ci"]).await.code(0).says("revoked: ci");
+    world.run(&["keys", "revoke", "ci"]).await.code(2).says("no key of this name: ci");
+    let listed = world.run(&["keys", "list", "--json"]).await.code(0).json();
+    assert!(listed[0]["revoked_at"].is_string(), "{listed}");
+    let other = world.run(&["keys", "list", "--tenant", "acme"]).await.code(0);
+    assert!(other.stdout.contains("in force"), "{other:?}");
+}
+
+/// S3.04
+#[tokio::test]
+async fn a_users_password_comes_from_standard_input() {
+    let world = World::new(Script::new()).await;
+    world.run(&["users", "add", "ada"]).await.code(2).says("standard input");
+    let add = ["users", "add", "ada"];
+    world.run_with_input(&add, "too short\n").await.code(2).says("at least 10");
+    world.run_with_input(&add, "correct horse battery\n").await.code(0).says("added: ada");
+    world.run_with_input(&add, "correct horse battery\n").await.code(2).says("taken");
+    let listed = world.run(&["users", "list"]).await.code(0);
+    assert!(listed.stdout.starts_with("ada  read,run,approve"), "{listed:?}");
+    world.run(&["users", "disable", "ada"]).await.code(0);
+    world.run(&["users", "list"]).await.code(0).says("there are no users");
+}
+
+/// S3.09
+#[tokio::test]
+async fn approvals_are_listed_over_all_threads_and_decided_once() {
+    let note = |text: &str| Reply::call("append_note", serde_json::json!({ "text": text }));
+    let calls = |text| Rule::new(note(text)).role(Role::Agent).after_tool_results(0);
+    let script = Script::new()
+        .rule(calls("Buy eggs.").contains("eggs"))
+        .rule(calls("Buy milk."))
+        .rule(Rule::new(Reply::text("It is noted.")).role(Role::Agent))
+        .rule(Rule::new(select(&["mcp_agent_notes"])).role(Role::Supervisor).nth(1))
+        .rule(Rule::new(select(&["mcp_agent_notes"])).role(Role::Supervisor).nth(2))
+        .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
+        .rule(approved())
+        .rule(Rule::new(Reply::text("Done.")).role(Role::Qa));
+    let world = World::new(script).await;
+    let gated = format!("{SERVERS}default_tools_approval_mode = \"prompt\"\n");
+    world.write("mcp-servers.toml", &gated);
+    world.run(&["approvals"]).await.code(0).says("no call waits");
+    for what in ["milk", "eggs"] {
+        world.run(&["run", &format!("Note {what}."), "--thread", what, "-q"]).await.code(3);
+    }
+    let all = world.run(&["approvals", "list", "--json"]).await.code(0).json();
+    let id = |index: usize| all[index]["id"].as_str().unwrap().to_owned();
+    assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
+    let shown = world.run(&["approvals", "show", &id(0)]).await.code(0);
+    assert!(shown.stdout.contains("Buy milk."), "{shown:?}");
+    let table = world.run(&["approvals"]).await.code(0);
+    assert!(table.stdout.contains("notes.append_note") && table.stdout.contains(&id(1)));
+
+    let done = world.run(&["approvals", "approve", &id(0), "-q"]).await.code(0);
+    assert_eq!(done.stdout, "Done.\n");
+    let again = ["approvals", "approve", &id(0)];
+    world.run(&again).await.code(2).says("nothing of this id waits for an answer");
+    world.run(&["approvals", "deny", &id(1), "--reason", "no eggs", "-q"]).await.code(0);
+    let notes = world.read("notes.jsonl");
+    assert!(notes.contains("milk") && !notes.contains("eggs"), "{notes}");
+    world.run(&["approvals"]).await.code(0).says("no call waits");
+}

@@ -1,0 +1,315 @@
+//! Who may use the service, and what they see of it (S3.04, S3.09).
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
+
+use super::served::Served;
+use super::streams::read;
+use super::{on_both, saying};
+
+on_both!(
+    a_key_lets_in_until_it_is_revoked_and_its_streams_end_then,
+    another_tenant_sees_nothing_of_a_thread,
+    a_login_needs_its_second_secret_for_what_changes_something,
+    an_approval_is_decided_once_by_whoever_may_and_written_down,
+);
+
+/// How long something may take that is to happen at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes a key by the command line.
+async fn key(served: &Served, args: &[&str]) -> String {
+    let made = served.program(&[&["keys", "create"][..], args].concat()).await;
+    assert!(made.starts_with("ph_"), "{made}");
+    made.trim().to_owned()
+}
+
+/// Asks as somebody: with these headers.
+async fn ask(
+    served: &Served,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<Value>,
+) -> (u16, Value) {
+    let url = format!("{}{path}", served.url);
+    let mut asked = served.http.request(method.parse().unwrap(), url);
+    for (name, value) in headers {
+        asked = asked.header(*name, *value);
+    }
+    if let Some(body) = body {
+        asked = asked.header("content-type", "application/json").body(body.to_string());
+    }
+    let answer = asked.send().await.unwrap();
+    let code = answer.status().as_u16();
+    (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+}
+
+fn id(thread: &(u16, Value)) -> String {
+    assert_eq!(thread.0, 200, "{thread:?}");
+    thread.1["thread_id"].as_str().unwrap().to_owned()
+}
+
+/// S3.04
+async fn a_key_lets_in_until_it_is_revoked_and_its_streams_end_then(served: Served) {
+    // As long as there is no key, whoever reaches the loopback address is let in, whatever they send.
+    let stray = [("x-api-key", "anything")];
+    assert_eq!(ask(&served, "GET", "/v1/auth/me", &stray, None).await.1["user"], "local");
+    let secret = key(&served, &["reports"]).await;
+    let bearer = format!("Bearer {secret}");
+    for headers in [&[("x-api-key", secret.as_str())], &[("authorization", bearer.as_str())]] {
+        let (code, me) = ask(&served, "GET", "/v1/auth/me", headers, None).await;
+        assert_eq!((code, &me["user"], &me["tenant"]), (200, &json!("reports"), &json!("default")));
+    }
+    let (code, why) = ask(&served, "GET", "/info", &[], None).await;
+    assert_eq!(code, 401);
+    assert!(why["detail"].as_str().unwrap().contains("x-api-key"), "{why}");
+    assert_eq!(ask(&served, "GET", "/info", &stray, None).await.0, 401);
+
+    let headers = [("x-api-key", secret.as_str())];
+    let thread = id(&ask(&served, "POST", "/threads", &headers, Some(json!({}))).await);
+    // A run that waits for its time keeps its stream open.
+    let mut body = saying("hello");
+    body["after_seconds"] = json!(3_600);
+    let runs = format!("/threads/{thread}/runs");
+    let (_, run) = ask(&served, "POST", &runs, &headers, Some(body)).await;
+    let at = format!("{runs}/{}", run["run_id"].as_str().unwrap());
+    let open = served.http.get(format!("{}{at}/stream", served.url)).header("x-api-key", &secret);
+    let stream = open.send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let join = format!("{at}/join");
+    let waits = ask(&served, "GET", &join, &headers, None);
+    let revoked = async {
+        served.program(&["keys", "revoke", "reports"]).await;
+    };
+    let (joined, ()) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(waits, revoked) }).await.unwrap();
+    assert_eq!(joined.0, 401, "{joined:?}");
+    tokio::time::timeout(PATIENCE, read(stream, usize::MAX)).await.unwrap();
+    let (code, why) = ask(&served, "GET", "/info", &headers, None).await;
+    assert_eq!(code, 401);
+    assert!(why["detail"].as_str().unwrap().contains("revoked"), "{why}");
+    assert_eq!(ask(&served, "GET", "/info", &[], None).await.0, 401, "revoking opens nothing");
+    let listed = served.program(&["keys", "list"]).await;
+    assert!(listed.contains("revoked") && !listed.contains(&secret), "{listed}");
+}
+
+/// S3.04
+async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
+    let ours = key(&served, &["ours", "--scopes", "read,run,approve,manage"]).await;
+    let theirs = key(&served, &["theirs", "--tenant", "acme"]).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let thread = id(&ask(&served, "POST", "/threads", &theirs, Some(json!({}))).await);
+    let at = |path: &str| format!("/threads/{thread}{path}");
+    let (_, run) = ask(&served, "POST", &at("/runs/wait"), &theirs, Some(saying("hello"))).await;
+    assert_eq!(run["answer"], "Hello from the star.", "{run}");
+    let (_, runs) = ask(&served, "GET", &at("/runs"), &theirs, None).await;
+    let run = runs[0]["run_id"].as_str().unwrap();
+    for (method, path, body) in [
+        ("GET", at(""), None),
+        ("GET", at("/state"), None),
+        ("GET", at("/history"), None),
+        ("GET", at("/runs"), None),
+        ("GET", at(&format!("/runs/{run}")), None),
+        ("GET", at(&format!("/runs/{run}/stream")), None),
+        ("GET", at(&format!("/runs/{run}/join")), None),
+        ("GET", format!("/runs/{run}/stream"), None),
+        ("GET", format!("/v1/threads/{thread}/trace"), None),
+        ("GET", format!("/v1/threads/{thread}/export"), None),
+        ("GET", format!("/a2a/tasks/{run}"), None),
+        ("POST", at("/runs"), Some(saying("hello"))),
+        ("POST", at("/runs/stream"), Some(saying("hello"))),
+        ("POST", at("/state"), Some(json!({ "values": { "plan": [] } }))),
+        ("POST", at("/copy"), Some(json!({}))),
+        ("POST", at(&format!("/runs/{run}/cancel")), Some(json!({}))),
+        ("POST", "/runs/cancel".to_owned(), Some(json!({ "thread_id": thread }))),
+        ("PATCH", at(""), Some(json!({ "metadata": { "mine": true } }))),
+        ("DELETE", at(""), None),
+        ("DELETE", at(&format!("/runs/{run}")), None),
+    ] {
+        let (code, said) = ask(&served, method, &path, &ours, body).await;
+        assert_eq!(code, 404, "{method} {path}: {said}");
+    }
+    let taken = json!({ "thread_id": thread });
+    assert_eq!(ask(&served, "POST", "/threads", &ours, Some(taken)).await.0, 409);
+    let (_, found) = ask(&served, "POST", "/threads/search", &ours, Some(json!({}))).await;
+    assert_eq!(found, json!([]));
+    let (_, found) = ask(&served, "POST", "/threads/search", &theirs, Some(json!({}))).await;
+    assert_eq!(found[0]["thread_id"], json!(thread));
+    assert_eq!(found[0]["metadata"].get("mine"), None);
+}
+
+/// Returns the cookies that an answer sets, as a browser sends them back.
+fn cookies(answer: &reqwest::Response) -> String {
+    let set = answer.headers().get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
+    set.filter_map(|line| line.split(';').next()).collect::<Vec<_>>().join("; ")
+}
+
+/// S3.04
+async fn a_login_needs_its_second_secret_for_what_changes_something(served: Served) {
+    let given = json!({ "name": "Ann", "password": "correct horse" });
+    let (code, why) = served.post("/v1/auth/register", &given).await;
+    assert_eq!(code, 403, "{why}");
+    let served = served.again_with(&[("PERIHELION_SERVE_REGISTRATION", "true")]).await;
+    let weak = json!({ "name": "Ann", "password": "short" });
+    assert_eq!(served.post("/v1/auth/register", &weak).await.0, 422);
+    assert_eq!(served.post("/v1/auth/register", &given).await.0, 200);
+    assert_eq!(served.post("/v1/auth/register", &given).await.0, 409);
+    let wrong = json!({ "name": "Ann", "password": "wrong horse" });
+    assert_eq!(served.post("/v1/auth/login", &wrong).await.0, 401);
+    assert_eq!(served.get("/info").await.0, 401, "somebody is known now");
+
+    let login = served.http.post(format!("{}/v1/auth/login", served.url));
+    let login = login.header("content-type", "application/json").body(given.to_string());
+    let answer = login.send().await.unwrap();
+    let lines: Vec<_> = answer.headers().get_all("set-cookie").iter().cloned().collect();
+    let flags = lines[0].to_str().unwrap();
+    assert!(flags.contains("HttpOnly") && flags.contains("SameSite=Strict"), "{flags}");
+    let cookie = cookies(&answer);
+    let said: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let csrf = said["csrf_token"].as_str().unwrap();
+    assert!(cookie.contains(&format!("perihelion_csrf={csrf}")), "{cookie}");
+
+    let shown = [("cookie", cookie.as_str())];
+    let whole = [("cookie", cookie.as_str()), ("x-csrf-token", csrf)];
+    let other = [("cookie", cookie.as_str()), ("x-csrf-token", "phc_other")];
+    let (code, me) = ask(&served, "GET", "/v1/auth/me", &shown, None).await;
+    assert_eq!((code, &me["user"], &me["proved_by"]), (200, &json!("ann"), &json!("session")));
+    for headers in [&shown[..], &other[..]] {
+        let (code, why) = ask(&served, "POST", "/threads", headers, Some(json!({}))).await;
+        assert_eq!(code, 403, "{why}");
+    }
+    assert_eq!(ask(&served, "POST", "/threads", &whole, Some(json!({}))).await.0, 200);
+
+    let more = json!({ "name": "laptop", "scopes": ["manage"] });
+    assert_eq!(ask(&served, "POST", "/v1/keys", &whole, Some(more)).await.0, 403);
+    let new = json!({ "name": "laptop", "scopes": ["read"] });
+    let (code, made) = ask(&served, "POST", "/v1/keys", &whole, Some(new)).await;
+    assert_eq!(code, 200, "{made}");
+    let own = [("x-api-key", made["key"].as_str().unwrap())];
+    assert_eq!(ask(&served, "GET", "/v1/auth/me", &own, None).await.1["user"], "ann");
+    let (code, why) = ask(&served, "POST", "/threads", &own, Some(json!({}))).await;
+    assert_eq!(code, 403, "it may only read: {why}");
+    let (_, keys) = ask(&served, "GET", "/v1/keys", &shown, None).await;
+    assert_eq!(keys["keys"][0]["name"], "laptop");
+    assert_eq!(ask(&served, "DELETE", "/v1/keys/laptop", &whole, None).await.0, 204);
+    assert_eq!(ask(&served, "GET", "/info", &own, None).await.0, 401);
+
+    assert_eq!(ask(&served, "POST", "/v1/auth/logout", &whole, None).await.0, 204);
+    assert_eq!(ask(&served, "GET", "/v1/auth/me", &shown, None).await.0, 401);
+}
+
+/// S3.09
+async fn an_approval_is_decided_once_by_whoever_may_and_written_down(served: Served) {
+    let boss = key(&served, &["boss", "--scopes", "read,run,approve,manage"]).await;
+    let worker = key(&served, &["worker", "--scopes", "read,run"]).await;
+    let (boss, worker) = ([("x-api-key", boss.as_str())], [("x-api-key", worker.as_str())]);
+    let mut decided = Vec::new();
+    for by in ["api", "command line", "resume"] {
+        let thread = id(&ask(&served, "POST", "/threads", &worker, Some(json!({}))).await);
+        let wait = format!("/threads/{thread}/runs/wait");
+        ask(&served, "POST", &wait, &worker, Some(saying("approve this"))).await;
+        let (_, listed) = ask(&served, "GET", "/v1/approvals", &worker, None).await;
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+        let one = listed[0]["id"].as_str().unwrap().to_owned();
+        let approve = format!("/v1/approvals/{one}/approve");
+        assert_eq!(ask(&served, "POST", &approve, &worker, Some(json!({}))).await.0, 403);
+        let resume = json!({ "assistant_id": "swarm", "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
+        let (code, why) = ask(&served, "POST", &wait, &worker, Some(resume.clone())).await;
+        assert_eq!(code, 403, "{why}");
+        match by {
+            "api" => {
+                let (code, said) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
+                assert_eq!(code, 200, "{said}");
+                let run = said["run_id"].as_str().unwrap();
+                let join = format!("/threads/{thread}/runs/{run}/join");
+                let (_, left) = ask(&served, "GET", &join, &worker, None).await;
+                assert_eq!(left["answer"], "Hello from the star.", "{left}");
+            }
+            "command line" => {
+                let shown = served.program(&["approvals", "show", &one]).await;
+                assert!(shown.contains("append_note") && shown.contains("remember"), "{shown}");
+                let answer = served.program(&["approvals", "approve", &one, "-q"]).await;
+                assert_eq!(answer, "Hello from the star.\n");
+            }
+            _ => {
+                let (_, left) = ask(&served, "POST", &wait, &boss, Some(resume)).await;
+                assert_eq!(left["answer"], "Hello from the star.", "{left}");
+            }
+        }
+        let (code, why) = ask(&served, "POST", &approve, &boss, Some(json!({}))).await;
+        assert_eq!(code, 409, "{why}");
+        let late = served.refused(&["approvals", "deny", &one]).await;
+        assert!(late.contains("waits for an answer"), "{late}");
+        decided.push((thread, one));
+    }
+    for ((thread, id), actor) in decided.iter().zip(["boss", "tester", "boss"]) {
+        let at = format!("/v1/audit?thread={thread}");
+        assert_eq!(ask(&served, "GET", &at, &worker, None).await.0, 403);
+        let (_, audit) = ask(&served, "GET", &at, &boss, None).await;
+        let entry = &audit["entries"][0];
+        assert_eq!(audit["entries"].as_array().unwrap().len(), 1, "{audit}");
+        assert_eq!(entry["action"], "approval.approved");
+        assert_eq!((&entry["actor"], &entry["subject"]), (&json!(actor), &json!(id)));
+        assert!(entry["at"].is_string() && !entry.to_string().contains("remember"), "{entry}");
+    }
+}
+
+/// S3.04
+#[tokio::test]
+async fn tokens_of_the_issuer_are_accepted_and_those_of_strangers_refused() {
+    let random = SystemRandom::new();
+    let pair = || {
+        let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random).unwrap()
+    };
+    let (issuer, stranger) = (pair(), pair());
+    let point = issuer.public_key().as_ref();
+    let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let published = json!({ "keys": [{ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "k1", "x": part(&point[1..33]), "y": part(&point[33..65]) }] });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let jwks_url = format!("http://{}/jwks.json", listener.local_addr().unwrap());
+    let document = published.to_string();
+    let routes = axum::Router::new()
+        .route("/jwks.json", axum::routing::get(move || async move { document.clone() }));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let jwt = json!({
+        "issuer": "https://login.example", "audience": "perihelion", "jwks_url": jwks_url,
+        "tenant_claim": "org", "scope_claim": "scope",
+    });
+    let served = Served::sqlite().await;
+    let served = served.again_with(&[("PERIHELION_SERVE_JWT", &jwt.to_string())]).await;
+    let token = |pair: &EcdsaKeyPair, audience: &str, expires: i64| {
+        let header = json!({ "alg": "ES256", "typ": "JWT", "kid": "k1" });
+        let claims = json!({
+            "iss": "https://login.example", "aud": audience, "sub": "ann", "org": "acme",
+            "scope": "read run", "exp": expires,
+        });
+        let signed = format!(
+            "{}.{}",
+            part(header.to_string().as_bytes()),
+            part(claims.to_string().as_bytes())
+        );
+        let signature = pair.sign(&random, signed.as_bytes()).unwrap();
+        format!("Bearer {signed}.{}", part(signature.as_ref()))
+    };
+    let soon = perihelion::clock::now().timestamp() + 600;
+    let good = token(&issuer, "perihelion", soon);
+    let (code, me) = ask(&served, "GET", "/v1/auth/me", &[("authorization", &good)], None).await;
+    assert_eq!((code, &me["user"], &me["tenant"]), (200, &json!("ann"), &json!("acme")), "{me}");
+    for bad in [
+        token(&stranger, "perihelion", soon),
+        token(&issuer, "another", soon),
+        token(&issuer, "perihelion", soon - 6_000),
+        "Bearer a.b.c".to_owned(),
+    ] {
+        let (code, why) = ask(&served, "GET", "/info", &[("authorization", &bad)], None).await;
+        assert_eq!(code, 401, "{why}");
+    }
+    assert_eq!(ask(&served, "GET", "/info", &[], None).await.0, 401);
+}
