@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::{
-    agents, demo, diff, documents, eval, memory, replay, resume, run, serve, skills, threads,
-    trace, worker,
+    agents, demo, diff, documents, eval, memory, replay, resume, run, serve, skills, teams,
+    threads, trace, worker,
 };
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
@@ -82,6 +82,8 @@ pub enum Command {
     Agents(agents::Args),
     /// Add documents, and find what answers a question in them.
     Documents(documents::Args),
+    /// Design teams of agents for goals, see, run, share and delete them.
+    Teams(teams::Args),
     /// See, find, share and forget what agents learned from work that was approved.
     Skills(skills::Args),
     /// See, set and forget what is known of a user.

@@ -10,6 +10,7 @@ use super::plugins::{Plugins, Source};
 use super::report::RunReport;
 use super::star_options::star_options;
 use super::survey::{AgentInfo, ServerProblem};
+use super::teams::Teams;
 use super::{Error, demo};
 use crate::agents;
 use crate::bus::{self, Bus};
@@ -19,7 +20,7 @@ use crate::experience::Remembering;
 use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
-use crate::llm::{self, ChatModel, OpenAiModel, Role};
+use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
@@ -43,6 +44,10 @@ pub struct Runtime {
     exporter: Option<Exporter>,
     /// Sends metrics where the settings want that.
     deliveries: Option<Deliveries>,
+    /// Teams, where they are kept.
+    teams: Option<Teams>,
+    model: Arc<dyn ChatModel>,
+    prompts: Arc<Prompts>,
     /// Skills and memories, where they are kept.
     experience: Option<Arc<Remembering>>,
     /// Keeps the graph's shared parts alive.
@@ -55,7 +60,7 @@ struct Parts {
     pool: Pool,
     source: Source,
     kinds: Arc<Kinds>,
-    /// Whether skills and memories are kept, in the database of the settings.
+    /// Whether skills, memories and teams are kept, in the database of the settings.
     learns: bool,
 }
 
@@ -241,7 +246,12 @@ impl Runtime {
             false => None,
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
-        let star = Star::new(options, model, host, Some(parents))?;
+        let teams = match learns {
+            true => Some(Teams::open(&settings, &kinds).await?),
+            false => None,
+        };
+        let prompts = Arc::clone(&options.prompts);
+        let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
@@ -259,6 +269,9 @@ impl Runtime {
                 return Err(error);
             }
         };
+        if let Some(teams) = &teams {
+            teams.offer(&roster).await;
+        }
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
         }
@@ -272,6 +285,9 @@ impl Runtime {
             companion: None,
             exporter,
             deliveries,
+            teams,
+            model,
+            prompts,
             experience,
             _star: star,
         })
@@ -300,6 +316,18 @@ impl Runtime {
     /// Returns the sessions with the servers.
     pub(super) fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.plugins.pool)
+    }
+
+    pub(super) fn teams(&self) -> Option<&Teams> {
+        self.teams.as_ref()
+    }
+
+    pub(super) fn model(&self) -> &Arc<dyn ChatModel> {
+        &self.model
+    }
+
+    pub(super) fn prompts(&self) -> &Prompts {
+        &self.prompts
     }
 
     /// Returns the agents that there are now.
@@ -365,6 +393,9 @@ impl Runtime {
         self.plugins.pool.close().await;
         if let Some(experience) = &self.experience {
             experience.close().await;
+        }
+        if let Some(teams) = &self.teams {
+            teams.close().await;
         }
         if let Some(exporter) = &self.exporter {
             exporter.close().await;

@@ -147,6 +147,6 @@ fn request(case: &Case, question: &str) -> Request {
         context: case.context.clone(),
         prefer: case.prefer_agents.clone(),
         disable: case.disable_agents.clone(),
-        user: None,
+        ..Request::default()
     }
 }

@@ -25,6 +25,7 @@ mod retention;
 mod review;
 mod star_options;
 mod survey;
+mod teams;
 mod threads;
 mod trace;
 mod turns;
@@ -50,6 +51,7 @@ pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
+pub use teams::{find_team, import_team, open_workflows};
 pub use survey::{AgentInfo, ServerProblem, Survey, survey};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, open_store_to_read,
@@ -57,6 +59,8 @@ pub use threads::{
 };
 pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 
+pub use crate::swarm::{Team, TeamDesign, TeamMember};
+pub use crate::teams::{KeptTeam, Workflows};
 pub use crate::telemetry::{layer as log_layer, place as log_place};
 
 pub use perihelion_eval as eval;
