@@ -106,6 +106,10 @@ const ROUTES: &[Route] = &[
     ("post", "/v1/approvals/{id}/deny", "Deny a call", "Own", "object"),
     ("get", "/v1/agents", "List agents, and what is wrong with servers", "Own", "object"),
     ("get", "/v1/agents/{name}", "Get an agent with its tools", "Own", "object"),
+    ("get", "/v1/teams", "List teams", "Own", "array"),
+    ("post", "/v1/teams", "Design a team for a goal, or keep a design", "Own", "object"),
+    ("get", "/v1/teams/{name}", "Get a team", "Own", "object"),
+    ("delete", "/v1/teams/{name}", "Delete a team with its versions", "Own", "none"),
     ("get", "/v1/threads/{thread}/trace", "Get the trace of a thread", "Own", "object"),
     (
         "get",

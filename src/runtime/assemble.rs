@@ -21,7 +21,7 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServersFile, ToolHost};
+use crate::mcp::{Looked, Pool, Reloaded, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};
@@ -55,13 +55,13 @@ pub struct Runtime {
 }
 
 /// What a runtime asks and calls, before anything of it is started.
-struct Parts {
-    model: Arc<dyn ChatModel>,
-    pool: Pool,
-    source: Source,
-    kinds: Arc<Kinds>,
+pub(super) struct Parts {
+    pub model: Arc<dyn ChatModel>,
+    pub pool: Pool,
+    pub source: Source,
+    pub kinds: Arc<Kinds>,
     /// Whether skills, memories and teams are kept, in the database of the settings.
-    learns: bool,
+    pub learns: bool,
 }
 
 impl Parts {
@@ -169,63 +169,7 @@ impl Runtime {
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 
-    /// Opens a runtime on parts that are there already; servers that did not come from a file have no pins.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn with(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        file: ServersFile,
-        store: Arc<dyn Store>,
-    ) -> Result<Self, Error> {
-        Self::with_pool(settings, model, Pool::new(file, PoolOptions::default()), store).await
-    }
-
-    /// Opens a runtime on parts that are there already, a pool of servers among them.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn with_pool(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        store: Arc<dyn Store>,
-    ) -> Result<Self, Error> {
-        Self::going_on(settings, model, pool, store, GoesOn::WithNone).await
-    }
-
-    /// Does the same for a process that is to go on with unfinished runs.
-    pub(super) async fn going_on(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        store: Arc<dyn Store>,
-        goes_on: GoesOn,
-    ) -> Result<Self, Error> {
-        let kinds = Arc::new(agents::kinds());
-        let parts =
-            Parts { model, pool, source: ServersFile::default().into(), kinds, learns: false };
-        Self::assemble(settings, parts, store, goes_on).await
-    }
-
-    /// Opens a runtime on parts that are there already, with kinds of agents of one's own.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn with_kinds(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        store: Arc<dyn Store>,
-        kinds: Kinds,
-    ) -> Result<Self, Error> {
-        let (source, kinds) = (ServersFile::default().into(), Arc::new(kinds));
-        let parts = Parts { model, pool, source, kinds, learns: false };
-        Self::assemble(settings, parts, store, GoesOn::WithNone).await
-    }
-
-    async fn assemble(
+    pub(super) async fn assemble(
         settings: Settings,
         Parts { model, pool, source, kinds, learns }: Parts,
         store: Arc<dyn Store>,

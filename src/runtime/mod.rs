@@ -15,6 +15,7 @@ mod error;
 mod evaluation;
 mod experience;
 mod follow;
+mod given;
 mod live;
 mod logins;
 mod metrics;

@@ -79,16 +79,28 @@ pub async fn import_team(
 ) -> Result<Team, Error> {
     let servers = plugins::read(servers_file, env)?.servers;
     let servers: Vec<String> = servers.into_iter().map(|server| server.name).collect();
-    let design = design.cleaned();
-    let problems = design.problems(&servers);
-    if !problems.is_empty() {
-        return Err(Error::TeamDesign(problems.join("; ")));
-    }
+    let design = checked(design, &servers)?;
     let version = kept.save(&design, clock::now()).await?;
     Ok(Team { version, design })
 }
 
+fn checked(design: TeamDesign, servers: &[String]) -> Result<TeamDesign, Error> {
+    let design = design.cleaned();
+    match design.problems(servers).as_slice() {
+        [] => Ok(design),
+        problems => Err(Error::TeamDesign(problems.join("; "))),
+    }
+}
+
 impl Runtime {
+    /// Returns the teams that are kept.
+    ///
+    /// # Errors
+    /// [`Error::NoTeams`] where the runtime keeps none.
+    pub fn workflows(&self) -> Result<&Workflows, Error> {
+        Ok(&self.teams().ok_or(Error::NoTeams)?.kept)
+    }
+
     /// Has the architect design a team for a goal; nothing is kept.
     ///
     /// # Errors
@@ -99,21 +111,22 @@ impl Runtime {
         if servers.is_empty() {
             return Err(Error::NoServers);
         }
-        let Some(teams) = self.teams() else { return Err(Error::NoTeams) };
-        let kept = teams.kept.list().await?;
+        let kept = self.workflows()?.list().await?;
         let teams: Vec<String> = kept.into_iter().map(|kept| kept.team.design.name).collect();
         let thread = ThreadId::new().to_string();
         let brief = Brief { goal, servers: &servers, teams: &teams, thread };
         Ok(design(&**self.model(), self.prompts(), brief).await?)
     }
 
-    /// Keeps a design as the newest version of its team, and offers it.
+    /// Checks a design and keeps it as the newest version of its team, and offers it.
     ///
     /// # Errors
-    /// [`Error::Database`].
+    /// [`Error::TeamDesign`] with all that is wrong, [`Error::Database`].
     pub async fn save_team(&self, design: TeamDesign) -> Result<Team, Error> {
-        let Some(teams) = self.teams() else { return Err(Error::NoTeams) };
-        let version = teams.kept.save(&design, clock::now()).await?;
+        let servers: Vec<String> =
+            self.agents().into_iter().map(|agent| agent.server.name).collect();
+        let design = checked(design, &servers)?;
+        let version = self.workflows()?.save(&design, clock::now()).await?;
         self.offer_teams().await;
         Ok(Team { version, design })
     }

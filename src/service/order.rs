@@ -48,6 +48,9 @@ pub struct Turn {
     pub prefer_agents: Vec<String>,
     #[serde(default)]
     pub disable_agents: Vec<String>,
+    /// The team that does the whole work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
     #[serde(default)]
     pub max_turns: Option<u32>,
     #[serde(default)]
@@ -66,6 +69,7 @@ impl Turn {
             context: self.context.clone(),
             prefer: self.prefer_agents.clone(),
             disable: self.disable_agents.clone(),
+            team: self.team.clone(),
             ..Request::default()
         }
     }
