@@ -39,7 +39,7 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
     request: ChatRequest,
     name: &str,
 ) -> Result<Structured<T>, Error> {
-    ask_checked(model, request, name, |value| Ok(value)).await
+    ask_checked(model, request, name, Ok).await
 }
 
 /// Does the same for an answer that is to be more than valid: what `check` finds wrong is fed back as well.
@@ -70,7 +70,8 @@ pub async fn ask_checked<T: JsonSchema + DeserializeOwned>(
         let response = model.chat(&request, None).await?;
         usage += response.usage;
         attempts += 1;
-        let mut problems = match read::<T>(&response.content, &schema, &validator).and_then(&check) {
+        let mut problems = match read::<T>(&response.content, &schema, &validator).and_then(&check)
+        {
             Ok(value) => return Ok(Structured { value, usage, attempts }),
             Err(problems) => problems,
         };

@@ -56,7 +56,9 @@ pub enum Error {
     #[error("the team's design is not acceptable: {0}")]
     TeamDesign(String),
     /// A team is made of servers.
-    #[error("there is no MCP server to make a team of; `perihelion agents` shows what is wrong with those that are declared")]
+    #[error(
+        "there is no MCP server to make a team of; `perihelion agents` shows what is wrong with those that are declared"
+    )]
     NoServers,
     /// The process was opened without a place for teams.
     #[error("teams are not kept here")]

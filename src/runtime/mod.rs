@@ -52,8 +52,8 @@ pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
-pub use teams::{find_team, import_team, open_workflows};
 pub use survey::{AgentInfo, ServerProblem, Survey, survey};
+pub use teams::{find_team, import_team, open_workflows};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, open_store_to_read,
     read_state,

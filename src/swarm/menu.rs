@@ -103,7 +103,9 @@ impl<'a> Wish<'a> {
 fn names_in(plan: &[String]) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
     let words = plan.iter().flat_map(move |step| step.split(move |letter| !is_part(letter)));
-    words.filter(|word| word.starts_with(super::AGENT_PREFIX) || word.starts_with(super::TEAM_PREFIX))
+    words.filter(|word| {
+        word.starts_with(super::AGENT_PREFIX) || word.starts_with(super::TEAM_PREFIX)
+    })
 }
 
 #[cfg(test)]
@@ -124,7 +126,8 @@ mod tests {
 
     #[test]
     fn agents_that_are_preferred_planned_or_found_lately_stay_in_the_menu() {
-        let preferences = Preferences { prefer: vec!["mcp_agent_mail".into()], ..Preferences::default() };
+        let preferences =
+            Preferences { prefer: vec!["mcp_agent_mail".into()], ..Preferences::default() };
         let found = |name: &str, round| Search {
             query: name.to_owned(),
             found: vec![format!("mcp_agent_{name}")],

@@ -22,5 +22,10 @@ pub(super) fn of_talk(state: &GraphState) -> Sources {
 pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources {
     let messages = window::of_late(state).into_iter().map(|message| &message.tainted_by);
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
-    messages.chain(artifacts).chain([&state.preferences.tainted_by, &assignment.tainted_by]).flatten().cloned().collect()
+    messages
+        .chain(artifacts)
+        .chain([&state.preferences.tainted_by, &assignment.tainted_by])
+        .flatten()
+        .cloned()
+        .collect()
 }

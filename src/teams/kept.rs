@@ -61,9 +61,11 @@ impl Workflows {
     }
 
     async fn newest(&self, name: &str) -> Result<u32, Error> {
-        let find = query("SELECT COALESCE(MAX(version), 0) FROM workflows WHERE tenant = $1 AND name = $2")
-            .bind(self.tenant.as_str())
-            .bind(name);
+        let find = query(
+            "SELECT COALESCE(MAX(version), 0) FROM workflows WHERE tenant = $1 AND name = $2",
+        )
+        .bind(self.tenant.as_str())
+        .bind(name);
         let row = self.database.fetch_optional(&find).await?;
         let version = row.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default();
         Ok(u32::try_from(version).unwrap_or(u32::MAX - 1))

@@ -38,7 +38,10 @@ async fn a_goal_becomes_a_team_whose_design_was_repaired_and_that_is_shown_befor
             .code(0)
             .says("saved the team research, version 1");
         let listed = world.run(&["teams", "list", "--json"]).await.code(0).json();
-        assert_eq!((&listed[0]["agent"], &listed[0]["version"]), (&json!("team_research"), &json!(1)));
+        assert_eq!(
+            (&listed[0]["agent"], &listed[0]["version"]),
+            (&json!("team_research"), &json!(1))
+        );
         let shown = world.run(&["teams", "show", "team_research"]).await.code(0).stdout;
         assert!(shown.contains("version 1") && shown.contains("Notes the facts."), "{shown}");
         let drawn = world.run(&["teams", "draw", "research"]).await.code(0).stdout;
@@ -49,7 +52,7 @@ async fn a_goal_becomes_a_team_whose_design_was_repaired_and_that_is_shown_befor
         world.write("team.json", &exported.stdout);
         world.run(&["teams", "import", "team.json"]).await.code(0).says("version 2");
         world.run(&["teams", "delete", "research"]).await.code(0).says("deleted the team research");
-        world.run(&["teams", "show", "research"]).await.code(2).says("no team of this name: research");
+        world.run(&["teams", "show", "research"]).await.code(2).says("lists them: research");
         world.run(&["teams", "import", "team.json"]).await.code(0).says("version 1");
         world.run(&["teams", "show", "reserch"]).await.code(2).says("did you mean research?");
     }

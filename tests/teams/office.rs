@@ -87,7 +87,10 @@ impl Office {
     pub fn asked(&self, agent: &str) -> usize {
         let requests = self.world.model.requests();
         let is_of = |role: &str| role == Role::Agent.as_str();
-        requests.iter().filter(|one| is_of(&one.role) && one.agent.as_deref() == Some(agent)).count()
+        requests
+            .iter()
+            .filter(|one| is_of(&one.role) && one.agent.as_deref() == Some(agent))
+            .count()
     }
 
     /// Returns the notes that were taken.
@@ -122,7 +125,9 @@ pub fn working() -> Script {
         .rule(supervisor(&["reader"]).contains(INSIDE))
         .rule(supervisor(&["qa"]).contains("<result number="))
         .rule(supervisor(&["team_research"]).contains("- team_research: "))
-        .rule(agent("reader", Reply::call("read", json!({ "path": "a.txt" }))).after_tool_results(0))
+        .rule(
+            agent("reader", Reply::call("read", json!({ "path": "a.txt" }))).after_tool_results(0),
+        )
         .rule(agent("reader", Reply::text("a.txt says 42")))
         .rule(agent("keeper", note).after_tool_results(0))
         .rule(agent("keeper", Reply::text("It is noted.")))

@@ -28,7 +28,10 @@ async fn an_approval_inside_a_team_surfaces_and_is_answered_once() {
         let world = &office.world;
         let shown = world.run(&["threads", "show", &thread]).await.code(0);
         assert!(format!("{shown:?}").contains("append_note"), "{shown:#?}");
-        check(&office, &world.run(&["resume", &thread, "--approve", "--json"]).await.code(0).json());
+        check(
+            &office,
+            &world.run(&["resume", &thread, "--approve", "--json"]).await.code(0).json(),
+        );
         world.run(&["replay", &thread]).await.code(0);
     }
 }
@@ -41,7 +44,10 @@ async fn work_that_has_begun_ends_as_the_version_that_it_began_with() {
     let mut newer = design();
     newer["agents"][1]["name"] = json!("archivist");
     office.import(&newer).await;
-    check(&office, &office.world.run(&["resume", &thread, "--approve", "--json"]).await.code(0).json());
+    check(
+        &office,
+        &office.world.run(&["resume", &thread, "--approve", "--json"]).await.code(0).json(),
+    );
 }
 
 /// S1.10

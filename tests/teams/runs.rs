@@ -14,7 +14,10 @@ fn check(office: &Office, report: &Value) {
     assert_eq!(result["output"], "It is 42.", "the team's own numbers are not the star's");
     assert_eq!(report["answer"], "It is 42 [1].");
     let citations = report["citations"].to_string();
-    assert!(citations.contains("files.read") && citations.contains("notes.append_note"), "{citations}");
+    assert!(
+        citations.contains("files.read") && citations.contains("notes.append_note"),
+        "{citations}"
+    );
     assert_eq!((office.asked("reader"), office.asked("keeper"), office.notes()), (2, 2, 1));
     for request in office.world.model.requests() {
         assert_eq!(json!(request.thread), report["thread_id"], "{}", request.role);

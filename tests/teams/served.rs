@@ -45,7 +45,8 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
         let (code, refused) = post("/v1/teams", json!({ "design": { "name": "x" } })).await;
         assert_eq!(code, 422, "{refused:#}");
 
-        let input = json!({ "assistant_id": "swarm", "input": { "question": "What is the answer?" } });
+        let input =
+            json!({ "assistant_id": "swarm", "input": { "question": "What is the answer?" } });
         let (code, state) = post("/runs/wait", input).await;
         assert_eq!((code, &state["answer"]), (200, &json!("It is 42 [1].")), "{state:#}");
         assert_eq!(office.notes(), 1);

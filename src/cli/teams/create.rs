@@ -1,5 +1,4 @@
 //! `perihelion teams create`: the architect designs, a person agrees, the team is kept.
-#![expect(clippy::print_stderr, reason = "a question to a person")]
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 

@@ -57,5 +57,7 @@ fn agents(design: &TeamDesign) -> String {
 
 pub(super) fn saved(team: &Team) -> String {
     let (name, version) = (&team.design.name, team.version);
-    format!("saved the team {name}, version {version}; ask it with: perihelion teams run {name} QUESTION")
+    format!(
+        "saved the team {name}, version {version}; ask it with: perihelion teams run {name} QUESTION"
+    )
 }

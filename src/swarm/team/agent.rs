@@ -1,9 +1,9 @@
 //! A team as an agent of the star: one line in the menu, one node.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use super::design::Team;
-use super::node::TeamNode;
+use super::node::{Servers, TeamNode};
 use crate::graph::NodeEntry;
 use crate::swarm::agent::{Agent, AgentCard};
 use crate::swarm::kind::Kinds;
@@ -22,15 +22,6 @@ pub struct TeamAgent {
     servers: Servers,
 }
 
-/// Where a team's agents find their servers.
-#[derive(Clone)]
-pub(super) enum Servers {
-    /// Among those that the star's own agents are bound to.
-    Of(Weak<Roster>),
-    /// Nowhere: every node sees what the recorded one saw.
-    Recorded,
-}
-
 impl TeamAgent {
     /// Makes the agent of a team whose servers are those of a roster; `kinds` know how its agents work.
     pub fn new(team: Team, kinds: &Arc<Kinds>, roster: &Arc<Roster>) -> Self {
@@ -43,7 +34,8 @@ impl TeamAgent {
     }
 
     fn with(name: String, team: Team, kinds: &Arc<Kinds>, servers: Servers) -> Self {
-        let goals = team.design.agents.iter().map(|agent| format!("{}: {}", agent.role, agent.goal));
+        let goals =
+            team.design.agents.iter().map(|agent| format!("{}: {}", agent.role, agent.goal));
         let about = [team.design.description.clone()].into_iter().chain(goals);
         let card = AgentCard {
             name,
@@ -64,7 +56,8 @@ impl Agent for TeamAgent {
         let design = &self.team.design;
         let agents = design.agents.iter().map(|agent| format!("{} ({})", agent.name, agent.role));
         let agents = agents.collect::<Vec<_>>().join(", ");
-        let line = format!("{}; a team of {agents}", design.description.trim_end_matches(['.', ';']));
+        let line =
+            format!("{}; a team of {agents}", design.description.trim_end_matches(['.', ';']));
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 

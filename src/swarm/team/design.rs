@@ -170,7 +170,9 @@ fn bad_name(place: &str, name: &str) -> Option<String> {
     let reserved = node_names().into_iter().chain([FIND_AGENT]).any(|node| node == name);
     match name.chars().count() {
         0 => Some(format!("{place} is empty: it has letters, digits, _ and -")),
-        1..=NAME_CHARS if reserved => Some(format!("{place} is the name of a part of every team: {name}")),
+        1..=NAME_CHARS if reserved => {
+            Some(format!("{place} is the name of a part of every team: {name}"))
+        }
         1..=NAME_CHARS => None,
         _ => Some(format!("{place} has more than {NAME_CHARS} characters: {name}")),
     }
@@ -205,7 +207,8 @@ mod tests {
     #[test]
     fn a_design_is_refused_for_every_fault_that_it_has_with_the_way_out() {
         let servers = ["files".to_owned(), "notes".to_owned()];
-        let good = design(vec![member("reader", &["files"]), member("keeper", &["notes", "files"])]);
+        let good =
+            design(vec![member("reader", &["files"]), member("keeper", &["notes", "files"])]);
         assert_eq!(good.problems(&servers), Vec::<String>::new());
 
         let agents = vec![

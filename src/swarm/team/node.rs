@@ -1,10 +1,9 @@
 //! The node of a team: a star of its own, run as a subgraph.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 
-use super::agent::Servers;
 use super::design::{Team, TeamDesign};
 use super::outcome::report_of;
 use crate::clock;
@@ -28,6 +27,15 @@ use crate::swarm::state::{GraphState, GraphUpdate, Preferences};
 /// Steps beyond its own bound that the engine lets a team take: it ends itself at the bound.
 const SPARE_STEPS: u64 = 8;
 
+/// Where a team's agents find their servers.
+#[derive(Clone)]
+pub(super) enum Servers {
+    /// Among those that the star's own agents are bound to.
+    Of(Weak<Roster>),
+    /// Nowhere: every node sees what the recorded one saw.
+    Recorded,
+}
+
 /// The node of a team.
 pub(super) struct TeamNode {
     pub name: String,
@@ -41,7 +49,7 @@ pub(super) struct TeamNode {
 impl Node<GraphState> for TeamNode {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         // Noted, so that work which has begun ends as the version that it began with.
-        let team: Team = ctx.observe(seen::TEAM, &*self.team).await?;
+        let team: Team = ctx.observe_first(seen::TEAM, &*self.team).await?;
         let assignment: Assignment = ctx.input()?;
         let (timer, began) = (Timer::start(), clock::monotonic());
         let report = self.work(&ctx, &team.design, &assignment).await?;
@@ -80,7 +88,8 @@ impl TeamNode {
         let parts = Arc::new(self.star.of_team(ctx.place(), ctx.state(), &roster));
         let graph = star::graph(&self.name, &parts, &roster)
             .map_err(|error| NodeError::failed("team", error.to_string()))?;
-        let limits = Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
+        let limits =
+            Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
         let opening = opening_of(ctx.state(), assignment);
         let subgraph = Subgraph::<GraphState, GraphState>::new(
             self.star.home.runner(graph),
@@ -103,7 +112,8 @@ impl TeamNode {
         for member in &design.agents {
             for (name, server) in member.nodes() {
                 let bound = mcp::agent_name(server);
-                let Some(agent) = servers.find(&bound).filter(|_| !disabled.contains(&bound)) else {
+                let Some(agent) = servers.find(&bound).filter(|_| !disabled.contains(&bound))
+                else {
                     continue;
                 };
                 let Some(server) = agent.server() else { continue };
@@ -142,7 +152,8 @@ fn nobody(design: &TeamDesign) -> Report {
         design.agents.iter().flat_map(|agent| &agent.servers).map(String::as_str).collect();
     servers.sort_unstable();
     servers.dedup();
-    let message = format!("none of the team's servers is there or may be used: {}", servers.join(", "));
+    let message =
+        format!("none of the team's servers is there or may be used: {}", servers.join(", "));
     let error = Some(AgentError::new(ErrorKind::Configuration, message));
     Report { error, ..Report::default() }
 }

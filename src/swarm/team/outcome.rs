@@ -25,11 +25,9 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
     };
     report.tainted_by.extend(assignment.tainted_by.iter().cloned());
     report.finding.output = answer;
-    report.finding.table = found
-        .iter()
-        .rev()
-        .find_map(|one| one.tabular.clone())
-        .map(|table| Table { artifact: table.artifact.map(|key| below(assignment, &key)), ..table });
+    report.finding.table = found.iter().rev().find_map(|one| one.tabular.clone()).map(|table| {
+        Table { artifact: table.artifact.map(|key| below(assignment, &key)), ..table }
+    });
     report.finding.chart = found.iter().rev().find_map(|one| one.chart.clone());
     report.finding.sources = found.iter().flat_map(|one| one.sources.clone()).collect();
     report.finding.confidence =
