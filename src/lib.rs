@@ -22,6 +22,7 @@ pub mod runtime;
 pub mod servers;
 pub mod service;
 pub mod swarm;
+pub mod teams;
 pub mod telemetry;
 pub mod worker;
 

@@ -123,6 +123,10 @@ const ROUTES: &[Route] = &[
     ("get", "/v1/documents/search", "Find pieces of documents", "Own", "object"),
     ("get", "/v1/documents/{id}", "Get a document with its text", "Own", "object"),
     ("delete", "/v1/documents/{id}", "Delete a document", "Own", "none"),
+    ("get", "/v1/teams", "List teams", "Own", "array"),
+    ("post", "/v1/teams", "Design a team for a goal, or keep a design", "Own", "object"),
+    ("get", "/v1/teams/{name}", "Get a team", "Own", "object"),
+    ("delete", "/v1/teams/{name}", "Delete a team with its versions", "Own", "none"),
     ("get", "/v1/threads/{thread}/trace", "Get the trace of a thread", "Own", "object"),
     (
         "get",

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use super::{
     agents, approvals, demo, diff, documents, eval, keys, memory, replay, resume, run, serve,
-    skills, threads, trace, users, worker,
+    skills, teams, threads, trace, users, worker,
 };
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
@@ -84,6 +84,8 @@ pub enum Command {
     Agents(agents::Args),
     /// Add documents, and find what answers a question in them.
     Documents(documents::Args),
+    /// Design teams of agents for goals, see, run, share and delete them.
+    Teams(teams::Args),
     /// See, find, share and forget what agents learned from work that was approved.
     Skills(skills::Args),
     /// See, set and forget what is known of a user.

@@ -51,6 +51,8 @@ pub enum Error {
     Suite { path: PathBuf, reason: String },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
+    #[error("cannot use the design of a team in {}: {reason}", path.display())]
+    Design { path: PathBuf, reason: String },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
     #[error("signals cannot be listened to: {0}")]

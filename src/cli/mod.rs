@@ -35,6 +35,7 @@ mod serve;
 mod shown;
 mod signals;
 mod skills;
+mod teams;
 mod threads;
 mod trace;
 mod users;
@@ -138,6 +139,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Eval(args) => eval::run(settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
         Command::Documents(args) => documents::run(settings, args).await,
+        Command::Teams(args) => teams::run(&globals, settings, args).await,
         Command::Skills(args) => skills::run(settings, args).await,
         Command::Memory(args) => memory::run(settings, args).await,
         Command::Worker(args) => worker::run(settings, args).await,

@@ -43,6 +43,9 @@ pub struct Args {
     /// Agents not to be used, separated by commas
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
     disable: Vec<String>,
+    /// A team that does the whole work; `perihelion teams` lists them
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub team: Option<String>,
     /// Who asks: what is known of them is in the prompts, and what they say of themselves is remembered
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
@@ -104,6 +107,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         context,
         prefer: listed(args.prefer),
         disable: listed(args.disable),
+        team: args.team,
         user: args.user,
         max_turns: args.max_turns,
         system_prompt: args.system_prompt,

@@ -18,7 +18,7 @@ pub use openai::{OpenAiEmbeddings, OpenAiModel};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
 pub use prompts::{Prompts, escape};
 pub use schema::strict_schema;
-pub use structured::{Structured, ask};
+pub use structured::{Structured, ask, ask_checked};
 pub use types::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Error, MessageRole, OutputFormat, Role,
     TokenSink, ToolCall, ToolSpec, Usage,

@@ -15,7 +15,7 @@ use crate::config::strict;
 const USER_PART: &str = "<!-- user -->";
 
 /// The embedded templates, by name.
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 10] = [
     ("supervisor", include_str!("../../prompts/supervisor.md")),
     ("agent", include_str!("../../prompts/agent.md")),
     ("reflector", include_str!("../../prompts/reflector.md")),
@@ -24,6 +24,7 @@ const TEMPLATES: [(&str, &str); 9] = [
     ("tool_result", include_str!("../../prompts/tool_result.md")),
     ("extractor", include_str!("../../prompts/extractor.md")),
     ("user_memory", include_str!("../../prompts/user_memory.md")),
+    ("architect", include_str!("../../prompts/architect.md")),
     ("judge", include_str!("../../prompts/judge.md")),
 ];
 

@@ -36,8 +36,21 @@ pub struct Structured<T> {
 /// [`Error::Invalid`] when no attempt was valid; otherwise the model's own error.
 pub async fn ask<T: JsonSchema + DeserializeOwned>(
     model: &dyn ChatModel,
+    request: ChatRequest,
+    name: &str,
+) -> Result<Structured<T>, Error> {
+    ask_checked(model, request, name, Ok).await
+}
+
+/// Does the same for an answer that is to be more than valid: what `check` finds wrong is fed back as well.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_checked<T: JsonSchema + DeserializeOwned>(
+    model: &dyn ChatModel,
     mut request: ChatRequest,
     name: &str,
+    check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
 ) -> Result<Structured<T>, Error> {
     let schema = strict_schema::<T>();
     let invalid = |attempts, problems| Error::Invalid {
@@ -57,7 +70,8 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
         let response = model.chat(&request, None).await?;
         usage += response.usage;
         attempts += 1;
-        let mut problems = match read::<T>(&response.content, &schema, &validator) {
+        let mut problems = match read::<T>(&response.content, &schema, &validator).and_then(&check)
+        {
             Ok(value) => return Ok(Structured { value, usage, attempts }),
             Err(problems) => problems,
         };

@@ -30,6 +30,7 @@ impl Runtime {
         title: Option<String>,
         request: Request,
     ) -> Result<GraphUpdate, Error> {
+        self.offer_teams().await;
         let input = request.into_input(&self.roster.names())?;
         match self.store().info(thread).await {
             Ok(_) => {}
@@ -50,6 +51,7 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
+        self.offer_teams().await;
         let outcome = self.runner().resume(thread, options).await?;
         Ok(self.report(outcome))
     }

@@ -10,6 +10,7 @@ use super::plugins::{Plugins, Source};
 use super::report::RunReport;
 use super::star_options::star_options;
 use super::survey::{AgentInfo, ServerProblem};
+use super::teams::Teams;
 use super::{Audit, Error, demo};
 use crate::agents;
 use crate::bus::{self, Bus};
@@ -19,7 +20,7 @@ use crate::experience::Remembering;
 use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
-use crate::llm::{self, ChatModel, OpenAiModel, Role};
+use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
 use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
@@ -43,6 +44,10 @@ pub struct Runtime {
     exporter: Option<Exporter>,
     /// Sends metrics where the settings want that.
     deliveries: Option<Deliveries>,
+    /// Teams, where they are kept.
+    teams: Option<Teams>,
+    model: Arc<dyn ChatModel>,
+    prompts: Arc<Prompts>,
     /// Skills and memories, where they are kept.
     experience: Option<Arc<Remembering>>,
     /// Where decisions of people are written down; empty: nowhere.
@@ -52,13 +57,13 @@ pub struct Runtime {
 }
 
 /// What a runtime asks and calls, before anything of it is started.
-struct Parts {
-    model: Arc<dyn ChatModel>,
-    pool: Pool,
-    source: Source,
-    kinds: Arc<Kinds>,
-    /// Whether skills and memories are kept, in the database of the settings.
-    learns: bool,
+pub(super) struct Parts {
+    pub model: Arc<dyn ChatModel>,
+    pub pool: Pool,
+    pub source: Source,
+    pub kinds: Arc<Kinds>,
+    /// Whether skills, memories and teams are kept, in the database of the settings.
+    pub learns: bool,
 }
 
 impl Parts {
@@ -166,63 +171,7 @@ impl Runtime {
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 
-    /// Opens a runtime on parts that are there already; servers that did not come from a file have no pins.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn with(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        file: ServersFile,
-        store: Arc<dyn Store>,
-    ) -> Result<Self, Error> {
-        Self::with_pool(settings, model, Pool::new(file, PoolOptions::default()), store).await
-    }
-
-    /// Opens a runtime on parts that are there already, a pool of servers among them.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn with_pool(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        store: Arc<dyn Store>,
-    ) -> Result<Self, Error> {
-        Self::going_on(settings, model, pool, store, GoesOn::WithNone).await
-    }
-
-    /// Does the same for a process that is to go on with unfinished runs.
-    pub(super) async fn going_on(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        store: Arc<dyn Store>,
-        goes_on: GoesOn,
-    ) -> Result<Self, Error> {
-        let kinds = Arc::new(agents::kinds());
-        let parts =
-            Parts { model, pool, source: ServersFile::default().into(), kinds, learns: false };
-        Self::assemble(settings, parts, store, goes_on).await
-    }
-
-    /// Opens a runtime on parts that are there already, with kinds of agents of one's own.
-    ///
-    /// # Errors
-    /// As [`Runtime::open`].
-    pub async fn with_kinds(
-        settings: Settings,
-        model: Arc<dyn ChatModel>,
-        pool: Pool,
-        store: Arc<dyn Store>,
-        kinds: Kinds,
-    ) -> Result<Self, Error> {
-        let (source, kinds) = (ServersFile::default().into(), Arc::new(kinds));
-        let parts = Parts { model, pool, source, kinds, learns: false };
-        Self::assemble(settings, parts, store, GoesOn::WithNone).await
-    }
-
-    async fn assemble(
+    pub(super) async fn assemble(
         settings: Settings,
         Parts { model, pool, source, kinds, learns }: Parts,
         store: Arc<dyn Store>,
@@ -243,7 +192,12 @@ impl Runtime {
             false => None,
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
-        let star = Star::new(options, model, host, Some(parents))?;
+        let teams = match learns {
+            true => Some(Teams::open(&settings, &kinds).await?),
+            false => None,
+        };
+        let prompts = Arc::clone(&options.prompts);
+        let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
         let roster = Arc::clone(&star.roster);
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
@@ -261,6 +215,9 @@ impl Runtime {
                 return Err(error);
             }
         };
+        if let Some(teams) = &teams {
+            teams.offer(&roster).await;
+        }
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
         }
@@ -274,6 +231,9 @@ impl Runtime {
             companion: None,
             exporter,
             deliveries,
+            teams,
+            model,
+            prompts,
             experience,
             audit: OnceLock::new(),
             _star: star,
@@ -303,6 +263,18 @@ impl Runtime {
     /// Returns the sessions with the servers.
     pub(super) fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.plugins.pool)
+    }
+
+    pub(super) fn teams(&self) -> Option<&Teams> {
+        self.teams.as_ref()
+    }
+
+    pub(super) fn model(&self) -> &Arc<dyn ChatModel> {
+        &self.model
+    }
+
+    pub(super) fn prompts(&self) -> &Prompts {
+        &self.prompts
     }
 
     /// Returns the agents that there are now.
@@ -373,6 +345,9 @@ impl Runtime {
         self.plugins.pool.close().await;
         if let Some(experience) = &self.experience {
             experience.close().await;
+        }
+        if let Some(teams) = &self.teams {
+            teams.close().await;
         }
         if let Some(exporter) = &self.exporter {
             exporter.close().await;

@@ -49,6 +49,20 @@ pub enum Error {
     /// A server could not be looked at.
     #[error(transparent)]
     Server(mcp::Error),
+    /// There is no such team.
+    #[error("there is no team of this name{hint}; `perihelion teams` lists them: {name}")]
+    NoTeam { name: String, hint: String },
+    /// A design that cannot be kept.
+    #[error("the team's design is not acceptable: {0}")]
+    TeamDesign(String),
+    /// A team is made of servers.
+    #[error(
+        "there is no MCP server to make a team of; `perihelion agents` shows what is wrong with those that are declared"
+    )]
+    NoServers,
+    /// The process was opened without a place for teams.
+    #[error("teams are not kept here")]
+    NoTeams,
     /// There is no such server, or it is switched off.
     #[error(
         "no enabled MCP server has this name in the servers file: {0}; `perihelion agents` lists them"
@@ -110,6 +124,7 @@ impl Error {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
             Self::ServersFileGone(_) => true,
             Self::NoCollector | Self::NoServer(_) => true,
+            Self::NoTeam { .. } | Self::TeamDesign(_) | Self::NoServers => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(
                 error,

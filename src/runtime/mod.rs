@@ -16,6 +16,7 @@ mod error;
 mod evaluation;
 mod experience;
 mod follow;
+mod given;
 mod live;
 mod logins;
 mod metrics;
@@ -26,6 +27,7 @@ mod retention;
 mod review;
 mod star_options;
 mod survey;
+mod teams;
 mod threads;
 mod trace;
 mod turns;
@@ -53,12 +55,15 @@ pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
 pub use survey::{AgentInfo, ServerProblem, Survey, survey};
+pub use teams::{find_team, import_team, open_workflows};
 pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, open_store_to_read,
     read_state,
 };
 pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 
+pub use crate::swarm::{Team, TeamDesign, TeamMember};
+pub use crate::teams::{KeptTeam, Workflows};
 pub use crate::telemetry::{layer as log_layer, place as log_place};
 
 pub use perihelion_eval as eval;

@@ -32,7 +32,8 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Request`].
-    pub fn check_request(&self, request: Request) -> Result<(), Error> {
+    pub async fn check_request(&self, request: Request) -> Result<(), Error> {
+        self.offer_teams().await;
         request.into_input(&self.roster.names())?;
         Ok(())
     }

@@ -46,6 +46,7 @@ impl Runtime {
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
+        self.offer_teams().await;
         match self.runner().wake(thread, options).await {
             Ok(outcome) => Ok(outcome.map(|outcome| self.report(outcome))),
             Err(runner::Error::WrongGraph { .. }) => Ok(None),

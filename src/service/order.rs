@@ -51,6 +51,9 @@ pub struct Turn {
     pub prefer_agents: Vec<String>,
     #[serde(default)]
     pub disable_agents: Vec<String>,
+    /// The team that does the whole work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
     #[serde(default)]
     pub max_turns: Option<u32>,
     #[serde(default)]
@@ -71,6 +74,7 @@ impl Turn {
             disable: self.disable_agents.clone(),
             max_turns: self.max_turns,
             system_prompt: self.system_prompt.clone(),
+            team: self.team.clone(),
             ..Request::default()
         }
     }

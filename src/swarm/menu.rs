@@ -103,7 +103,9 @@ impl<'a> Wish<'a> {
 fn names_in(plan: &[String]) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
     let words = plan.iter().flat_map(move |step| step.split(move |letter| !is_part(letter)));
-    words.filter(|word| word.starts_with(super::AGENT_PREFIX))
+    words.filter(|word| {
+        word.starts_with(super::AGENT_PREFIX) || word.starts_with(super::TEAM_PREFIX)
+    })
 }
 
 #[cfg(test)]

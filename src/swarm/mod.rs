@@ -48,6 +48,7 @@ mod star;
 mod state;
 mod supervisor;
 mod taint;
+mod team;
 mod tool_loop;
 mod tool_names;
 mod tool_search;
@@ -81,6 +82,7 @@ pub use state::{
     Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
     Search, Spent, TaskRecord,
 };
+pub use team::{TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember, clean_name};
 pub use tool_loop::ToolLoop;
 pub use trace_context::TraceContext;
 
@@ -97,6 +99,10 @@ pub(crate) mod seen {
     pub const SERVER: &str = "server";
     /// What surrounds the tools that a specialist calls, where it became stricter; a number follows.
     pub const GATES: &str = "gates";
+    /// The version of a team that works.
+    pub const TEAM: &str = "team";
+    /// Whether a team has no agent that can work.
+    pub const ALONE: &str = "alone";
     /// How long an agent worked on a task, in milliseconds.
     pub const LATENCY: &str = "latency_ms";
     /// How tasks like the present one were solved before.

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use super::experience::Experience;
 use super::menu::MenuSize;
+use super::roster::Roster;
+use super::state::GraphState;
 use super::trace_context::TraceContext;
 use crate::checkpoint::Store;
 use crate::config::Prices;
-use crate::graph::{Graph, State};
+use crate::graph::{Graph, Place, State};
 use crate::llm::{ChatModel, Prompts};
 use crate::mcp::ToolHost;
 use crate::runner::Runner;
@@ -75,4 +77,36 @@ pub struct StarParts {
     pub(super) withdraw: Arc<dyn Withdraw>,
     /// None: nothing outlives a thread.
     pub(super) experience: Option<Arc<dyn Experience>>,
+    /// The thread at the top, where the star is a team's within another one.
+    pub(super) top: Option<String>,
+}
+
+impl StarParts {
+    /// Returns the thread that a model's endpoint is told of: the one at the top.
+    pub(super) fn thread(&self, place: &Place) -> String {
+        self.top.clone().unwrap_or_else(|| place.thread.to_string())
+    }
+
+    /// Returns the parts of a team's star within this one: what is left of the turn's budgets is its bound.
+    pub(super) fn of_team(&self, place: &Place, state: &GraphState, roster: &Arc<Roster>) -> Self {
+        let spent = state.spent_in_turn();
+        let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
+        let limits = StarLimits {
+            max_tokens: self.limits.max_tokens.map(|most| most.saturating_sub(tokens)),
+            max_nano_usd: self.limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
+            ..self.limits
+        };
+        Self {
+            model: Arc::clone(&self.model),
+            tools: Arc::clone(&self.tools),
+            prompts: Arc::clone(&self.prompts),
+            prices: self.prices.clone(),
+            limits,
+            traces: self.traces.clone(),
+            home: self.home.clone(),
+            withdraw: Arc::clone(roster) as _,
+            experience: self.experience.clone(),
+            top: Some(self.thread(place)),
+        }
+    }
 }

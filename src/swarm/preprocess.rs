@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing};
-use super::{AGENT_PREFIX, node};
+use super::team::clean_name;
+use super::{AGENT_PREFIX, TEAM_PREFIX, node};
 use crate::config::strict::nearest;
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 
@@ -23,6 +24,8 @@ pub struct Request {
     pub context: BTreeMap<String, String>,
     pub prefer: Vec<String>,
     pub disable: Vec<String>,
+    /// The team that does the whole work.
+    pub team: Option<String>,
     /// Who asks, by the name under which they are remembered.
     pub user: Option<String>,
     /// Decisions that the supervisor may take; none: as many as the settings allow.
@@ -50,6 +53,8 @@ pub enum RequestError {
     UnknownAgent { name: String, hint: String },
     #[error("{name} could be any of these agents, so write it as it is written there: {agents}")]
     AmbiguousAgent { name: String, agents: String },
+    #[error("there is no team of this name{hint}; `perihelion teams` lists them: {name}")]
+    UnknownTeam { name: String, hint: String },
     #[error("every agent is disabled; leave at least one")]
     AllDisabled,
     #[error("the agent is both preferred and disabled: {0}")]
@@ -88,10 +93,18 @@ impl Request {
         if !agents.is_empty() && agents.iter().all(|agent| disable.contains(agent)) {
             return Err(RequestError::AllDisabled);
         }
+        let team = self.team.as_deref().map(|name| team_name(name, agents)).transpose()?;
         let input = GraphUpdate::new()
             .input_request(question.to_owned())
             .request_context(self.context)
-            .preferences(Preferences { prefer, disable, max_turns, system_prompt });
+            .preferences(Preferences {
+                prefer,
+                disable,
+                team,
+                max_turns,
+                system_prompt,
+                ..Preferences::default()
+            });
         // Who said so once asks on in the thread.
         let user = self.user.filter(|user| !user.trim().is_empty());
         Ok(match user {
@@ -125,6 +138,18 @@ fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
     Err(RequestError::UnknownAgent { name: name.trim().to_owned(), hint })
 }
 
+/// Finds the team of a name, with or without the prefix.
+fn team_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
+    let name = clean_name(name);
+    let mut teams = agents.iter().filter_map(|agent| agent.strip_prefix(TEAM_PREFIX));
+    if let Some(team) = teams.clone().find(|team| *team == name) {
+        return Ok(format!("{TEAM_PREFIX}{team}"));
+    }
+    let hint = nearest(&name, &mut teams)
+        .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    Err(RequestError::UnknownTeam { name, hint })
+}
+
 /// Opens a turn: takes the request in, clears what belonged to the last one, adds the time.
 #[derive(Debug)]
 pub(super) struct Preprocess;
@@ -145,7 +170,7 @@ impl Node<GraphState> for Preprocess {
             role: "user".into(),
             name: None,
             content: state.input_request.clone(),
-            tainted_by: Default::default(),
+            tainted_by: state.preferences.tainted_by.clone(),
         };
         let routing = Routing {
             first_step: ctx.place().step,

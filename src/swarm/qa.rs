@@ -79,7 +79,7 @@ impl Qa {
         });
         let request = ChatRequest {
             role: Role::Qa,
-            thread: ctx.place().thread.to_string(),
+            thread: self.parts.thread(ctx.place()),
             agent: None,
             stage: None,
             messages: self.parts.prompts.messages("qa", prompt)?,

@@ -69,7 +69,7 @@ pub(super) struct Reported<'a> {
     /// Index of the agent's task in its step: results of one step are appended in that order.
     pub index: u32,
     pub agent: &'a str,
-    /// Name of the agent's server; empty where it has none.
+    /// Name of the agent's server; empty where it has none, whose calls say which server they went to.
     pub server: &'a str,
     pub assignment: Assignment,
     pub latency_ms: u64,
@@ -92,7 +92,7 @@ impl Report {
         let tabular = self.finding.table.take().map(|table| self.bounded(table, &of));
         let uses = self.calls.iter().map(|call| ToolUse {
             tool: match call.tool.as_str() {
-                tool if is_built_in(tool) => tool.to_owned(),
+                tool if is_built_in(tool) || of.server.is_empty() => tool.to_owned(),
                 tool => format!("{}.{tool}", of.server),
             },
             arguments: call.arguments.clone(),

@@ -9,12 +9,13 @@ use super::kind::Kinds;
 use super::menu::{Menu, MenuSize, Wish};
 use super::parts::Withdraw;
 use super::server_agent::ServerAgent;
+use super::team::{TEAM_PREFIX, TeamAgent};
 use crate::mcp::{self, ServerInfo};
 
 /// The agents that there are now.
 #[derive(Default)]
 pub struct Roster {
-    team: RwLock<Arc<Team>>,
+    listed: RwLock<Arc<Listed>>,
     /// Why agents that could be there are not.
     absences: RwLock<BTreeMap<String, String>>,
     /// Answers to any name with an agent of these kinds that knows nothing of its server: for replays, in which
@@ -30,13 +31,24 @@ impl std::fmt::Debug for Roster {
 
 /// The agents that there are at one time.
 #[derive(Default)]
-struct Team {
+struct Listed {
+    /// Those that are bound to servers.
+    bound: Vec<Arc<dyn Agent>>,
+    /// Those that are teams.
+    teams: Vec<Arc<dyn Agent>>,
+    /// Both, by name.
     agents: BTreeMap<String, Arc<dyn Agent>>,
     /// Made when somebody searches: few agents are shown without.
     directory: OnceLock<Directory>,
 }
 
-impl Team {
+impl Listed {
+    fn of(bound: Vec<Arc<dyn Agent>>, teams: Vec<Arc<dyn Agent>>) -> Self {
+        let all = teams.iter().chain(&bound);
+        let agents = all.map(|agent| (agent.card().name.clone(), Arc::clone(agent))).collect();
+        Self { bound, teams, agents, directory: OnceLock::new() }
+    }
+
     fn directory(&self) -> &Directory {
         let cards = || self.agents.values().map(|agent| agent.card());
         self.directory.get_or_init(|| Directory::of(cards()))
@@ -51,29 +63,41 @@ impl Roster {
 
     /// Finds an agent.
     pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Agent>> {
-        if let Some(agent) = self.team().agents.get(name) {
+        if let Some(agent) = self.listed().agents.get(name) {
             return Some(Arc::clone(agent));
         }
         let kinds = self.answers_to_any.as_ref()?;
+        if name.starts_with(TEAM_PREFIX) {
+            return Some(Arc::new(TeamAgent::recorded(name.to_owned(), kinds)));
+        }
         let nothing = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
         Some(Arc::new(ServerAgent::named(name.to_owned(), nothing, kinds)))
     }
 
     /// Returns why an agent is not there, where that is known.
     pub(super) fn absence(&self, name: &str) -> Option<String> {
+        if name.starts_with(TEAM_PREFIX) {
+            let gone = "there is no team of this name any longer; create or import it again";
+            return Some(gone.to_owned());
+        }
         self.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Takes these agents in place of those there were.
+    /// Takes these agents in place of those there were; teams stay.
     pub fn set(&self, agents: impl IntoIterator<Item = Arc<dyn Agent>>) {
-        let named = agents.into_iter().map(|agent| (agent.card().name.clone(), agent));
-        let team = Arc::new(Team { agents: named.collect(), directory: OnceLock::new() });
-        *self.team.write().unwrap_or_else(PoisonError::into_inner) = team;
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        *listed = Arc::new(Listed::of(agents.into_iter().collect(), listed.teams.clone()));
+    }
+
+    /// Takes these teams in place of those there were.
+    pub fn set_teams(&self, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        *listed = Arc::new(Listed::of(listed.bound.clone(), teams.into_iter().collect()));
     }
 
     /// Returns the cards of the agents, by name.
     pub fn cards(&self) -> Vec<AgentCard> {
-        self.team().agents.values().map(|agent| agent.card().clone()).collect()
+        self.listed().agents.values().map(|agent| agent.card().clone()).collect()
     }
 
     /// Says why servers of the file have no agents.
@@ -84,7 +108,7 @@ impl Roster {
 
     /// Returns the agents' names.
     pub fn names(&self) -> Vec<String> {
-        self.team().agents.keys().cloned().collect()
+        self.listed().agents.keys().cloned().collect()
     }
 
     /// Returns the menu that fits a wish; `trouble` says why an agent cannot be used now.
@@ -94,13 +118,13 @@ impl Roster {
         size: MenuSize,
         trouble: impl Fn(&str) -> Option<String>,
     ) -> Menu {
-        let team = self.team();
+        let listed = self.listed();
         let is_free = |name: &&String| !wish.disabled.contains(name);
-        let free: Vec<&String> = team.agents.keys().filter(is_free).collect();
+        let free: Vec<&String> = listed.agents.keys().filter(is_free).collect();
         let mut shown: BTreeSet<&str> = free.iter().map(|name| name.as_str()).collect();
         let mut fits: BTreeMap<String, Fit> = BTreeMap::new();
         if free.len() > size.all {
-            let directory = team.directory();
+            let directory = listed.directory();
             let found = directory.find(&wish.query);
             let fit: BTreeSet<&str> = found.iter().map(|fit| fit.agent.as_str()).collect();
             let others = free.iter().map(|name| name.as_str()).filter(|name| !fit.contains(name));
@@ -117,7 +141,7 @@ impl Roster {
             fits.extend(told.map(|fit| (fit.agent.clone(), fit)));
         }
         let line = |name: &&String| {
-            let agent = team.agents.get(*name)?;
+            let agent = listed.agents.get(*name)?;
             let first = fits.get(*name).map_or(&[][..], |fit| &fit.tools);
             let line = agent.menu_line(first);
             let line = match agent.server().and_then(|server| trouble(&server.name)) {
@@ -136,12 +160,12 @@ impl Roster {
 
     /// Returns the names of agents that fit a query, best first.
     pub(super) fn find_agents(&self, query: &str, disabled: &[String], most: usize) -> Vec<String> {
-        let found = self.team().directory().find(&[(1.0, query)]).into_iter();
+        let found = self.listed().directory().find(&[(1.0, query)]).into_iter();
         found.map(|fit| fit.agent).filter(|name| !disabled.contains(name)).take(most).collect()
     }
 
-    fn team(&self) -> Arc<Team> {
-        Arc::clone(&self.team.read().unwrap_or_else(PoisonError::into_inner))
+    fn listed(&self) -> Arc<Listed> {
+        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -149,10 +173,10 @@ impl Withdraw for Roster {
     fn withdraw(&self, agent: &str, why: String) {
         {
             // Under one lock: a reload or another withdrawal at the same time is not to be undone.
-            let mut team = self.team.write().unwrap_or_else(PoisonError::into_inner);
-            let mut agents = team.agents.clone();
-            agents.remove(agent);
-            *team = Arc::new(Team { agents, directory: OnceLock::new() });
+            let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+            let stays = |one: &&Arc<dyn Agent>| one.card().name != agent;
+            let bound = listed.bound.iter().filter(stays).cloned().collect();
+            *listed = Arc::new(Listed::of(bound, listed.teams.clone()));
         }
         let mut absences = self.absences.write().unwrap_or_else(PoisonError::into_inner);
         absences.insert(agent.to_owned(), why);

@@ -79,19 +79,38 @@ impl Star {
         let StarOptions { prompts, prices, limits, home, experience, .. } = options;
         let roster = Arc::new(roster);
         let withdraw = Arc::clone(&roster) as _;
-        let parts =
-            StarParts { model, tools, prompts, prices, limits, traces, home, withdraw, experience };
+        let parts = StarParts {
+            model,
+            tools,
+            prompts,
+            prices,
+            limits,
+            traces,
+            home,
+            withdraw,
+            experience,
+            top: None,
+        };
         let parts = Arc::new(parts);
-        let supervisor = Supervisor { parts: Arc::clone(&parts), roster: Arc::clone(&roster) };
-        let resolver = AgentResolver { parts: Arc::downgrade(&parts), roster: Arc::clone(&roster) };
-        let graph = GraphBuilder::new(GRAPH)
-            .node(node::PREPROCESS, Arc::new(Preprocess))
-            .node(node::SUPERVISOR, Arc::new(supervisor))
-            .node(node::QA, Arc::new(Qa { parts: Arc::clone(&parts) }))
-            .entry(node::PREPROCESS)
-            .edge(node::PREPROCESS, node::SUPERVISOR)
-            .resolver(Arc::new(resolver))
-            .build()?;
+        let graph = graph(GRAPH, &parts, &roster)?;
         Ok(Self { graph, roster, _parts: parts })
     }
+}
+
+/// Builds the graph of a star over a roster; whoever runs it keeps the parts alive.
+pub(super) fn graph(
+    name: &str,
+    parts: &Arc<StarParts>,
+    roster: &Arc<Roster>,
+) -> Result<Arc<Graph<GraphState>>, BuildError> {
+    let supervisor = Supervisor { parts: Arc::clone(parts), roster: Arc::clone(roster) };
+    let resolver = AgentResolver { parts: Arc::downgrade(parts), roster: Arc::clone(roster) };
+    GraphBuilder::new(name)
+        .node(node::PREPROCESS, Arc::new(Preprocess))
+        .node(node::SUPERVISOR, Arc::new(supervisor))
+        .node(node::QA, Arc::new(Qa { parts: Arc::clone(parts) }))
+        .entry(node::PREPROCESS)
+        .edge(node::PREPROCESS, node::SUPERVISOR)
+        .resolver(Arc::new(resolver))
+        .build()
 }

@@ -85,6 +85,12 @@ pub struct Preferences {
     /// How the user wants the work done and the answer put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// The team that does the whole work, by its agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// What of the open world stands behind the request itself, where the star is a team's.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
 }
 
 /// A decision that chose agents, and how far the turn was then.

@@ -80,7 +80,10 @@ impl Node<GraphState> for Supervisor {
             errors.extend(handout::not_started(state, &why));
             return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
         }
-        self.decide(&ctx, &failed).await
+        match &state.preferences.team {
+            Some(team) => Ok(self.send(&ctx, team)),
+            None => self.decide(&ctx, &failed).await,
+        }
     }
 }
 
@@ -147,6 +150,24 @@ impl Supervisor {
         }
     }
 
+    /// Sends the request to the team that was asked for, and ends the work when it has answered; no model is asked.
+    fn send(&self, ctx: &Context<GraphState>, team: &str) -> NodeOutput<GraphState> {
+        let state = ctx.state();
+        if state.results_of_turn().next().is_some() {
+            return finish(ctx, GraphUpdate::new(), None);
+        }
+        let task = Assignment {
+            id: format!("{}.{}.team", state.turn, state.routing.round + 1),
+            agent: team.to_owned(),
+            task: state.input_request.clone(),
+            depends_on: Vec::new(),
+            dependency_outputs: Vec::new(),
+            tainted_by: Default::default(),
+        };
+        let plan = vec![format!("{team} answers the request, as was asked for")];
+        self.dispatch(ctx, GraphUpdate::new(), plan, vec![vec![task]], Vec::new())
+    }
+
     /// Has what the user said remembered, beside the first decision of a turn.
     fn listen(&self, ctx: &Context<GraphState>) {
         let state = ctx.state();
@@ -154,7 +175,9 @@ impl Supervisor {
         else {
             return;
         };
-        if state.routing.round > 0 || ctx.port().is_replay() {
+        // A team's request is the supervisor's above, not the user's.
+        let is_team = self.parts.top.is_some();
+        if is_team || state.routing.round > 0 || ctx.port().is_replay() {
             return;
         }
         let thread = ctx.place().thread.to_string();
@@ -191,7 +214,7 @@ impl Supervisor {
             self.parts.prompts.messages("supervisor", prompt).map_err(window::prompt_failed)?;
         Ok(ChatRequest {
             role: Role::Supervisor,
-            thread: ctx.place().thread.to_string(),
+            thread: self.parts.thread(ctx.place()),
             agent: None,
             stage: None,
             messages,

@@ -14,12 +14,18 @@ pub(super) fn of_talk(state: &GraphState) -> Sources {
     let results = state.results_of_turn().map(|result| &result.tainted_by);
     let messages = window::of_talk(state).into_iter().map(|message| &message.tainted_by);
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
-    results.chain(messages).chain(artifacts).flatten().cloned().collect()
+    let request = [&state.preferences.tainted_by];
+    results.chain(messages).chain(artifacts).chain(request).flatten().cloned().collect()
 }
 
 /// Returns what stands behind the prompt with which an agent begins a task.
 pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources {
     let messages = window::of_late(state).into_iter().map(|message| &message.tainted_by);
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
-    messages.chain(artifacts).chain([&assignment.tainted_by]).flatten().cloned().collect()
+    messages
+        .chain(artifacts)
+        .chain([&state.preferences.tainted_by, &assignment.tainted_by])
+        .flatten()
+        .cloned()
+        .collect()
 }

@@ -130,7 +130,7 @@ impl Loop<'_> {
             report.attempts += 1;
             report.finding = Finding::text(self.act(&mut messages, tools).await?);
             let subject = Subject {
-                thread: ctx.place().thread.to_string(),
+                thread: star.thread(ctx.place()),
                 agent,
                 task: &assignment.task,
                 calls: &tools.log.calls,
@@ -234,7 +234,7 @@ impl Loop<'_> {
     ) -> Result<ChatResponse, Halt> {
         let request = ChatRequest {
             role: Role::Agent,
-            thread: self.job.ctx.place().thread.to_string(),
+            thread: self.job.star.thread(self.job.ctx.place()),
             agent: Some(self.job.agent.clone()),
             stage: None,
             messages: messages.to_vec(),

@@ -41,6 +41,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 9, "0009_documents"),
     migration!("sqlite", 11, "0011_service"),
     migration!("sqlite", 12, "0012_people"),
+    migration!("sqlite", 13, "0013_teams"),
 ];
 
 /// Postgres's migrations in order.
@@ -56,6 +57,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 9, "0009_documents"),
     migration!("postgres", 11, "0011_service"),
     migration!("postgres", 12, "0012_people"),
+    migration!("postgres", 13, "0013_teams"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -43,7 +43,7 @@ pub(super) async fn accept(
     let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
     let mut order = asked.order(head).map_err(Refusal::invalid)?;
     if let crate::service::Asked::Turn(turn) = &order.asked {
-        face.service.runtime().check_request(turn.request())?;
+        face.service.runtime().check_request(turn.request()).await?;
     }
     if let Some(id) = asked.at() {
         order.at = Some(super::state::step_of(thread, id)?);

@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use tokio::sync::OnceCell;
 
 use crate::api::agent_server::Refusal;
-use crate::runtime::{self, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills};
+use crate::runtime::{
+    self, Documents, LOCAL_TENANT, MemoryError, Skills, UserMemory, open_memory, open_skills,
+};
 use crate::service::Service;
 
 /// The skills, memories and documents of the service's database; cheap to clone.
@@ -28,6 +30,11 @@ impl Kept {
         Self { service, opened: Arc::default() }
     }
 
+    /// Returns the tenant whose things are shown.
+    pub(super) fn tenant(&self) -> &str {
+        self.service.tenant()
+    }
+
     pub(super) async fn skills(&self) -> Result<&Skills, Refusal> {
         let settings = self.service.runtime().settings();
         Ok(self.opened.skills.get_or_try_init(|| open_skills(settings)).await?)
@@ -39,9 +46,19 @@ impl Kept {
     }
 
     pub(super) async fn documents(&self) -> Result<&Documents, Refusal> {
+        only_local(&self.service, "documents")?;
         let settings = self.service.runtime().settings();
         Ok(self.opened.documents.get_or_try_init(|| Documents::open(settings)).await?)
     }
+}
+
+/// Refuses what is kept for the local tenant alone to every other one.
+pub(super) fn only_local(service: &Service, what: &str) -> Result<(), Refusal> {
+    if service.tenant() == LOCAL_TENANT {
+        return Ok(());
+    }
+    let why = format!("{what} are kept for the tenant `{LOCAL_TENANT}` alone on this server");
+    Err(Refusal(StatusCode::FORBIDDEN, why))
 }
 
 /// Says why skills and memories could not be had.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::kept::{Kept, refused};
 use crate::api::agent_server::{Query, Refusal};
-use crate::runtime::{LOCAL_TENANT, Scope};
+use crate::runtime::Scope;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -18,12 +18,10 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    fn scope(&self) -> Result<Scope, Refusal> {
+    fn scope(&self, tenant: &str) -> Result<Scope, Refusal> {
         match self.user.trim() {
             "" => Err(Refusal::invalid("name the user whose memories are meant: ?user=NAME")),
-            user => {
-                Scope::new(LOCAL_TENANT, user).map_err(|error| Refusal::invalid(error.to_string()))
-            }
+            user => Scope::new(tenant, user).map_err(|error| Refusal::invalid(error.to_string())),
         }
     }
 }
@@ -32,7 +30,7 @@ pub(super) async fn list(
     State(kept): State<Kept>,
     Query(whose): Query<Whose>,
 ) -> Result<Json<Value>, Refusal> {
-    let entries = kept.memory().await?.list(&whose.scope()?).await.map_err(refused)?;
+    let entries = kept.memory().await?.list(&whose.scope(kept.tenant())?).await.map_err(refused)?;
     Ok(Json(json!({ "memories": entries })))
 }
 
@@ -41,6 +39,6 @@ pub(super) async fn forget(
     Path(key): Path<String>,
     Query(whose): Query<Whose>,
 ) -> Result<StatusCode, Refusal> {
-    kept.memory().await?.forget(&whose.scope()?, &key).await.map_err(refused)?;
+    kept.memory().await?.forget(&whose.scope(kept.tenant())?, &key).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }

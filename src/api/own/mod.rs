@@ -1,4 +1,4 @@
-//! Our own few routes, beside those of the protocols: approvals, audit, agents, traces, export, what is known.
+//! Our own few routes, beside those of the protocols: approvals, audit, agents, teams, traces, export, what is known.
 //!
 //! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
 //! the thread at once. Deliberately absent: anything that another face has already.
@@ -11,6 +11,7 @@ mod documents;
 mod kept;
 mod memory;
 mod skills;
+mod teams;
 mod traces;
 mod transfer;
 
@@ -30,6 +31,8 @@ pub fn router(service: Service) -> Router {
         .route("/v1/audit", get(audit::list))
         .route("/v1/agents", get(agents::list))
         .route("/v1/agents/{name}", get(agents::get))
+        .route("/v1/teams", get(teams::list).post(teams::create))
+        .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
         .route("/v1/threads/{thread}/artifacts", get(artifacts::list))

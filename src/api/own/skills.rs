@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::kept::{Kept, refused};
 use crate::api::agent_server::{Query, Refusal};
 use crate::clock;
-use crate::runtime::{LOCAL_TENANT, Skill};
+use crate::runtime::Skill;
 
 /// Skills that a search gives.
 const FOUND: usize = 50;
@@ -34,8 +34,8 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, Refusal> {
     let skills = kept.skills().await?;
     let found = match words.text.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
-        Some(text) => skills.search(LOCAL_TENANT, text, FOUND).await,
-        None => skills.list(LOCAL_TENANT).await,
+        Some(text) => skills.search(kept.tenant(), text, FOUND).await,
+        None => skills.list(kept.tenant()).await,
     };
     let shown: Vec<Value> = found.map_err(refused)?.iter().map(shown).collect();
     Ok(Json(json!({ "skills": shown })))
@@ -45,7 +45,7 @@ pub(super) async fn get(
     State(kept): State<Kept>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let skill = kept.skills().await?.show(LOCAL_TENANT, &id).await.map_err(refused)?;
+    let skill = kept.skills().await?.show(kept.tenant(), &id).await.map_err(refused)?;
     Ok(Json(shown(&skill)))
 }
 
@@ -53,6 +53,6 @@ pub(super) async fn forget(
     State(kept): State<Kept>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    kept.skills().await?.forget(LOCAL_TENANT, &id).await.map_err(refused)?;
+    kept.skills().await?.forget(kept.tenant(), &id).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }

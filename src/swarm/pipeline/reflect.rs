@@ -33,7 +33,7 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
         let model = RecordedModel::new(&ctx, &job.star);
         let calls: Vec<_> = state.calls.iter().cloned().collect();
         let subject = Subject {
-            thread: job.ctx.place().thread.to_string(),
+            thread: job.star.thread(job.ctx.place()),
             agent: &job.agent,
             task: &job.assignment.task,
             calls: &calls,

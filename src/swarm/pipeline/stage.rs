@@ -191,7 +191,7 @@ impl<W: State> Stage<W> {
         messages.extend(ask.messages.iter().cloned());
         Ok(ChatRequest {
             role: ask.role,
-            thread: self.job.ctx.place().thread.to_string(),
+            thread: self.job.star.thread(self.job.ctx.place()),
             agent: Some(self.job.agent.clone()),
             stage: Some(ask.stage.clone()),
             messages,

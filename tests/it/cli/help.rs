@@ -20,6 +20,7 @@ async fn help_names_every_option_with_its_variable_and_shows_examples() {
         "documents",
         "serve",
         "skills",
+        "teams",
         "memory",
         "keys",
         "users",

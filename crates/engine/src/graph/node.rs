@@ -279,6 +279,20 @@ impl TaskContext {
         serde_json::from_value(self.port.observed(name, seen).await?).map_err(unfit)
     }
 
+    /// Notes what the node sees when it first looks, and returns that however often the node runs again.
+    ///
+    /// # Errors
+    /// As [`Context::observe`].
+    pub async fn observe_first<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        seen: &T,
+    ) -> Result<T, NodeError> {
+        let unfit = |error| unfit(name, &error);
+        let seen = serde_json::to_value(seen).map_err(unfit)?;
+        serde_json::from_value(self.port.observed_first(name, seen).await?).map_err(unfit)
+    }
+
     /// Notes what the node sees where it is not `usual`, which follows from what was noted before, and returns it.
     ///
     /// It costs nothing while all is as usual; a replay sees what is usual where nothing was noted.

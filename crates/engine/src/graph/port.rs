@@ -78,6 +78,11 @@ pub trait Port: Send + Sync {
         Ok(seen)
     }
 
+    /// Notes the same when the node first looks, and returns what was noted then whenever it looks again.
+    async fn observed_first(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
+        self.observed(name, seen).await
+    }
+
     /// Notes the same where it is not as usual, which a replay goes by where nothing was noted.
     async fn observed_unless(
         &self,

@@ -336,6 +336,13 @@ impl Port for TaskJournal {
         Ok(seen)
     }
 
+    async fn observed_first(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
+        match self.recorded.observed(self.place.task, name) {
+            Some(row) => row.request.decode().map_err(recorder),
+            None => self.observed(name, seen).await,
+        }
+    }
+
     async fn observed_unless(
         &self,
         name: &str,

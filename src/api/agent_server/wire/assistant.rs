@@ -64,6 +64,7 @@ pub(crate) fn schemas(graph: &str) -> Value {
                 "context": { "type": "object", "additionalProperties": { "type": "string" } },
                 "prefer_agents": { "type": "array", "items": { "type": "string" } },
                 "disable_agents": { "type": "array", "items": { "type": "string" } },
+                "team": { "type": "string" },
                 "max_turns": { "type": "integer" },
                 "include_data": { "type": "boolean" },
                 "trace": { "type": "boolean" },

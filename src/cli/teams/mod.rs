@@ -1,0 +1,141 @@
+//! `perihelion teams`: teams of agents for goals, designed by the architect, seen and kept by people.
+
+mod create;
+mod shown;
+
+use std::path::{Path, PathBuf};
+
+use super::{Error, Exit, Globals, environment, output, run};
+use crate::config::Settings;
+use crate::runtime::{
+    Error as RuntimeError, TeamDesign, Workflows, find_team, import_team, open_workflows,
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The supervisor of every run sees a team as one agent, team_NAME, and gives it work that fits.
+
+Examples:
+  perihelion teams create \"Write release notes from the changes in the notes\"
+  perihelion teams
+  perihelion teams show release_notes
+  perihelion teams run release_notes \"What changed in 1.4?\"
+  perihelion teams draw release_notes > team.mmd
+  perihelion teams export release_notes > team.json
+  perihelion teams import team.json")]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+#[derive(Debug, Default, clap::Args)]
+struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List teams, by name.
+    List(ListArgs),
+    /// Have the architect design a team for a goal, and keep it when you agree.
+    Create(create::Args),
+    /// Show a team: its agents, their goals, their servers.
+    Show {
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask a team a question, as `perihelion run --team NAME` does.
+    Run {
+        name: String,
+        #[command(flatten)]
+        run: Box<run::Args>,
+    },
+    /// Delete a team with all of its versions.
+    Delete { name: String },
+    /// Write a team's design to standard output, as JSON.
+    Export { name: String },
+    /// Keep the design in a file that `export` wrote, or a person; - reads standard input.
+    Import { file: PathBuf },
+    /// Draw a team as Mermaid text.
+    Draw { name: String },
+}
+
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+    match args.command.unwrap_or(Command::List(args.list)) {
+        Command::Create(args) => create::run(settings, args).await,
+        Command::Run { name, run: mut args } => {
+            args.team = Some(name);
+            run::run(globals, settings, *args).await
+        }
+        other => {
+            let kept = open_workflows(&settings).await?;
+            let done = perform(&kept, &settings, other).await;
+            kept.close().await;
+            done.map(|()| Exit::Done)
+        }
+    }
+}
+
+async fn perform(kept: &Workflows, settings: &Settings, command: Command) -> Result<(), Error> {
+    match command {
+        Command::List(ListArgs { json }) => {
+            let teams = kept.list().await.map_err(RuntimeError::from)?;
+            if json {
+                return output::json(&teams.iter().map(shown::json).collect::<Vec<_>>());
+            }
+            if teams.is_empty() {
+                output::note("no teams; `perihelion teams create GOAL` designs one");
+                return Ok(());
+            }
+            output::text(&shown::list(&teams))
+        }
+        Command::Show { name, json } => {
+            let team = find_team(kept, &name).await?;
+            match json {
+                true => output::json(&shown::json(&team)),
+                false => output::text(&shown::whole(&team)),
+            }
+        }
+        Command::Delete { name } => {
+            let team = find_team(kept, &name).await?.team;
+            kept.delete(&team.design.name).await.map_err(RuntimeError::from)?;
+            output::note(&format!("deleted the team {}", team.design.name));
+            Ok(())
+        }
+        Command::Export { name } => {
+            let design = find_team(kept, &name).await?.team.design;
+            let text = serde_json::to_string_pretty(&design);
+            let text = text.map_err(|error| Error::Output(error.into()))?;
+            output::bytes(format!("{text}\n").as_bytes())
+        }
+        Command::Import { file } => {
+            let design = read(&file)?;
+            let servers = &settings.servers.file;
+            let team = import_team(kept, design, servers, &environment).await?;
+            output::note(&shown::saved(&team));
+            Ok(())
+        }
+        Command::Draw { name } => {
+            output::text(&find_team(kept, &name).await?.team.design.mermaid())
+        }
+        // They open more than the teams.
+        Command::Create(_) | Command::Run { .. } => Ok(()),
+    }
+}
+
+fn read(file: &Path) -> Result<TeamDesign, Error> {
+    let text = match file.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()).map_err(Error::Input)?,
+        false => std::fs::read_to_string(file)
+            .map_err(|source| Error::Read { path: file.to_owned(), source })?,
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Design { path: file.to_owned(), reason: error.to_string() })
+}

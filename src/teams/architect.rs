@@ -1,0 +1,84 @@
+//! The architect: a goal and a catalogue of servers become the design of a team.
+
+use serde_json::{Value, json};
+
+use crate::llm::{self, ChatModel, ChatRequest, Prompts, Role};
+use crate::mcp::ServerInfo;
+use crate::swarm::TeamDesign;
+
+/// Characters of a server's description, and of a tool's, that the architect is shown.
+const SHOWN_CHARS: usize = 240;
+
+/// Tools of one server that the architect is shown.
+const SHOWN_TOOLS: usize = 40;
+
+/// Agents that the architect is asked to stay within.
+const MOST_AGENTS: usize = 8;
+
+/// What the architect is given.
+#[derive(Debug)]
+pub struct Brief<'a> {
+    pub goal: &'a str,
+    pub servers: &'a [ServerInfo],
+    /// Names of the teams that there are.
+    pub teams: &'a [String],
+    /// What the model's endpoint is told of as the thread.
+    pub thread: String,
+}
+
+/// Designs a team; a design that is not acceptable is fed back with what is wrong, at most twice.
+///
+/// # Errors
+/// [`llm::Error::Invalid`] when no design was acceptable; otherwise the model's own error.
+pub async fn design(
+    model: &dyn ChatModel,
+    prompts: &Prompts,
+    brief: Brief<'_>,
+) -> Result<TeamDesign, llm::Error> {
+    let catalogue: Vec<Value> = brief.servers.iter().map(entry).collect();
+    let prompt = json!({
+        "goal": brief.goal.trim(),
+        "servers": catalogue,
+        "teams": brief.teams,
+        "most_agents": MOST_AGENTS,
+    });
+    let request = ChatRequest {
+        role: Role::Architect,
+        thread: brief.thread,
+        agent: None,
+        stage: None,
+        messages: prompts.messages("architect", prompt)?,
+        tools: Vec::new(),
+        format: None,
+    };
+    let servers: Vec<String> = brief.servers.iter().map(|server| server.name.clone()).collect();
+    let check = |design: TeamDesign| {
+        let design = design.cleaned();
+        let problems = design.problems(&servers);
+        if problems.is_empty() { Ok(design) } else { Err(problems) }
+    };
+    Ok(llm::ask_checked(model, request, "team_design", check).await?.value)
+}
+
+/// Returns what the architect sees of a server; of one that reaches the open world no words of its own.
+fn entry(server: &ServerInfo) -> Value {
+    let tools = server.tools.iter().filter(|_| !server.open_world).take(SHOWN_TOOLS);
+    let tools = tools.map(|tool| match server.undeclared {
+        true => tool.name.clone(),
+        false => format!("{}: {}", tool.name, brief_of(&tool.description)),
+    });
+    json!({
+        "name": server.name,
+        "description": brief_of(&server.description),
+        "tools": tools.collect::<Vec<_>>(),
+    })
+}
+
+/// Makes a text one line of bounded length.
+fn brief_of(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

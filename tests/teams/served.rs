@@ -1,0 +1,60 @@
+//! Teams over HTTP: a process that runs already designs them, and its next run routes to them.
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::office::{BOTH, Office, design, working};
+use crate::world::first;
+
+/// S1.10
+#[tokio::test(flavor = "multi_thread")]
+async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_routes_to_it() {
+    for kept in BOTH {
+        let architect = Rule::new(Reply::json(design())).role(Role::Architect);
+        let office = Office::open(kept, first(architect, working())).await;
+        let mut server = office.world.start(&["serve", "--addr", "127.0.0.1:0"]);
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            if let Some((_, address)) = line.split_once("at http://") {
+                break format!("http://{}", address.trim());
+            }
+        };
+        let rest = tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        perihelion::config::tls::install();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let post = async |path: &str, body: Value| {
+            let asked = http.post(format!("{url}{path}")).body(body.to_string());
+            let answer = asked.header("content-type", "application/json").send().await.unwrap();
+            let code = answer.status().as_u16();
+            (code, serde_json::from_str::<Value>(&answer.text().await.unwrap()).unwrap())
+        };
+        let get = async |path: &str| {
+            let answer = http.get(format!("{url}{path}")).send().await.unwrap();
+            serde_json::from_str::<Value>(&answer.text().await.unwrap()).unwrap()
+        };
+
+        let (code, shown) = post("/v1/teams", json!({ "goal": "Find answers" })).await;
+        assert_eq!((code, &shown["version"]), (200, &Value::Null), "{shown:#}");
+        assert_eq!(get("/v1/teams").await, json!([]), "it is shown, not kept");
+        let (code, kept) = post("/v1/teams", json!({ "design": shown["design"] })).await;
+        assert_eq!((code, &kept["version"]), (200, &json!(1)), "{kept:#}");
+        assert_eq!(get("/v1/teams/research").await["design"], design());
+        let (code, refused) = post("/v1/teams", json!({ "design": { "name": "x" } })).await;
+        assert_eq!(code, 422, "{refused:#}");
+
+        let input =
+            json!({ "assistant_id": "swarm", "input": { "question": "What is the answer?" } });
+        let (code, state) = post("/runs/wait", input).await;
+        assert_eq!((code, &state["answer"]), (200, &json!("It is 42 [1].")), "{state:#}");
+        assert_eq!(office.notes(), 1);
+
+        let gone = http.delete(format!("{url}/v1/teams/research")).send().await.unwrap();
+        assert_eq!(gone.status(), 204);
+        assert_eq!(get("/v1/teams").await, json!([]));
+        server.kill().await.unwrap();
+        rest.await.unwrap();
+    }
+}
