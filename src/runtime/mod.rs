@@ -42,6 +42,7 @@ pub use evaluation::EvaluationProgress;
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
+pub use perihelion_documents::{Filters as DocumentFilters, Query as DocumentQuery};
 pub use perihelion_memory::{
     Entry as MemoryEntry, EntryKind as MemoryKind, Error as MemoryError, Skill, Skills, UserMemory,
 };

@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use perihelion_documents::{Filters, Query as Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, without_document};
 use crate::api::agent_server::{Query, Refusal};
+use crate::runtime::{DocumentFilters, DocumentQuery};
 
 /// Hits of a search at most.
 const MOST: usize = 100;
@@ -41,9 +41,9 @@ pub(super) async fn search(
     Query(question): Query<Question>,
 ) -> Result<Json<Value>, Refusal> {
     let Question { text, collection, limit } = question;
-    let mut wanted = Wanted::new(text);
+    let mut wanted = DocumentQuery::new(text);
     wanted.limit = limit.unwrap_or(wanted.limit).clamp(1, MOST);
-    wanted.filters = Filters { collection, ..Filters::default() };
+    wanted.filters = DocumentFilters { collection, ..DocumentFilters::default() };
     let hits = kept.documents().await?.search(&wanted).await.map_err(without_document)?;
     Ok(Json(json!({ "hits": hits })))
 }
