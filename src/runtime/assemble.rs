@@ -21,7 +21,7 @@ use crate::graph::Limits;
 use crate::ids::ThreadId;
 use crate::llm::scripted::ScriptedServer;
 use crate::llm::{self, ChatModel, OpenAiModel, Prompts, Role};
-use crate::mcp::{Looked, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost};
+use crate::mcp::{Looked, Pool, Reloaded, ServerState, ServersFile, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};

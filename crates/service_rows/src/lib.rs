@@ -5,6 +5,7 @@
 //! and end it. Deliberately absent: what a run does, and any waiting.
 
 mod assistants;
+mod driven;
 mod error;
 mod items;
 mod runs;

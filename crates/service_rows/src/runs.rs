@@ -9,7 +9,7 @@ use crate::sql::Statement;
 use crate::{Cancel, Error, Kept, Multitask, RunStatus};
 
 /// Columns that [`Run::read`] reads.
-const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
+pub(crate) const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
     owner, base_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
 
 /// A run.
@@ -73,7 +73,7 @@ pub struct RunFilter {
 }
 
 impl Run {
-    fn read(row: &Row) -> Result<Self, Error> {
+    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
         let number = |column| -> Result<Option<u64>, Error> {
             Ok(row.get::<Option<i64>>(column)?.map(i64::unsigned_abs))
         };
@@ -188,16 +188,6 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
-    }
-
-    /// Returns a run by its id, whoever's it is: for those who drive runs, never for those who ask.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
         self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
     }
 

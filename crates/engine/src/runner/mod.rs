@@ -15,6 +15,7 @@ mod edit;
 mod hold;
 mod input;
 mod lease;
+mod making;
 mod outcome;
 mod replay;
 mod run;

@@ -19,7 +19,6 @@ use crate::bus::{Publisher, Telling};
 use crate::checkpoint::{
     Error as StoreError, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus, stand_up,
 };
-use crate::failpoint::{Point, around};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
 use crate::journal::{Claimed, by_step, verify_keys};
@@ -127,22 +126,7 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         title: Option<String>,
     ) -> Result<ThreadInfo, Error> {
-        let new = self.new_thread(thread, title);
-        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
-    }
-
-    /// Makes a thread of a named tenant that has not run yet.
-    ///
-    /// # Errors
-    /// As [`Store::create`].
-    pub async fn create_for(
-        &self,
-        tenant: &str,
-        thread: ThreadId,
-        title: Option<String>,
-    ) -> Result<ThreadInfo, Error> {
-        let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
-        Ok(around(Point::ThreadCreate, self.store.create(new)).await?)
+        self.create_for(&self.tenant, thread, title).await
     }
 
     pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
