@@ -182,6 +182,9 @@ async fn what_a_call_lacks_is_named_before_anything_is_sent() {
     assert!(outside.starts_with("PathResolutionError"), "{outside}");
     let unknown = shop.client.failure("call_operation", json!({"operation": "getOrdr"})).await;
     assert!(unknown.contains("did you mean getOrder?"), "{unknown}");
+    let writing = json!({"operation": "cancelOrder", "path_params": {"orderId": "7"}});
+    let refused = shop.client.failure("read_operation", writing).await;
+    assert!(refused.contains("only reading is allowed here"), "{refused}");
     let forbidden = json!({"operation": "busy", "headers": {"Authorization": "x"}});
     assert!(shop.client.failure("call_operation", forbidden).await.contains("Authorization"));
     shop.client.stop().await;

@@ -39,12 +39,14 @@ pub fn kind() -> Arc<dyn Kind> {
         .about("answers from an HTTP API that it finds operations in")
         .tool("find", "finds operations that fit a question")
         .optional_tool("describe", "describes one operation")
+        .optional_tool("read", "sends one request that only reads")
         .tool("call", "sends one request")
         .profile(
             "api",
             &[
                 ("find", "find_operations"),
                 ("describe", "describe_operation"),
+                ("read", "read_operation"),
                 ("call", "call_operation"),
             ],
         )

@@ -16,7 +16,8 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
             stage.context().iter().map(|(key, value)| (key.clone(), json!(value))).collect();
         arguments.insert("context".to_owned(), Value::Object(context));
     }
-    let reply = stage.call("call", arguments).await?;
+    let role = if reads(&arguments) && stage.has_tool("read") { "read" } else { "call" };
+    let reply = stage.call(role, arguments).await?;
     let update = CallUpdate::new().attempts(attempts);
     let answer = reply.structured.filter(|answer| answer.get("status").is_some());
     let Some(answer) = answer else {
@@ -45,6 +46,13 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
     }
     let details = json!({ "status": status, "body": body, "request": stage.state().arguments });
     Err(AgentError::new(ErrorKind::Http, problem).with_details(details).into())
+}
+
+/// Tells whether the method of a planned request only reads.
+fn reads(arguments: &Value) -> bool {
+    let operation = arguments["operation"].as_str().unwrap_or_default();
+    let method = operation.split_whitespace().next().unwrap_or_default();
+    matches!(method, "GET" | "HEAD" | "OPTIONS")
 }
 
 /// Reads the kind out of the beginning of a server's message.

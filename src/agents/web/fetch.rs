@@ -18,7 +18,7 @@ pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     let pages: Vec<&Passage> = found.iter().take(stage.budget().tool_calls).collect();
     stage.progress(format!("reading {} page(s)", pages.len()));
     let addresses = pages.iter().map(|page| json!({ "url": page.document }));
-    let replies = stage.call_all("fetch", addresses).await?;
+    let replies = stage.follow_all("fetch", addresses).await?;
     let words = words(stage.task());
     let (mut passages, mut remarks) = (Vec::new(), stage.state().remarks.clone());
     for (page, reply) in pages.into_iter().zip(replies) {

@@ -98,7 +98,7 @@ pub enum Error {
     )]
     ForeignBase(String),
     #[error(
-        "RequestError: this server only reads; {method} may change something, and {operation} is not listed under --reads"
+        "RequestError: only reading is allowed here; {method} may change something, and {operation} is not listed under --reads"
     )]
     ReadOnly { operation: String, method: String },
     #[error("HttpError: {method} {address}: {reason}")]

@@ -149,6 +149,20 @@ impl Server {
         }
     }
 
+    /// Calls an operation that only reads.
+    #[tool(
+        description = "Sends one request that only reads (GET, HEAD, OPTIONS, and what the operator lists), and returns the answer's status, headers and body. As call_operation otherwise.",
+        output_schema = schema_for_output::<Called>(),
+        annotations(title = "Read by an operation", read_only_hint = true, idempotent_hint = true, open_world_hint = true)
+    )]
+    async fn read_operation(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<Call>,
+    ) -> CallToolResult {
+        self.send(&meta, input, false).await
+    }
+
     /// Calls an operation.
     #[tool(
         description = "Sends one request to the API and returns the answer's status, headers and body. Credentials are added by the server. All required parameters must be given; what is missing is named.",
@@ -158,11 +172,22 @@ impl Server {
     async fn call_operation(
         &self,
         meta: RequestMetaObject,
-        Parameters(mut input): Parameters<Call>,
+        Parameters(input): Parameters<Call>,
+    ) -> CallToolResult {
+        self.send(&meta, input, true).await
+    }
+}
+
+impl Server {
+    async fn send(
+        &self,
+        meta: &RequestMetaObject,
+        mut input: Call,
+        may_write: bool,
     ) -> CallToolResult {
         let context = meta.get(CONTEXT).and_then(Value::as_object).cloned();
         let context = context.or_else(|| input.context.take()).unwrap_or_default();
-        match self.api.call(input, &Context::new(context)).await {
+        match self.api.call(input, &Context::new(context), may_write).await {
             Ok(called) => {
                 let text = shown(&called);
                 let mut result = answer(&called, text);
@@ -185,7 +210,7 @@ impl Toolbox for Server {
         let title = if catalogue.title.is_empty() { "an HTTP API" } else { &catalogue.title };
         let text = format!(
             "Calls {title} ({} operations). First find_operations with what is wanted, then describe_operation where parameters are \
-             unclear, then call_operation.",
+             unclear, then read_operation for what only reads, call_operation for what changes something.",
             catalogue.operations.len()
         );
         config("api", title, text)

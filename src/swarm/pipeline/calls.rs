@@ -13,6 +13,7 @@ use crate::swarm::approval::Decision;
 use crate::swarm::caller::{Caller, ToolReply, Wanted};
 use crate::swarm::report::CallRecord;
 use crate::swarm::result::{AgentError, ErrorKind};
+use crate::swarm::sources::Sources;
 use crate::swarm::window;
 
 /// Characters of a result that are kept as evidence for reflection; the journal has the whole.
@@ -32,22 +33,27 @@ impl<W: State> Stage<W> {
     /// [`StageError`], to be passed on with `?`: a person must decide first, no tool plays the role, or the bound on
     /// calls is reached.
     pub async fn call(&self, role: &str, arguments: Value) -> Result<ToolReply, StageError> {
-        let made = self.make(role, arguments).await?;
+        let tainted_by = lock(&self.left.log).tainted_by.clone();
+        let made = self.make(role, arguments, tainted_by).await?;
         Ok(self.record(made))
     }
 
-    /// Makes several calls of one tool at once, and returns their replies in the order of their arguments.
+    /// Makes several calls of one tool at once, with arguments that stand word for word in results or in the task, and
+    /// returns their replies in the order of their arguments.
     ///
-    /// They are recorded in that order too, whichever ends first, so that a replay sees the same.
+    /// No model wrote these arguments, so nothing that strangers wrote can have put anything else into them: they wait
+    /// for a person only where the tool itself is gated. They are recorded in their order, whichever ends first, so that a
+    /// replay sees the same.
     ///
     /// # Errors
     /// As [`Stage::call`], for the first call that could not be made.
-    pub async fn call_all(
+    pub async fn follow_all(
         &self,
         role: &str,
         arguments: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<ToolReply>, StageError> {
-        let calls = arguments.into_iter().map(|arguments| self.make(role, arguments));
+        let calls =
+            arguments.into_iter().map(|arguments| self.make(role, arguments, Sources::default()));
         let made: Vec<Made> = join_all(calls).await.into_iter().collect::<Result<_, _>>()?;
         Ok(made.into_iter().map(|made| self.record(made)).collect())
     }
@@ -62,7 +68,12 @@ impl<W: State> Stage<W> {
         }
     }
 
-    async fn make(&self, role: &str, arguments: Value) -> Result<Made, StageError> {
+    async fn make(
+        &self,
+        role: &str,
+        arguments: Value,
+        tainted_by: Sources,
+    ) -> Result<Made, StageError> {
         let Some(tool) = self.job.tools.get(role) else {
             let message = format!("no tool of {} plays the role: {role}", self.job.server.name);
             return Err(AgentError::new(ErrorKind::Configuration, message).into());
@@ -78,7 +89,7 @@ impl<W: State> Stage<W> {
             Some(gate) => tool.under(*gate),
             None => tool.clone(),
         };
-        let decision = self.decision(&caller, &tool, &arguments).await?;
+        let decision = decision(&caller, &tool, &arguments, &tainted_by).await?;
         let reply = caller.perform(&tool, &arguments, decision).await?;
         Ok(Made { tool, arguments, reply })
     }
@@ -98,16 +109,15 @@ impl<W: State> Stage<W> {
         });
         reply
     }
+}
 
-    async fn decision(
-        &self,
-        caller: &Caller<'_>,
-        tool: &ToolDefinition,
-        arguments: &Value,
-    ) -> Result<Option<Decision>, StageError> {
-        let Value::Object(arguments) = arguments else { return Ok(None) };
-        let tainted_by = lock(&self.left.log).tainted_by.clone();
-        let wanted = [Wanted { tool, arguments }];
-        Ok(caller.ask_people(&wanted, &tainted_by).await?.pop().flatten())
-    }
+async fn decision(
+    caller: &Caller<'_>,
+    tool: &ToolDefinition,
+    arguments: &Value,
+    tainted_by: &Sources,
+) -> Result<Option<Decision>, StageError> {
+    let Value::Object(arguments) = arguments else { return Ok(None) };
+    let wanted = [Wanted { tool, arguments }];
+    Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
 }
