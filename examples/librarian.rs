@@ -156,6 +156,14 @@ pub async fn run(
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.is_empty() {
+        println!("The kinds of agents of this program, with its own:");
+        for kind in agents::kinds().with(kind()).iter() {
+            println!("  {}: {}", kind.name(), kind.about());
+        }
+        println!("To ask: librarian DATABASE SERVERS THREAD [QUESTION]");
+        return Ok(());
+    }
     let [database, servers, thread, question @ ..] = arguments.as_slice() else {
         return Err("usage: librarian DATABASE SERVERS THREAD [QUESTION]".into());
     };
