@@ -144,7 +144,7 @@ impl Storm {
         let table = |server: &str| {
             format!(
                 "[mcp_servers.{server}]\nurl = \"{address}/{server}/mcp\"\nrequired = true\n\
-                 description = \"Does what it is told.\"\nrepeatable = [\"{BOOK}\", \"{RING}\"]\n\
+                 description = \"Does what it is told.\"\nopen_world = false\nrepeatable = [\"{BOOK}\", \"{RING}\"]\n\
                  tools.{LOOK}.effect = \"read_only\"\nmax_result_bytes = 1000000\n\n"
             )
         };
