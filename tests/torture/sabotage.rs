@@ -64,7 +64,9 @@ pub async fn see_through_all(evidence: Evidence<'_>, setup: &Setup) {
         };
         let found = judge(tampered).await.violations;
         store.close().await;
-        assert!(found.contains_key(promise), "the oracle saw no {promise:?}, but {found:?}");
+        // What does not fit its checksum is not even read.
+        let objected = found.contains_key(promise) || found.contains_key("unreadable");
+        assert!(objected, "the oracle saw no {promise:?}, but {found:?}");
     }
     eprintln!("the oracle saw through every sabotage");
 }
