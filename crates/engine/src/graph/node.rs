@@ -282,7 +282,7 @@ impl TaskContext {
     /// Notes what the node sees when it first looks, and returns that however often the node runs again.
     ///
     /// # Errors
-    /// As [`Context::observe`].
+    /// As [`Self::observe`].
     pub async fn observe_first<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
