@@ -167,7 +167,7 @@ pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
 /// As [`open_store`], and [`checkpoint::Error::NoDatabase`] where there is none.
 pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
     let url = settings.store.database.expose();
-    match checkpoint::is_there(url)? {
+    match checkpoint::is_there(url).map_err(checkpoint::Error::from)? {
         true => open_store(settings).await,
         false if settings.store.database == DatabaseUrl::in_data_directory() => {
             Ok(Arc::new(MemoryStore::new()))

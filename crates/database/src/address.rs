@@ -6,9 +6,11 @@ use crate::Error;
 
 /// A database address, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Address {
+pub enum Address {
+    /// Gone with whoever opened it.
     Memory,
     File(PathBuf),
+    /// Postgres.
     Server,
 }
 
@@ -16,7 +18,7 @@ pub(crate) enum Address {
 ///
 /// # Errors
 /// [`Error::Unreachable`] for one of an unknown kind.
-pub(crate) fn read(url: &str) -> Result<Address, Error> {
+pub fn read(url: &str) -> Result<Address, Error> {
     match scheme(url) {
         Some("memory") => Ok(Address::Memory),
         Some("postgres" | "postgresql") => Ok(Address::Server),
@@ -42,7 +44,10 @@ pub fn is_there(url: &str) -> Result<bool, Error> {
 }
 
 /// Reads `sqlite:PATH` or `sqlite://PATH`; anything else is the path itself.
-fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
+///
+/// # Errors
+/// [`Error::Unreachable`] for an address that names no file.
+pub fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
     let wrong = |reason: &str| Error::Unreachable {
         url: url_or_path.to_owned(),
         reason: reason.to_owned(),

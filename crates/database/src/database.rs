@@ -10,7 +10,7 @@ use crate::{
     migrations,
     postgres::{Connections, SILENCE},
     row::Inner,
-    sqlite::File,
+    sqlite::{Deleted, File},
 };
 
 /// A migrated database; cheap to clone, every clone is the same one.
@@ -35,7 +35,7 @@ impl Database {
                 Ok(Self::Sqlite(Arc::new(file)))
             }
             Address::File(path) => {
-                let file = File::open(&path).await?;
+                let file = File::open(&path, Deleted::Overwritten).await?;
                 migrations::run_sqlite(&file).await?;
                 Ok(Self::Sqlite(Arc::new(file)))
             }

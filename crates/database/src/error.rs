@@ -18,6 +18,11 @@ pub enum Error {
         "the database {url} is full: {reason}; free space and try again, nothing committed is lost"
     )]
     Full { url: String, reason: String },
+    /// The file, or where it lies, can be read only; nothing was written.
+    #[error(
+        "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
+    )]
+    ReadOnly { url: String },
     /// A row does not hold what its reader expects.
     #[error("column {column} of a stored row cannot be read: {reason}")]
     Column { column: usize, reason: String },
@@ -33,15 +38,7 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Full { .. } => true,
-            Self::Failed(error) => {
-                let code = error.as_database_error().and_then(|answer| answer.code());
-                is_broken(error)
-                    || code.is_some_and(|code| {
-                        // Postgres: resources, deadlock. SQLite: busy, and its extended forms.
-                        let is_class = |class| code.len() == 5 && code.starts_with(class);
-                        is_class("53") || is_class("40") || ["5", "261", "517"].contains(&&*code)
-                    })
-            }
+            Self::Failed(error) => is_passing(error),
             _ => false,
         }
     }
@@ -51,4 +48,15 @@ impl Error {
         let Self::Failed(error) = self else { return false };
         error.as_database_error().is_some_and(|answer| answer.is_unique_violation())
     }
+}
+
+/// Returns whether a statement failed because the database could not be used for now.
+pub fn is_passing(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|answer| answer.code());
+    is_broken(error)
+        || code.is_some_and(|code| {
+            // Postgres: resources, deadlock. SQLite: busy, and its extended forms.
+            let is_class = |class| code.len() == 5 && code.starts_with(class);
+            is_class("53") || is_class("40") || ["5", "261", "517"].contains(&&*code)
+        })
 }

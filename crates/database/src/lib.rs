@@ -8,7 +8,7 @@
 //! Invariant: a database is opened migrated, or refused with the way out. Deliberately absent: an object mapper,
 //! and any knowledge of what the rows mean.
 
-mod address;
+pub mod address;
 mod clock;
 mod database;
 mod dialect;
@@ -24,7 +24,7 @@ mod value;
 pub use address::{is_there, redact_url};
 pub use database::Database;
 pub use dialect::Dialect;
-pub use error::Error;
+pub use error::{Error, is_passing};
 pub use query::{Query, query};
 pub use row::{FromColumn, Row};
 pub use transaction::Transaction;

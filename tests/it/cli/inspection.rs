@@ -125,3 +125,31 @@ async fn pruning_by_age_deletes_the_finished_and_leaves_those_that_wait() {
     assert_eq!(left.as_array().unwrap().len(), 1);
     assert_eq!(left[0]["title"], "waits");
 }
+
+#[tokio::test]
+async fn a_database_where_nothing_can_be_written_is_read_and_refuses_the_rest() {
+    let has_bubblewrap = std::process::Command::new("bwrap").arg("--version").output().is_ok();
+    assert!(
+        has_bubblewrap || std::env::var_os("CI").is_none(),
+        "install bubblewrap: it makes the file system read-only"
+    );
+    if !has_bubblewrap {
+        return;
+    }
+    let world = world_with_a_thread().await;
+    for args in [
+        &["threads"][..],
+        &["threads", "show", "t"],
+        &["threads", "history", "t"],
+        &["threads", "state", "t"],
+        &["threads", "export", "t"],
+        &["replay", "t"],
+        &["trace", "t"],
+        &["diff", "t", "t"],
+    ] {
+        let there = world.run(args).await.code(0);
+        assert_eq!(world.run_read_only(args).await.code(0).stdout, there.stdout, "{args:?}");
+    }
+    let fork = ["threads", "fork", "t", "--at", "3", "--thread", "u"];
+    world.run_read_only(&fork).await.code(1).says("can only be read: copy it");
+}

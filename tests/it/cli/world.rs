@@ -124,6 +124,25 @@ impl World {
         ended(self.start(args)).await
     }
 
+    /// Runs the program where every file can be read and none written.
+    pub async fn run_read_only(&self, args: &[&str]) -> Ended {
+        let plain = self.command(args);
+        let plain = plain.as_std();
+        let mut command = Command::new("bwrap");
+        command
+            .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(self.home.path())
+            .env_clear()
+            .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        ended(command.spawn().unwrap()).await
+    }
+
     /// Runs the program with something on its standard input.
     pub async fn run_with_input(&self, args: &[&str], input: &str) -> Ended {
         let path = self.path("input");

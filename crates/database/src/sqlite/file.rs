@@ -21,6 +21,15 @@ const READERS: usize = 4;
 /// How long a write waits for another process's write.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// What becomes of the bytes of a deleted row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// They stay in the file until they are written over by others, as SQLite does by itself.
+    Left,
+    /// They are overwritten at once (`secure_delete`), at the price of writing the page.
+    Overwritten,
+}
+
 /// A database file, or a database in memory.
 pub struct File {
     shown: String,
@@ -53,7 +62,10 @@ enum Lent<'a> {
 
 impl File {
     /// Opens the file, making it and its directories when missing, for its owner alone.
-    pub async fn open(path: &Path) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when it cannot be opened.
+    pub async fn open(path: &Path, deleted: Deleted) -> Result<Self, Error> {
         let shown = format!("sqlite:{}", path.display());
         let unreachable = |reason: String| Error::Unreachable { url: shown.clone(), reason };
         let is_read_only = match make_private(path) {
@@ -69,8 +81,7 @@ impl File {
             .synchronous(SqliteSynchronous::Full)
             // Steps of 1 to 2 KiB leave less of a page unused than in the default 4 KiB.
             .page_size(8192)
-            // What is deleted is overwritten.
-            .pragma("secure_delete", "ON")
+            .pragma("secure_delete", if deleted == Deleted::Overwritten { "ON" } else { "OFF" })
             .disable_statement_logging();
         let options = if is_read_only { to_read(options, path) } else { options };
         let writing = match is_read_only {
@@ -175,6 +186,8 @@ impl File {
         match code(&error).as_deref() {
             // SQLITE_FULL
             Some("13") => Error::Full { url: self.shown.clone(), reason: error.to_string() },
+            // SQLITE_READONLY
+            Some("8") => Error::ReadOnly { url: self.shown.clone() },
             _ => Error::Failed(error),
         }
     }

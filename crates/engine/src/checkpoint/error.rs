@@ -1,8 +1,8 @@
 //! Why a store refused or failed.
 
 use chrono::{DateTime, Utc};
+use perihelion_database::is_passing;
 
-use super::postgres::is_broken;
 use crate::ids::{InterruptId, ThreadId};
 
 /// Why a store refused or failed; the text tells the reader what to do next.
@@ -111,6 +111,11 @@ pub enum Error {
         "the database {url} is full: {reason}; free space and resume the thread, nothing committed is lost"
     )]
     Full { url: String, reason: String },
+    /// The database, or where it lies, can be read only; nothing was written.
+    #[error(
+        "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
+    )]
+    ReadOnly { url: String },
     /// The database answered with an error of its own.
     #[error("the database failed: {0}")]
     Database(#[from] sqlx::Error),
@@ -143,16 +148,25 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Full { .. } => true,
-            Self::Database(error) => {
-                let code = error.as_database_error().and_then(|answer| answer.code());
-                is_broken(error)
-                    || code.is_some_and(|code| {
-                        // Postgres: resources, deadlock. SQLite: busy, and its extended forms.
-                        let is_class = |class| code.len() == 5 && code.starts_with(class);
-                        is_class("53") || is_class("40") || ["5", "261", "517"].contains(&&*code)
-                    })
-            }
+            Self::Database(error) => is_passing(error),
             _ => false,
+        }
+    }
+}
+
+impl From<perihelion_database::Error> for Error {
+    fn from(error: perihelion_database::Error) -> Self {
+        match error {
+            perihelion_database::Error::Newer { url, found, known } => {
+                Self::Newer { url, found, known }
+            }
+            perihelion_database::Error::Unreachable { url, reason } => {
+                Self::Unreachable { url, reason }
+            }
+            perihelion_database::Error::Full { url, reason } => Self::Full { url, reason },
+            perihelion_database::Error::ReadOnly { url } => Self::ReadOnly { url },
+            perihelion_database::Error::Failed(error) => Self::Database(error),
+            column @ perihelion_database::Error::Column { .. } => Self::Damaged(column.to_string()),
         }
     }
 }

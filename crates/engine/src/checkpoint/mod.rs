@@ -28,7 +28,7 @@ mod sqlite;
 mod stand;
 mod store;
 
-pub use address::{is_there, open, redact_url};
+pub use address::open;
 pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
@@ -37,8 +37,12 @@ pub use events::{EventMark, EventRow};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
 pub use outbox::{Outbox, TraceDebt};
+pub use perihelion_database::{
+    is_there,
+    postgres::{SILENCE, within},
+    redact_url,
+};
 pub use postgres::PostgresStore;
-pub use postgres::{SILENCE, within};
 pub use questions::awaited_interrupts;
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,

@@ -1,10 +1,10 @@
 //! One step, one statement, one round trip.
 
+use perihelion_database::postgres::{Connections, is_broken};
 use sqlx::{PgConnection, Row};
 
 use super::{
     super::{Commit, Error, limits::big},
-    connections::{Connections, is_broken},
     refusal::{Place, read_place},
 };
 use crate::failpoint::{Point, around};
@@ -48,7 +48,7 @@ pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result
             drop(connection);
             recover(connections, commit, error).await
         }
-        Err(error) => connection.settle(Err(error)),
+        Err(error) => Ok(connection.settle(Err(error))?),
     }
 }
 
@@ -88,10 +88,10 @@ pub(super) async fn recover(
                 return outcome;
             }
             Err(again) if is_broken(&again) => error = again,
-            Err(other) => return connection.settle(Err(other)),
+            Err(other) => return Ok(connection.settle(Err(other))?),
         }
     }
-    Err(connections.refine(error))
+    Err(connections.refine(error).into())
 }
 
 /// Decides over a commit whose reply was lost: done, refused, or to be sent again.

@@ -5,6 +5,7 @@
 
 use std::{collections::HashSet, pin::pin, time::Duration};
 
+use perihelion_database::postgres::{Connections, is_broken};
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
@@ -14,7 +15,6 @@ use super::super::{
     limits::big,
 };
 use super::commit;
-use super::connections::{Connections, is_broken};
 use crate::ids::ThreadId;
 
 /// Commits under way at the same time in one process; further ones gather.

@@ -7,11 +7,11 @@ use super::{
         decode::{self, effect_columns},
         limits::{big, text},
     },
-    connections::{Connections, idempotent},
     refusal::explain,
     threads,
 };
 use crate::ids::{InterruptId, ThreadId};
+use perihelion_database::{idempotent, postgres::Connections};
 
 // Each of the fenced statements locks the thread's row in share mode first: a claim waits for it, and
 // after a claim the fence no longer matches. Tasks of one step do not wait for each other.

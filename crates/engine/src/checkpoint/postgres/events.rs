@@ -7,11 +7,11 @@ use super::{
         Error, EventMark, EventRow, decode,
         limits::{big, micros},
     },
-    connections::{Connections, idempotent},
     refusal::explain,
     threads,
 };
 use crate::ids::ThreadId;
+use perihelion_database::{idempotent, postgres::Connections};
 
 /// Moves the mark, which checks fence and place and locks the thread's row, and calls the listeners once
 /// per batch: telling more often would make commits wait for each other.

@@ -1,5 +1,6 @@
 //! Reading steps, a fork's shared ones included.
 
+use perihelion_database::{idempotent, postgres::Connections};
 use sqlx::Row;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
         decode::{self, ThreadRow, step_columns},
         limits::big,
     },
-    connections::{Connections, idempotent},
     threads,
 };
 use crate::ids::ThreadId;

@@ -8,11 +8,11 @@ use super::{
         decode::{self, run_columns, thread_columns},
         limits::{big, micros, text},
     },
-    connections::{Connections, idempotent},
     refusal::explain,
     threads,
 };
 use crate::ids::{RunId, ThreadId};
+use perihelion_database::{idempotent, postgres::Connections};
 
 const CLAIM: &str = concat!(
     "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL, woken = false,

@@ -7,12 +7,10 @@
 
 mod commit;
 mod commit_many;
-mod connections;
 mod effects;
 mod events;
 mod history;
 mod leases;
-mod migrations;
 mod outbox;
 mod refusal;
 mod removal;
@@ -23,11 +21,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use perihelion_database::{
+    migrations,
+    postgres::{Connections, SILENCE},
+};
 use sqlx::PgConnection;
 
-use self::connections::Connections;
-pub(super) use self::connections::is_broken;
-pub use self::connections::{SILENCE, within};
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
@@ -61,7 +60,7 @@ impl PostgresStore {
     /// As [`PostgresStore::open`].
     pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
         let connections = Connections::new(url, silence)?;
-        migrations::run(&connections).await?;
+        migrations::run_postgres(&connections).await?;
         Ok(Self { connections, crowd: commit_many::crowd() })
     }
 
@@ -75,7 +74,7 @@ impl PostgresStore {
     ) -> Result<T, Error> {
         let mut connection = self.connections.take().await?;
         let result = work(&mut connection).await;
-        connection.settle(result)
+        Ok(connection.settle(result)?)
     }
 }
 

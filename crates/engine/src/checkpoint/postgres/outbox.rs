@@ -1,12 +1,12 @@
 //! Whose traces have not arrived yet.
 
 use async_trait::async_trait;
+use perihelion_database::idempotent;
 use sqlx::{Row as _, postgres::PgRow};
 
 use super::{
     super::{Error, Outbox, TraceDebt},
     PostgresStore,
-    connections::idempotent,
 };
 use crate::ids::ThreadId;
 

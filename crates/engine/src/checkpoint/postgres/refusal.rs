@@ -1,11 +1,9 @@
 //! Why a fenced statement changed nothing.
 
+use perihelion_database::{idempotent, postgres::Connections};
 use sqlx::{PgConnection, Row};
 
-use super::{
-    super::Error,
-    connections::{Connections, idempotent},
-};
+use super::super::Error;
 use crate::failpoint::{Point, Side, reach};
 use crate::ids::ThreadId;
 

@@ -1,15 +1,13 @@
 //! Deleting and shortening threads without taking history from their forks.
 
+use perihelion_database::postgres::Connections;
 use sqlx::{Connection, PgConnection, Row};
 use uuid::Uuid;
 
-use super::{
-    super::{
-        Error, ThreadInfo,
-        decode::{self, thread_columns},
-        limits::big,
-    },
-    connections::Connections,
+use super::super::{
+    Error, ThreadInfo,
+    decode::{self, thread_columns},
+    limits::big,
 };
 use crate::ids::ThreadId;
 

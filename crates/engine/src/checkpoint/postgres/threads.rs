@@ -1,15 +1,16 @@
 //! Threads as such: made, forked, looked up, listed.
 
 use chrono::{DateTime, Utc};
+use perihelion_database::{
+    idempotent,
+    postgres::{Borrowed, Connections, code},
+};
 use sqlx::{Connection, PgConnection, Row};
 
-use super::{
-    super::{
-        Error, NewThread, ThreadFilter, ThreadInfo, ThreadStatus,
-        decode::{self, ThreadRow, thread_columns},
-        limits::{big, text},
-    },
-    connections::{Borrowed, Connections, code, idempotent},
+use super::super::{
+    Error, NewThread, ThreadFilter, ThreadInfo, ThreadStatus,
+    decode::{self, ThreadRow, thread_columns},
+    limits::{big, text},
 };
 use crate::ids::ThreadId;
 

@@ -1,5 +1,6 @@
 //! Whole threads, out and in.
 
+use perihelion_database::postgres::{Connections, code};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
@@ -9,7 +10,6 @@ use super::{
         decode::{self, effect_columns, run_columns, step_columns, thread_columns},
         limits::{big, text},
     },
-    connections::{Connections, code},
     effects::bind_effect,
 };
 use crate::ids::ThreadId;

@@ -5,10 +5,10 @@ use super::{
         Commit, Error,
         limits::{big, moment},
     },
-    file::{File, code},
     refusal,
 };
 use crate::clock;
+use perihelion_database::sqlite::{File, code};
 
 const COMMIT: &str = "INSERT INTO step_commit (thread_id, seq, run, at, schema_version, codec,
         kind, hash, frontier, delta, fence, status, clears_pending)
@@ -43,6 +43,6 @@ pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
             let place = refusal::check(connection, commit.thread, commit.fence).await?;
             Err(Error::Conflict { thread: commit.thread, seq: step.seq, head: place.head })
         }
-        Err(error) => Err(file.refine(error)),
+        Err(error) => Err(file.refine(error).into()),
     }
 }

@@ -1,5 +1,6 @@
 //! The journal's rows, open questions, and what unfinished steps already have.
 
+use perihelion_database::sqlite::File;
 use sqlx::Connection as _;
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
         decode::{self, effect_columns},
         limits::{big, moment, text},
     },
-    file::File,
     leases::now,
     refusal::check,
     threads,
@@ -180,14 +180,18 @@ async fn read_effects(
     (first, last): (i64, i64),
 ) -> Result<Vec<EffectRow>, Error> {
     let mut reader = file.reader().await?;
-    let counted =
-        sqlx::query(COUNTS).bind(thread.0).bind(first).bind(last).fetch_all(&mut *reader).await;
+    let counted = sqlx::query(COUNTS)
+        .bind(thread.0)
+        .bind(first)
+        .bind(last)
+        .fetch_all(reader.connection()?)
+        .await;
     let rows = match counted {
         Ok(counted) => sqlx::query(EFFECTS)
             .bind(thread.0)
             .bind(first)
             .bind(last)
-            .fetch_all(&mut *reader)
+            .fetch_all(reader.connection()?)
             .await
             .map(|rows| (counted, rows)),
         Err(error) => Err(error),
@@ -231,7 +235,7 @@ pub(super) async fn open_interrupts(
     thread: ThreadId,
 ) -> Result<Vec<OpenInterrupt>, Error> {
     let mut reader = file.reader().await?;
-    let rows = sqlx::query(OPEN).bind(thread.0).fetch_all(&mut *reader).await;
+    let rows = sqlx::query(OPEN).bind(thread.0).fetch_all(reader.connection()?).await;
     let rows = reader.settle(rows)?;
     if rows.is_empty() {
         threads::info(file, thread).await?;
@@ -263,7 +267,7 @@ pub(super) async fn answer(
     answer: &Encoded,
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
     let (key, now) = (interrupt.0, now());

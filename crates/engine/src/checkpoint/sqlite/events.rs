@@ -7,12 +7,12 @@ use super::{
         Error, EventMark, EventRow, decode,
         limits::{big, micros},
     },
-    file::File,
     leases::now,
     refusal::check,
     threads,
 };
 use crate::ids::ThreadId;
+use perihelion_database::sqlite::File;
 
 /// One statement: a process that is stopped in the middle of a longer transaction keeps every writer waiting.
 /// A trigger moves the thread's count of events.
@@ -32,7 +32,7 @@ pub(super) async fn append(
     batch: &EventRow,
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let connection = writer.connection()?;
     let appended = sqlx::query(APPEND)
         .bind(thread.0)
@@ -69,7 +69,7 @@ pub(super) async fn mark(file: &File, thread: ThreadId) -> Result<EventMark, Err
     let mut reader = file.reader().await?;
     let row = sqlx::query_as("SELECT events, events_step FROM thread WHERE id = ?1")
         .bind(thread.0)
-        .fetch_optional(&mut *reader)
+        .fetch_optional(reader.connection()?)
         .await;
     let (last, step): (i64, i64) = reader.settle(row)?.ok_or(Error::UnknownThread(thread))?;
     Ok(EventMark { last: last as u64, step: step as u64 })
@@ -91,7 +91,7 @@ pub(super) async fn after(
         .bind(thread.0)
         .bind(big(after))
         .bind(i64::from(limit))
-        .fetch_all(&mut *reader)
+        .fetch_all(reader.connection()?)
         .await;
     let rows = reader.settle(rows)?;
     if rows.is_empty() {

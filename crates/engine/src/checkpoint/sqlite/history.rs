@@ -1,5 +1,6 @@
 //! Reading steps, a fork's shared ones included.
 
+use perihelion_database::sqlite::File;
 use sqlx::{Connection, SqliteConnection};
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
         decode::{self, ThreadRow, step_columns},
         limits::big,
     },
-    file::File,
     threads,
 };
 use crate::ids::ThreadId;
@@ -54,7 +54,7 @@ const BEYOND: &str = "SELECT min(seq) FROM step WHERE thread_id = ?1 AND seq > ?
 /// Reads in one transaction, so that all parts are of the same moment.
 pub(super) async fn load(file: &File, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
     let mut reader = file.reader().await?;
-    let mut transaction = reader.begin().await?;
+    let mut transaction = reader.connection()?.begin().await?;
     let loaded = read(&mut transaction, thread, at).await;
     let ended = transaction.rollback().await;
     reader.settle(ended)?;
@@ -132,7 +132,7 @@ pub(super) async fn history(
         .bind(thread.0)
         .bind(big(upto))
         .bind(big(upto.saturating_sub(u64::from(limit))))
-        .fetch_all(&mut *reader)
+        .fetch_all(reader.connection()?)
         .await;
     reader.settle(rows)?.iter().rev().map(decode::step).collect()
 }

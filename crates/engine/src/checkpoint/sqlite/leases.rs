@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use perihelion_database::sqlite::File;
 use sqlx::Connection;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
         decode::{self, run_columns, thread_columns},
         limits::{big, micros, moment, text},
     },
-    file::File,
     refusal::check,
     threads,
 };
@@ -109,7 +109,7 @@ pub(super) async fn begin_run(
     owes_trace: bool,
 ) -> Result<RunRow, Error> {
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
     check(&mut transaction, thread, fence).await?;
@@ -152,7 +152,7 @@ pub(super) async fn end_run(
     end: RunEnd<'_>,
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
     check(&mut transaction, thread, fence).await?;
@@ -195,7 +195,7 @@ pub(super) async fn waiting(file: &File, wanted: &Wanted) -> Result<Vec<Waiting>
         .bind(now)
         .bind(i64::from(wanted.limit))
         .bind(i64::from(wanted.skip))
-        .fetch_all(&mut *reader)
+        .fetch_all(reader.connection()?)
         .await;
     let rows: Vec<(uuid::Uuid, Option<String>)> = reader.settle(rows)?;
     Ok(rows.into_iter().map(|(id, holder)| Waiting { thread: ThreadId(id), holder }).collect())
@@ -209,7 +209,7 @@ pub(super) async fn runs(file: &File, thread: ThreadId) -> Result<Vec<RunRow>, E
         " FROM run WHERE thread_id = ?1 ORDER BY number"
     ))
     .bind(thread.0)
-    .fetch_all(&mut *reader)
+    .fetch_all(reader.connection()?)
     .await;
     let rows = reader.settle(rows)?;
     if rows.is_empty() {

@@ -8,22 +8,24 @@
 mod commit;
 mod effects;
 mod events;
-mod file;
 mod history;
 mod leases;
-mod migrations;
 mod outbox;
 mod refusal;
 mod removal;
 mod threads;
 mod transfer;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use perihelion_database::{
+    address::path_of,
+    migrations,
+    sqlite::{Deleted, File},
+};
 use sqlx::SqliteConnection;
 
-use self::file::File;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
@@ -44,17 +46,9 @@ impl SqliteStore {
     /// a newer version migrated it.
     pub async fn open(url_or_path: &str) -> Result<Self, Error> {
         let path = path_of(url_or_path)?;
-        let file = File::open(&path).await?;
-        migrations::run(&file).await?;
+        let file = File::open(&path, Deleted::Left).await?;
+        migrations::run_sqlite(&file).await?;
         Ok(Self { file })
-    }
-
-    /// Tells whether the file that an address names is there.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`] for an address that names no file.
-    pub fn is_there(url_or_path: &str) -> Result<bool, Error> {
-        Ok(path_of(url_or_path)?.exists())
     }
 
     /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
@@ -66,32 +60,7 @@ impl SqliteStore {
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, Error> {
         let mut writer = self.file.writer().await?;
-        work(writer.connection()?).await.map_err(|error| self.file.refine(error))
-    }
-}
-
-/// Reads `sqlite:PATH` or `sqlite://PATH`; anything else is the path itself.
-fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
-    let wrong = |reason: &str| Error::Unreachable {
-        url: url_or_path.to_owned(),
-        reason: reason.to_owned(),
-    };
-    let path = match url_or_path.strip_prefix("sqlite:") {
-        Some(rest) => {
-            let rest = rest.strip_prefix("//").unwrap_or(rest);
-            match rest.split_once('?') {
-                None => rest,
-                // What other tools write to have the file made, as happens here anyway.
-                Some((path, "mode=rwc")) => path,
-                Some(_) => return Err(wrong("an SQLite address takes no parameters")),
-            }
-        }
-        None => url_or_path,
-    };
-    match path {
-        "" => Err(wrong("no file is named")),
-        ":memory:" => Err(wrong("for threads that need no file the address is memory:")),
-        path => Ok(PathBuf::from(path)),
+        Ok(work(writer.connection()?).await.map_err(|error| self.file.refine(error))?)
     }
 }
 

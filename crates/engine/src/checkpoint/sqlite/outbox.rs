@@ -25,7 +25,7 @@ impl Outbox for SqliteStore {
              ORDER BY since, thread_id LIMIT ?1",
         )
         .bind(limit)
-        .fetch_all(&mut *reader)
+        .fetch_all(reader.connection()?)
         .await;
         reader.settle(rows)?.iter().map(debt).collect()
     }
@@ -33,7 +33,7 @@ impl Outbox for SqliteStore {
     async fn count(&self) -> Result<u64, Error> {
         let mut reader = self.file.reader().await?;
         let query = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM trace_debt");
-        let count = query.fetch_one(&mut *reader).await;
+        let count = query.fetch_one(reader.connection()?).await;
         Ok(reader.settle(count)?.unsigned_abs())
     }
 
@@ -43,7 +43,7 @@ impl Outbox for SqliteStore {
             "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = ?1",
         )
         .bind(thread.0)
-        .fetch_all(&mut *reader)
+        .fetch_all(reader.connection()?)
         .await;
         reader.settle(rows)?.first().map(debt).transpose()
     }

@@ -1,10 +1,10 @@
 //! Deleting and shortening threads without taking history from their forks.
 
+use perihelion_database::sqlite::File;
 use sqlx::{Connection, SqliteConnection};
 
 use super::{
     super::{Error, ThreadInfo, limits::big},
-    file::File,
     threads,
 };
 use crate::ids::ThreadId;
@@ -80,7 +80,7 @@ pub(super) async fn delete(
     seen: Option<&ThreadInfo>,
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
     let info = threads::read(&mut transaction, thread).await?.info;
@@ -142,7 +142,7 @@ const DROP: [&str; 5] = [
 
 pub(super) async fn truncate(file: &File, thread: ThreadId, seq: u64) -> Result<(), Error> {
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
     let head = threads::read(&mut transaction, thread).await?.info.head;

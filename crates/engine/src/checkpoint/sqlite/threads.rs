@@ -1,5 +1,6 @@
 //! Threads as such: made, forked, looked up, listed.
 
+use perihelion_database::sqlite::{File, code};
 use sqlx::{Connection, SqliteConnection};
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
         decode::{self, ThreadRow, thread_columns},
         limits::{big, text},
     },
-    file::{File, code},
     leases::now,
 };
 use crate::ids::ThreadId;
@@ -74,7 +74,7 @@ pub(super) async fn create(
         .map_err(|error| match code(&error).as_deref() {
             Some(TAKEN) => Error::ThreadExists(new.id),
             Some(NO_ROOT) => Error::UnknownThread(new.root.unwrap_or(new.id)),
-            _ => file.refine(error),
+            _ => file.refine(error).into(),
         })?;
     transaction.commit().await.map_err(|e| file.refine(e))?;
     let row = rows.first().ok_or(Error::UnknownThread(new.id))?;
@@ -91,7 +91,7 @@ pub(super) async fn read(
 
 pub(super) async fn info(file: &File, thread: ThreadId) -> Result<ThreadRow, Error> {
     let mut reader = file.reader().await?;
-    let row = sqlx::query(INFO).bind(thread.0).fetch_optional(&mut *reader).await;
+    let row = sqlx::query(INFO).bind(thread.0).fetch_optional(reader.connection()?).await;
     decode::thread(&reader.settle(row)?.ok_or(Error::UnknownThread(thread))?)
 }
 
@@ -103,13 +103,13 @@ pub(super) async fn list(file: &File, filter: &ThreadFilter) -> Result<Vec<Threa
         .bind(filter.updated_before.map(|time| time.timestamp_micros()))
         .bind(filter.limit.map_or(-1, i64::from))
         .bind(filter.root.map(|root| root.0))
-        .fetch_all(&mut *reader)
+        .fetch_all(reader.connection()?)
         .await;
     reader.settle(rows)?.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
 }
 
 pub(super) async fn count(file: &File) -> Result<Vec<(ThreadStatus, u64)>, Error> {
     let mut reader = file.reader().await?;
-    let rows = sqlx::query(COUNT).fetch_all(&mut *reader).await;
+    let rows = sqlx::query(COUNT).fetch_all(reader.connection()?).await;
     reader.settle(rows)?.iter().map(decode::counted).collect()
 }

@@ -1,5 +1,6 @@
 //! Whole threads, out and in.
 
+use perihelion_database::sqlite::{File, code};
 use sqlx::{Connection, SqliteConnection};
 use uuid::Uuid;
 
@@ -10,7 +11,6 @@ use super::{
         limits::{big, text},
     },
     effects::bind_effect,
-    file::{File, code},
     history,
     threads::{self, TAKEN},
 };
@@ -19,7 +19,7 @@ use crate::ids::ThreadId;
 /// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
 pub(super) async fn export(file: &File, thread: ThreadId) -> Result<ThreadDump, Error> {
     let mut reader = file.reader().await?;
-    let mut transaction = reader.begin().await?;
+    let mut transaction = reader.connection()?.begin().await?;
     let dump = read_all(&mut transaction, thread).await;
     let ended = transaction.rollback().await;
     reader.settle(ended)?;
@@ -82,7 +82,7 @@ async fn read_one(
 pub(super) async fn import(file: &File, dump: &ThreadDump) -> Result<(), Error> {
     chain::verify(dump)?;
     let mut writer = file.writer().await?;
-    let refine = |e| file.refine(e);
+    let refine = |e| Error::from(file.refine(e));
     let mut transaction =
         writer.connection()?.begin_with("BEGIN IMMEDIATE").await.map_err(refine)?;
     for one in std::iter::once(dump).chain(&dump.children) {
@@ -91,7 +91,7 @@ pub(super) async fn import(file: &File, dump: &ThreadDump) -> Result<(), Error> 
             Err(error) if code(&error).as_deref() == Some(TAKEN) => {
                 return Err(Error::ThreadExists(one.info.id));
             }
-            Err(error) => return Err(file.refine(error)),
+            Err(error) => return Err(file.refine(error).into()),
         }
     }
     transaction.commit().await.map_err(refine)
