@@ -23,7 +23,7 @@ mod trust;
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};
 pub use metrics::{Metrics, MetricsCollector, Temporality};
-pub use models::{Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
+pub use models::{Api, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
 pub use sections::{

@@ -16,6 +16,17 @@ use super::strict::Error;
 /// Address used when a key is set but no address is.
 pub(super) const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
 
+impl Api {
+    /// Returns the address used when a key is set but no address is.
+    fn public_endpoint(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => PUBLIC_ENDPOINT,
+            Self::Anthropic => "https://api.anthropic.com/v1",
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+        }
+    }
+}
+
 section! {
     /// The endpoint that every role uses unless its own table says otherwise.
     Endpoint, EndpointFile, "models" {
@@ -35,12 +46,38 @@ section! {
         backoff_ms: u64 = 500, "PERIHELION_MODELS_BACKOFF_MS", any;
         /// Longest wait between attempts, in seconds, also where `Retry-After` asks for more.
         backoff_max_sec: f64 = 30.0, "PERIHELION_MODELS_BACKOFF_MAX_SEC", seconds;
+        /// What the endpoint speaks: `chat_completions`, `anthropic` or `gemini`.
+        api: Api = Api::ChatCompletions, "PERIHELION_MODELS_API", any;
         /// How JSON is asked for: `auto`, `json_schema`, `json_object` or `text`.
         json_mode: JsonMode = JsonMode::Auto, "PERIHELION_MODELS_JSON_MODE", any;
         /// Sampling temperature; none: the endpoint's own.
         temperature: Option<f64> = None, "PERIHELION_MODELS_TEMPERATURE", temperature;
         /// Tokens an answer may have; none: the endpoint's own bound.
         max_tokens: Option<u32> = None, "PERIHELION_MODELS_MAX_TOKENS", positive_if_any;
+    }
+}
+
+/// What an endpoint speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Api {
+    /// OpenAI's Chat Completions, as most servers of models have it.
+    #[default]
+    ChatCompletions,
+    /// Anthropic's Messages; the address ends in `/v1`.
+    Anthropic,
+    /// Gemini's `generateContent`; the address ends in `/v1beta`.
+    Gemini,
+}
+
+impl Setting for Api {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "chat_completions" => Ok(Self::ChatCompletions),
+            "anthropic" => Ok(Self::Anthropic),
+            "gemini" => Ok(Self::Gemini),
+            _ => Err(format!("expected `chat_completions`, `anthropic` or `gemini`: {text}")),
+        }
     }
 }
 
@@ -79,6 +116,8 @@ pub struct RoleSettings {
     /// Another endpoint; it gets no key unless `api_key_env` stands beside it.
     pub url: Option<String>,
     pub api_key_env: Option<String>,
+    /// What the other endpoint speaks.
+    pub api: Option<Api>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
     pub timeout_sec: Option<f64>,
@@ -120,6 +159,7 @@ impl RoleSettings {
         Ok(Self {
             model: sources.find(&key("model"), &variable("model"), self.model, not_empty)?,
             url: sources.find(&key("url"), &variable("url"), Some(self.url), http_url)?.flatten(),
+            api: sources.find(&key("api"), &variable("api"), self.api, any)?,
             temperature: sources
                 .find(
                     &key("temperature"),
@@ -162,6 +202,7 @@ pub(super) struct ModelsFile {
     max_retries: Option<u32>,
     backoff_ms: Option<u64>,
     backoff_max_sec: Option<f64>,
+    api: Option<Api>,
     json_mode: Option<JsonMode>,
     temperature: Option<Option<f64>>,
     max_tokens: Option<Option<u32>>,
@@ -191,6 +232,7 @@ pub struct ModelSettings {
     pub max_retries: u32,
     pub backoff: Duration,
     pub backoff_max: Duration,
+    pub api: Api,
     pub json_mode: JsonMode,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
@@ -211,6 +253,7 @@ impl Models {
                 max_retries: file.max_retries,
                 backoff_ms: file.backoff_ms,
                 backoff_max_sec: file.backoff_max_sec,
+                api: file.api,
                 json_mode: file.json_mode,
                 temperature: file.temperature,
                 max_tokens: file.max_tokens,
@@ -233,6 +276,7 @@ impl Models {
     pub fn at(mut self, url: &str, model: &str) -> Self {
         self.endpoint.url = Some(url.to_owned());
         self.endpoint.model = model.to_owned();
+        self.endpoint.api = Api::ChatCompletions;
         self.roles = Roles::default();
         self.api_key = None;
         self
@@ -253,10 +297,11 @@ impl Models {
             (None, Some(url)) if Some(url) != base.url.as_ref() => None,
             (None, _) => self.api_key.clone(),
         };
+        let api = own.api.unwrap_or(base.api);
         let url = own
             .url
             .or_else(|| base.url.clone())
-            .or_else(|| api_key.as_ref().map(|_| PUBLIC_ENDPOINT.to_owned()));
+            .or_else(|| api_key.as_ref().map(|_| api.public_endpoint().to_owned()));
         ModelSettings {
             url,
             api_key,
@@ -266,6 +311,7 @@ impl Models {
             max_retries: base.max_retries,
             backoff: Duration::from_millis(base.backoff_ms),
             backoff_max: Duration::from_secs_f64(base.backoff_max_sec),
+            api,
             json_mode: base.json_mode,
             temperature: own.temperature.or(base.temperature),
             max_tokens: own.max_tokens.or(base.max_tokens),

@@ -1,9 +1,10 @@
-//! Talks to language models: one trait, one OpenAI-compatible adapter, structured answers, prompts.
+//! Talks to language models: one trait, one adapter for three wires, structured answers, prompts.
 //!
 //! Enter at [`ChatModel`]. Invariant: nothing here knows of graphs, threads' states or journals; a
 //! request is plain data that can be hashed and stored. Deliberately absent: retry of *answers*
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
+mod native;
 pub mod openai;
 mod prompts;
 mod schema;

@@ -78,7 +78,14 @@ impl Dialect {
             self.completion_tokens.store(true, Ordering::Relaxed);
             return true;
         }
-        let json_words = ["response_format", "json_schema", "json_object", "structured output"];
+        let json_words = [
+            "response_format",
+            "json_schema",
+            "json_object",
+            "structured output",
+            "responsejsonschema",
+            "tool_choice",
+        ];
         if asked_json
             && self.mode == JsonMode::Auto
             && used.json < JsonForm::Prompt

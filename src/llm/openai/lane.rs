@@ -16,12 +16,15 @@ use super::transport::{Credentials, Diverted, Transport};
 use super::{retry, wire};
 use crate::clock;
 use crate::config::ModelSettings;
+use crate::llm::native::{self, Reader};
 use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink};
 use crate::metrics;
 
 /// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
     client: Client<Credentials>,
+    /// For streamed answers, which some endpoints give at another address.
+    streaming: Client<Credentials>,
     settings: ModelSettings,
     /// The address as errors show it: without query.
     endpoint: String,
@@ -53,11 +56,14 @@ impl Lane {
         settings: ModelSettings,
         dialect: Arc<Dialect>,
     ) -> Self {
-        let credentials = Credentials::new(url, settings.api_key.clone());
-        let client =
-            Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()));
+        let client = |streamed| {
+            let credentials = Credentials::new(url, settings.api_key.clone());
+            let credentials = credentials.speaking(settings.api, &settings.model, streamed);
+            Client::build(http.clone(), credentials).with_http_service(Transport(http.clone()))
+        };
+        let (client, streaming) = (client(false), client(true));
         let endpoint = url.split('?').next().unwrap_or_default().to_owned();
-        Self { client, settings, endpoint, dialect }
+        Self { client, streaming, settings, endpoint, dialect }
     }
 
     /// Answers a request, with as many attempts as the settings allow.
@@ -76,10 +82,12 @@ impl Lane {
         let mut handed_out = 0;
         loop {
             let forms = self.dialect.forms();
-            let body = wire::body(request, &self.settings, forms, sink.is_some());
+            let chat = wire::body(request, &self.settings, forms, sink.is_some());
+            let reader = Reader::new(self.settings.api, &chat);
+            let body = native::body(self.settings.api, chat);
             let outcome = match sink.as_mut() {
-                Some(sink) => self.stream(request, &body, *sink, &mut handed_out).await,
-                None => self.whole(request, &body).await,
+                Some(sink) => self.stream(request, &body, reader, *sink, &mut handed_out).await,
+                None => self.whole(request, &body, &reader).await,
             };
             let failed = match outcome {
                 Ok(response) => return Ok(response),
@@ -103,11 +111,16 @@ impl Lane {
         }
     }
 
-    async fn whole(&self, request: &ChatRequest, body: &Value) -> Result<ChatResponse, Failed> {
+    async fn whole(
+        &self,
+        request: &ChatRequest,
+        body: &Value,
+        reader: &Reader,
+    ) -> Result<ChatResponse, Failed> {
         let chat = self.client.chat().headers(headers(request));
         let call = chat.create_byot::<_, Value>(body);
         match tokio::time::timeout(self.settings.timeout, call).await {
-            Ok(Ok(value)) => self.read(&value),
+            Ok(Ok(value)) => self.read(&reader.whole(value)),
             Ok(Err(error)) => Err(self.failed(error)),
             Err(_) => Err(Failed::for_now(self.timeout())),
         }
@@ -117,17 +130,18 @@ impl Lane {
         &self,
         request: &ChatRequest,
         body: &Value,
+        mut reader: Reader,
         sink: &mut (dyn FnMut(&str) + Send),
         handed_out: &mut usize,
     ) -> Result<ChatResponse, Failed> {
         let mut headers = headers(request);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let chat = self.client.chat().headers(headers);
+        let chat = self.streaming.chat().headers(headers);
         let open = chat.create_stream_byot::<_, Value>(body);
         let mut chunks = match tokio::time::timeout(self.settings.timeout, open).await {
             Ok(Ok(chunks)) => chunks,
             Ok(Err(error)) => {
-                let whole = self.whole_in_place_of_stream(error)?;
+                let whole = self.whole_in_place_of_stream(error, &reader)?;
                 *handed_out += whole.content.len();
                 if !whole.content.is_empty() {
                     sink(&whole.content);
@@ -139,7 +153,7 @@ impl Lane {
         let mut gathered = Gathered::default();
         loop {
             let chunk = match tokio::time::timeout(self.settings.timeout, chunks.next()).await {
-                Ok(Some(Ok(chunk))) => chunk,
+                Ok(Some(Ok(chunk))) => reader.chunk(chunk),
                 Ok(Some(Err(error))) => return Err(self.failed(error)),
                 Ok(None) => break,
                 Err(_) => return Err(Failed::for_now(self.timeout())),
@@ -163,12 +177,16 @@ impl Lane {
     }
 
     /// Reads the answer of an endpoint that ignores `stream`.
-    fn whole_in_place_of_stream(&self, error: OpenAIError) -> Result<ChatResponse, Failed> {
+    fn whole_in_place_of_stream(
+        &self,
+        error: OpenAIError,
+        reader: &Reader,
+    ) -> Result<ChatResponse, Failed> {
         if let OpenAIError::Boxed(boxed) = &error
             && let Some(Diverted::Whole(body)) = boxed.downcast_ref()
         {
             let value: Value = serde_json::from_str(body).map_err(|e| self.not_json(&e, body))?;
-            return self.read(&value);
+            return self.read(&reader.whole(value));
         }
         Err(self.failed(error))
     }

@@ -1,4 +1,4 @@
-//! Calls any OpenAI-compatible endpoint through async-openai.
+//! Calls model endpoints through async-openai: compatible ones, and those whose wire `native` translates.
 //!
 //! Enter at [`OpenAiModel::new`]. What async-openai does here: client, authentication, request, SSE.
 //! What it does not: its typed answers refuse what compatible endpoints really send, so `wire` reads
@@ -28,7 +28,7 @@ use self::lane::Lane;
 use super::{ChatModel, ChatRequest, ChatResponse, Error, Role, TokenSink};
 use crate::config;
 
-/// The OpenAI-compatible model: one lane per role, each with its own address, model and limits.
+/// The models of all roles: one lane per role, each with its own address, model and limits.
 pub struct OpenAiModel {
     lanes: BTreeMap<Role, Lane>,
 }
@@ -48,7 +48,7 @@ impl OpenAiModel {
             let settings = models.for_role(role.as_str());
             let Some(url) = settings.url.clone() else { continue };
             let dialect = dialects
-                .entry((url.clone(), settings.model.clone()))
+                .entry((url.clone(), settings.model.clone(), settings.api))
                 .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode)))
                 .clone();
             let direct = transport::is_loopback(&url);

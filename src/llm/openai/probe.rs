@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 use super::lane::Lane;
 use super::transport::{self, Credentials};
 use super::wire;
-use crate::config::{self, ModelSettings};
+use crate::config::{self, Api, ModelSettings};
 use crate::llm::Error;
 
 /// Longest wait for the list; it is asked for by somebody who waits.
@@ -34,6 +34,8 @@ pub async fn list_models(
     let patience = settings.timeout.min(PATIENCE);
     let settings = ModelSettings { timeout: patience, ..settings.clone() };
     let credentials = Credentials::new(url, settings.api_key.clone());
+    let credentials = credentials.speaking(settings.api, &settings.model, false);
+    let api = settings.api;
     let lane = Lane::new(&http, url, settings, dialect);
     let query: Vec<String> =
         credentials.query().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -60,8 +62,13 @@ pub async fn list_models(
         return Err(lane.refused(status, &wire::refusal_message(&body), None).error);
     }
     let listed: Option<Value> = serde_json::from_str(&body).ok();
-    let names = listed.as_ref().and_then(|listed| listed["data"].as_array()).map(|models| {
-        models.iter().filter_map(|one| one["id"].as_str()).map(str::to_owned).collect()
+    let (list, name) = match api {
+        Api::Gemini => ("models", "name"),
+        Api::ChatCompletions | Api::Anthropic => ("data", "id"),
+    };
+    let names = listed.as_ref().and_then(|listed| listed[list].as_array()).map(|models| {
+        let names = models.iter().filter_map(|one| one[name].as_str());
+        names.map(|name| name.trim_start_matches("models/").to_owned()).collect()
     });
     Ok(names)
 }

@@ -8,10 +8,11 @@ use async_openai::config::Config;
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use futures::StreamExt as _;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::retry;
+use crate::config::Api;
 use crate::llm::Error;
 
 /// Bytes of a refusal's body that are read; the rest cannot help anyone.
@@ -131,6 +132,9 @@ pub(super) struct Credentials {
     base: String,
     query: Vec<(String, String)>,
     key: SecretString,
+    api: Api,
+    /// The path of a chat where it is another than that of Chat Completions.
+    chat: Option<String>,
 }
 
 impl Credentials {
@@ -144,7 +148,23 @@ impl Credentials {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let key = key.unwrap_or_else(|| SecretString::from(String::new()));
-        Self { base: base.trim_end_matches('/').to_owned(), query, key }
+        let base = base.trim_end_matches('/').to_owned();
+        Self { base, query, key, api: Api::ChatCompletions, chat: None }
+    }
+
+    /// Speaks another API, to a model and for whole or streamed answers.
+    pub(super) fn speaking(mut self, api: Api, model: &str, streamed: bool) -> Self {
+        self.api = api;
+        self.chat = match (api, streamed) {
+            (Api::ChatCompletions, _) => None,
+            (Api::Anthropic, _) => Some("/messages".to_owned()),
+            (Api::Gemini, false) => Some(format!("/models/{model}:generateContent")),
+            (Api::Gemini, true) => Some(format!("/models/{model}:streamGenerateContent")),
+        };
+        if api == Api::Gemini && streamed {
+            self.query.push(("alt".to_owned(), "sse".to_owned()));
+        }
+        self
     }
 }
 
@@ -152,17 +172,28 @@ impl Config for Credentials {
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let key = self.key.expose_secret();
+        let (name, value) = match self.api {
+            Api::ChatCompletions => (AUTHORIZATION, format!("Bearer {key}")),
+            Api::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            Api::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
+        };
         if !key.is_empty()
-            && let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {key}"))
+            && let Ok(mut value) = HeaderValue::from_str(&value)
         {
             value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+            headers.insert(name, value);
+        }
+        if self.api == Api::Anthropic {
+            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         }
         headers
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+        match &self.chat {
+            Some(chat) if path == "/chat/completions" => format!("{}{chat}", self.base),
+            _ => format!("{}{path}", self.base),
+        }
     }
 
     fn query(&self) -> Vec<(&str, &str)> {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
+use super::native::Wire;
 use super::script::{Reply, Rule, Script};
 
 /// A request as the server received it.
@@ -20,13 +21,18 @@ pub struct RecordedRequest {
     pub stage: Option<String>,
     /// All headers, names in lower case.
     pub headers: HashMap<String, String>,
+    /// The body; one of another wire as Chat Completions would have it.
     pub body: Value,
+    /// The body as it was sent, where it came over another wire.
+    pub sent: Option<Value>,
+    /// The wire it came over.
+    pub wire: Wire,
     /// Which call of this role and agent on this thread it is, from 1.
     pub nth: u64,
 }
 
 impl RecordedRequest {
-    pub(super) fn new(headers: &HeaderMap, body: Value) -> Self {
+    pub(super) fn new(headers: &HeaderMap, wire: Wire, body: Value, sent: Option<Value>) -> Self {
         let headers: HashMap<String, String> = headers
             .iter()
             .map(|(name, value)| {
@@ -41,6 +47,8 @@ impl RecordedRequest {
             stage: header("x-perihelion-stage"),
             headers,
             body,
+            sent,
+            wire,
             nth: 0,
         }
     }
@@ -68,6 +76,11 @@ impl RecordedRequest {
     /// Returns whether the answer is to be streamed.
     pub fn is_streamed(&self) -> bool {
         self.body["stream"] == true
+    }
+
+    /// Returns the tool that must be called, where the wire has it so.
+    pub(super) fn demanded_tool(&self) -> Option<&str> {
+        self.sent.as_ref()?["tool_choice"]["name"].as_str()
     }
 
     fn messages(&self) -> &[Value] {
@@ -143,7 +156,7 @@ mod tests {
         if let Some(agent) = agent {
             headers.insert("x-perihelion-agent", agent.parse().unwrap());
         }
-        RecordedRequest::new(&headers, json!({ "messages": messages }))
+        RecordedRequest::new(&headers, Wire::default(), json!({ "messages": messages }), None)
     }
 
     fn answer(

@@ -7,6 +7,7 @@
 
 mod choose;
 mod embeddings;
+mod native;
 mod reply;
 mod script;
 mod server;

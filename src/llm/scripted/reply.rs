@@ -8,6 +8,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::choose::RecordedRequest;
+use super::native::{self, Wire};
 use super::script::Reply;
 use crate::clock;
 use crate::llm::Usage;
@@ -23,11 +24,11 @@ pub(super) fn response(reply: &Reply, request: &RecordedRequest, number: usize) 
         let sse = raw.starts_with("data:");
         (if sse { "text/event-stream" } else { "application/json" }, vec![raw.clone()])
     } else if status >= 400 {
-        ("application/json", vec![error(status, &text(reply)).to_string()])
+        ("application/json", vec![native::error(request.wire, status, &text(reply)).to_string()])
     } else if streamed {
         ("text/event-stream", events(reply, request, number))
     } else {
-        ("application/json", vec![completion(reply, request, number).to_string()])
+        ("application/json", vec![whole(reply, request, number).to_string()])
     };
     let mut response = Response::new(body(parts, reply.drop_connection));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -136,7 +137,25 @@ fn completion(reply: &Reply, request: &RecordedRequest, number: usize) -> Value 
     completion
 }
 
+/// Writes a whole answer in the form of the request's wire.
+fn whole(reply: &Reply, request: &RecordedRequest, number: usize) -> Value {
+    let completion = completion(reply, request, number);
+    match request.wire {
+        Wire::ChatCompletions => completion,
+        Wire::Anthropic => native::to_anthropic(&completion, request.demanded_tool()),
+        Wire::Gemini => native::to_gemini(&completion),
+    }
+}
+
 fn events(reply: &Reply, request: &RecordedRequest, number: usize) -> Vec<String> {
+    match request.wire {
+        Wire::ChatCompletions => chunks(reply, request, number),
+        Wire::Anthropic => native::anthropic_events(&whole(reply, request, number)),
+        Wire::Gemini => native::gemini_events(&whole(reply, request, number)),
+    }
+}
+
+fn chunks(reply: &Reply, request: &RecordedRequest, number: usize) -> Vec<String> {
     let chunk = |delta: Value, finish_reason: Value| {
         let mut chunk = envelope("chat.completion.chunk", request, number);
         chunk["choices"] = json!([{ "index": 0, "delta": delta, "finish_reason": finish_reason }]);
@@ -162,7 +181,7 @@ fn events(reply: &Reply, request: &RecordedRequest, number: usize) -> Vec<String
 }
 
 /// Cuts a text into pieces that end after a space where possible; joined they are the text.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::choose::{Counts, RecordedRequest};
 use super::embeddings;
+use super::native::{self, Wire};
 use super::reply;
 use super::script::Script;
 use crate::clock;
@@ -49,6 +50,8 @@ impl ScriptedModel {
         });
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
+            .route("/v1/messages", post(messages))
+            .route("/v1beta/models/{call}", post(generate))
             .route("/v1/embeddings", post(embeddings::embed))
             .route("/v1/models", get(models))
             .layer(DefaultBodyLimit::max(BODY_BYTES))
@@ -76,6 +79,11 @@ impl ScriptedServer {
     /// Returns the address to give as `OPENAI_BASE_URL`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the address to give as that of an endpoint with Gemini's wire.
+    pub fn gemini_url(&self) -> String {
+        self.url.replace("/v1", "/v1beta")
     }
 
     /// Returns the requests so far that are kept, in the order of their arrival.
@@ -134,7 +142,50 @@ async fn complete(
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Response {
-    let mut request = RecordedRequest::new(&headers, body);
+    let request = RecordedRequest::new(&headers, Wire::ChatCompletions, body, None);
+    answer(&shared, request).await
+}
+
+/// Answers over Anthropic's wire.
+async fn messages(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(sent): Json<Value>,
+) -> Response {
+    if !headers.contains_key("anthropic-version") {
+        return refused(Wire::Anthropic, "anthropic-version: header is required");
+    }
+    match native::from_anthropic(&sent) {
+        Ok(body) => {
+            let request = RecordedRequest::new(&headers, Wire::Anthropic, body, Some(sent));
+            answer(&shared, request).await
+        }
+        Err(message) => refused(Wire::Anthropic, &message),
+    }
+}
+
+/// Answers over Gemini's wire; `call` is `MODEL:generateContent` or `MODEL:streamGenerateContent`.
+async fn generate(
+    State(shared): State<Arc<Shared>>,
+    Path(call): Path<String>,
+    headers: HeaderMap,
+    Json(sent): Json<Value>,
+) -> Response {
+    let (model, method) = call.split_once(':').unwrap_or((&call, ""));
+    match native::from_gemini(&sent, model, method == "streamGenerateContent") {
+        Ok(body) => {
+            let request = RecordedRequest::new(&headers, Wire::Gemini, body, Some(sent));
+            answer(&shared, request).await
+        }
+        Err(message) => refused(Wire::Gemini, &message),
+    }
+}
+
+fn refused(wire: Wire, message: &str) -> Response {
+    (StatusCode::BAD_REQUEST, Json(native::error(wire, 400, message))).into_response()
+}
+
+async fn answer(shared: &Shared, mut request: RecordedRequest) -> Response {
     let (reply, number) = {
         let mut log = shared.log();
         log.counts.number(&mut request);
@@ -174,7 +225,7 @@ fn unscripted(request: &RecordedRequest) -> Response {
         request.nth,
         request.tool_results(),
     );
-    (StatusCode::BAD_REQUEST, Json(reply::error(400, &message))).into_response()
+    refused(request.wire, &message)
 }
 
 async fn models() -> Json<Value> {

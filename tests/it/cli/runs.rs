@@ -15,6 +15,22 @@ async fn standard_output_carries_the_answer_alone_and_standard_error_the_progres
     run.says("source [1] files.read").says("done; steps:");
 }
 
+/// The whole star over the other wires: JSON decisions, a tool loop, verdicts and a streamed answer.
+#[tokio::test]
+async fn endpoints_with_wires_of_their_own_run_the_same_star() {
+    for api in ["anthropic", "gemini"] {
+        let mut world = World::new(reading()).await;
+        world.set("PERIHELION_MODELS_API", api);
+        if api == "gemini" {
+            let url = world.model.gemini_url();
+            world.set("OPENAI_BASE_URL", &url);
+        }
+        let run = world.run(&["run", "What is it?", "-q"]).await.code(0);
+        assert_eq!(run.stdout, "It is 42 [1].\n", "{api}");
+        assert!(world.model.requests().iter().all(|request| request.sent.is_some()));
+    }
+}
+
 #[tokio::test]
 async fn a_quiet_run_says_nothing_but_the_answer() {
     let world = World::new(reading()).await;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod native;
 mod requests;
 mod scripted;
 mod streaming;
