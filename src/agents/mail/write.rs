@@ -10,7 +10,7 @@ use crate::agents::pipeline::{
     AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageResult, Step,
 };
 
-/// How often a text that names what is not there is written anew, and questions to the user.
+/// How often a text that names what is not there is written again, and questions to the user.
 const REPAIRS: u32 = 2;
 const QUESTIONS: usize = 3;
 
