@@ -35,7 +35,7 @@ impl Reading {
 }
 
 impl Mail {
-    /// Returns all of a draft that whoever approves its sending has to see.
+    /// Returns all of a draft that the person who approves its sending has to see.
     pub fn shown(&self) -> Value {
         json!({
             "from": self.from,

@@ -56,6 +56,7 @@ fn said(reply: &ToolReply, subject: &str, recipients: &str) -> Result<Option<Str
         return Err(AgentError::new(super::answer::kind_of(&reply.text), reply.text.clone()));
     }
     let word = reply.instruction.as_deref().map(str::trim).filter(|word| !word.is_empty());
-    let word = word.map(|word| format!(" Whoever approved it says: {word}")).unwrap_or_default();
+    let word =
+        word.map(|word| format!(" The person who approved it says: {word}")).unwrap_or_default();
     Ok(Some(format!("Sent “{subject}” to {recipients}.{word}")))
 }

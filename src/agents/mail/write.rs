@@ -19,7 +19,7 @@ const QUESTIONS: usize = 3;
 struct Draft {
     /// Number of the message that is answered or handed on; null for a new one.
     message: Option<usize>,
-    /// Addresses; of an answer, none: it goes to whoever wrote.
+    /// Addresses; of an answer, none: it goes to the one who wrote.
     to: Vec<String>,
     cc: Vec<String>,
     bcc: Vec<String>,

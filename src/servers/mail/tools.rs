@@ -71,7 +71,7 @@ struct Forward {
 struct SendDraft {
     /// Id of a draft.
     id: String,
-    /// The whole draft as it was shown, for whoever approves the sending; a draft that differs by now is not sent.
+    /// The whole draft as it was shown, for the person who approves the sending; a draft that differs by now is not sent.
     #[serde(default)]
     message: Option<Shown>,
     /// A person looked and says that an earlier attempt with unknown outcome did not arrive.
@@ -210,7 +210,7 @@ impl Server {
 
     /// Sends a draft.
     #[tool(
-        description = "Sends a draft, once: a draft that was sent before is not sent again. Give the whole draft as `message`, so that whoever approves sees what leaves. This reaches people and cannot be undone.",
+        description = "Sends a draft, once: a draft that was sent before is not sent again. Give the whole draft as `message`, so that the person who approves sees what leaves. This reaches people and cannot be undone.",
         output_schema = schema_for_output::<Sent>(),
         annotations(title = "Send a draft", read_only_hint = false, destructive_hint = true, idempotent_hint = true, open_world_hint = true)
     )]

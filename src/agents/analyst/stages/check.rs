@@ -63,7 +63,7 @@ pub fn guarded(sql: &str, survey: &Survey) -> Result<String, Refusal> {
     Ok(guarded.as_str().to_owned())
 }
 
-/// Asks for the database's estimate, for whoever looks at the turn; what it objects to, it says again when the statement runs.
+/// Asks for the database's estimate, for the person who looks at the turn; what it objects to, it says again when the statement runs.
 async fn plan(stage: &Stage<Turn>, sql: &str) -> Result<Option<String>, StageError> {
     if !stage.has_tool("validate") {
         return Ok(None);
