@@ -8,6 +8,7 @@ mod analyst;
 mod api;
 mod cited;
 mod documents;
+mod mail;
 mod python;
 mod web;
 
@@ -22,6 +23,7 @@ pub fn kinds() -> Kinds {
         .with(analyst::kind())
         .with(api::kind())
         .with(documents::kind())
+        .with(mail::kind())
         .with(python::kind())
         .with(web::kind())
 }

@@ -105,6 +105,9 @@ pub enum Command {
         /// Serve over streamable HTTP at /mcp of this address instead; loopback only
         #[arg(long, value_name = "HOST:PORT")]
         http: Option<std::net::SocketAddr>,
+        /// Try what the server needs, say what to fix, and end
+        #[arg(long, conflicts_with = "http")]
+        check: bool,
         #[command(subcommand)]
         server: Bundled,
     },

@@ -22,6 +22,7 @@ own documents. Threads are kept in the configured database.
 Examples:
   perihelion demo
   perihelion demo --analyst
+  perihelion demo --hands        an analyst counts, a program computes, an API is asked
   perihelion demo --crash        then: perihelion resume THREAD
   perihelion demo --documents    two agents with documents, one with tables that waits for both")]
 pub struct Args {
@@ -34,6 +35,9 @@ pub struct Args {
     /// Ask documents: passages are found, ranked and cited, and a third agent counts on what two found
     #[arg(long, conflicts_with = "analyst")]
     documents: bool,
+    /// Use hands: an analyst counts, a Python program computes on its table, an HTTP API is asked about the outcome
+    #[arg(long, conflicts_with_all = ["analyst", "documents", "crash"])]
+    hands: bool,
     /// Print one JSON object in place of the answer
     #[arg(long)]
     json: bool,
@@ -46,10 +50,14 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let signals = Signals::listen()?;
     let thread = ThreadId::new();
     let invocation = globals.invocation();
-    let (questions, title) = match (args.documents, args.analyst) {
-        (true, _) => (&[demo::DOCUMENTS_QUESTION][..], demo::DOCUMENTS_TITLE),
-        (false, true) => (demo::ANALYST_QUESTIONS.as_slice(), "demo"),
-        (false, false) => (&[demo::QUESTION][..], "demo"),
+    let (questions, title) = if args.documents {
+        (&[demo::DOCUMENTS_QUESTION][..], demo::DOCUMENTS_TITLE)
+    } else if args.hands {
+        (&[demo::HANDS_QUESTION][..], demo::HANDS_TITLE)
+    } else if args.analyst {
+        (demo::ANALYST_QUESTIONS.as_slice(), "demo")
+    } else {
+        (&[demo::QUESTION][..], "demo")
     };
     let show = Show {
         json: args.json,
@@ -76,6 +84,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             }
         };
         demo::open_documents(settings, store, demo::Options::default(), &tell).await?
+    } else if args.hands {
+        demo::open_hands(settings, store, demo::Options::default()).await?
     } else {
         demo::open(settings, store).await?
     };

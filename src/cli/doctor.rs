@@ -3,6 +3,7 @@
 use super::{Error, Exit, Globals, Signals, environment, looking, output};
 use crate::config::Settings;
 use crate::runtime::checkup;
+use crate::servers::Finding;
 
 /// Lines of the report, and whether all is well.
 #[derive(Default)]
@@ -111,6 +112,13 @@ async fn look(settings: &Settings, findings: &mut Findings) {
                 findings.good(&format!("server {server}: {tools} tools, agent {}", agent.name));
                 if let Some(what) = agent.undeclared() {
                     findings.odd(&format!("server {server} {what}"));
+                }
+            }
+            for (server, finding) in checkup::bundled(settings, &environment).await {
+                match finding {
+                    Finding::Good(text) => findings.good(&format!("server {server}: {text}")),
+                    Finding::Odd(text) => findings.odd(&format!("server {server}: {text}")),
+                    Finding::Bad(text) => findings.bad(&format!("server {server}: {text}")),
                 }
             }
             for (server, warning) in checkup::sql_roles(settings, &environment).await {

@@ -55,6 +55,7 @@ pub use signals::Signals;
 
 use self::args::Command;
 use crate::config::{Overrides, Settings};
+use crate::servers::{Bundled, Finding};
 
 /// How long tasks may take to end once the command is over.
 const GRACE: Duration = Duration::from_millis(500);
@@ -108,10 +109,13 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         // It diagnoses what the others need.
         Command::Doctor => return doctor::run(&globals).await,
         // Its own --database goes before the global one, which is none of its business.
-        Command::Mcp { http, server } => {
+        Command::Mcp { http, check, server } => {
             let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
             let settings = Settings::load(overrides, None, &environment);
             logging::start(&settings.map_err(crate::runtime::Error::from)?.log)?;
+            if check {
+                return checked(server).await;
+            }
             match http {
                 None => server.run().await?,
                 Some(addr) => {
@@ -153,6 +157,15 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         | Command::Mcp { .. }
         | Command::ParseDocument { .. } => Ok(Exit::Done),
     }
+}
+
+/// Prints what a bundled server needs and how that stands.
+async fn checked(server: Bundled) -> Result<Exit, Error> {
+    let findings = server.check().await;
+    let lines: Vec<String> = findings.iter().map(Finding::line).collect();
+    output::text(&lines.join("\n"))?;
+    let is_bad = findings.iter().any(|finding| matches!(finding, Finding::Bad(_)));
+    Ok(if is_bad { Exit::Failed } else { Exit::Done })
 }
 
 impl Globals {

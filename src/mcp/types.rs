@@ -84,6 +84,14 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+/// A file that the operator wrote about what a server holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Knowledge {
+    /// As it stands in the servers file.
+    pub file: String,
+    pub content: serde_json::Value,
+}
+
 /// How the operator wants the agent of a server to work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentBinding {
@@ -93,6 +101,9 @@ pub struct AgentBinding {
     /// Which tool plays which role for that kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
+    /// What the operator wrote down of what the server holds, for the kind to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<Knowledge>,
     /// The bundled server that this is, where the table starts one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundled: Option<String>,

@@ -40,6 +40,8 @@ pub struct Runtime {
     _follow: AbortOnDropHandle<()>,
     /// The scripted model of a demo, which ends with the runtime.
     companion: Option<ScriptedServer>,
+    /// The API of the demo that asks one.
+    _atlas: Option<demo::Atlas>,
     /// Sends traces where the settings name a collector.
     exporter: Option<Exporter>,
     /// Sends metrics where the settings want that.
@@ -147,6 +149,9 @@ impl Runtime {
             if info.title.as_deref() == Some(demo::DOCUMENTS_TITLE) {
                 return demo::open_documents(settings, store, options, &|_| {}).await;
             }
+            if info.title.as_deref() == Some(demo::HANDS_TITLE) {
+                return demo::open_hands(settings, store, options).await;
+            }
             return demo::open_with(settings, store, options).await;
         }
         let parts = Parts::read(&settings, env, looks)?;
@@ -157,6 +162,12 @@ impl Runtime {
     pub(super) fn beside(mut self, tenant: &str, companion: ScriptedServer) -> Self {
         self.runner = self.runner.for_tenant(tenant);
         self.companion = Some(companion);
+        self
+    }
+
+    /// Keeps the demo's API for as long as the runtime.
+    pub(super) fn with_atlas(mut self, atlas: demo::Atlas) -> Self {
+        self._atlas = Some(atlas);
         self
     }
 
@@ -229,6 +240,7 @@ impl Runtime {
             plugins,
             _follow: follow,
             companion: None,
+            _atlas: None,
             exporter,
             deliveries,
             teams,

@@ -8,6 +8,7 @@ use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::llm::{self, EmbeddingModel as _, OpenAiEmbeddings, Role, openai};
 use crate::mcp::{ServersFile, Transport};
+use crate::servers::{Bundled, Finding};
 use crate::telemetry::otlp;
 
 /// An endpoint and a model name that some role uses.
@@ -130,6 +131,49 @@ pub async fn sql_roles(
         }
     }
     found
+}
+
+/// Longest check of a server.
+const CHECK: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Has each bundled server that needs more than to be started try what it needs, in the environment that its table gives it.
+pub async fn bundled(
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Vec<(String, Finding)> {
+    let Ok(file) = ServersFile::load(&settings.servers.file, env) else { return Vec::new() };
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let mut checks = Vec::new();
+    for server in file.servers.iter().filter(|server| server.enabled) {
+        let Transport::Stdio { args, env, cwd, .. } = &server.transport else { continue };
+        let [mcp, name, ..] = args.as_slice() else { continue };
+        if mcp != "mcp" || !Bundled::CHECKED.contains(&name.as_str()) {
+            continue;
+        }
+        let mut command = tokio::process::Command::new(&program);
+        command.args(["mcp", "--check"]).args(args.iter().skip(1)).env_clear().envs(env);
+        command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+        if let Some(cwd) = cwd {
+            command.current_dir(cwd);
+        }
+        checks.push(async move { (server.name.clone(), check(command).await) });
+    }
+    let checked = futures::future::join_all(checks).await.into_iter();
+    checked
+        .flat_map(|(name, found)| found.into_iter().map(move |one| (name.clone(), one)))
+        .collect()
+}
+
+/// A server whose arguments cannot be read is reported where it is scanned.
+async fn check(mut command: tokio::process::Command) -> Vec<Finding> {
+    match tokio::time::timeout(CHECK, command.output()).await {
+        Ok(Ok(output)) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.lines().filter_map(Finding::read).collect()
+        }
+        Ok(Err(error)) => vec![Finding::Bad(format!("cannot be checked: {error}"))],
+        Err(_) => vec![Finding::Bad(format!("gave no word within {} s", CHECK.as_secs()))],
+    }
 }
 
 /// Asks every endpoint that a role of a run uses for its models; nothing is generated.

@@ -61,7 +61,7 @@ pub use threads::{
     StepView, ThreadView, compact, fork, history, is_abandoned, open_store, open_store_to_read,
     read_state,
 };
-pub use trace::{Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
+pub use trace::{Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 
 pub use crate::swarm::{Team, TeamDesign, TeamMember};
 pub use crate::teams::{KeptTeam, Workflows};

@@ -123,6 +123,18 @@ pub async fn install(dir: &Path) -> io::Result<DemoData> {
     Ok(data)
 }
 
+/// Returns the rows of a table as they lie in the binary.
+///
+/// # Errors
+/// When there is no such table.
+pub fn rows(table: &str) -> io::Result<Vec<Vec<String>>> {
+    let unknown = || io::Error::other(format!("no such table in the demo's data: {table}"));
+    let source = TABLES.iter().find(|source| source.name == table).ok_or_else(unknown)?;
+    let mut reader = csv::Reader::from_reader(source.csv.as_bytes());
+    let fields = |row: csv::StringRecord| row.iter().map(str::to_owned).collect();
+    reader.records().map(|row| row.map(fields).map_err(io::Error::other)).collect()
+}
+
 async fn build_in(build: &Path, data: &DemoData) -> io::Result<()> {
     let database = build.join("timezones.db");
     fill(&database).await.map_err(io::Error::other)?;

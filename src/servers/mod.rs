@@ -7,6 +7,7 @@
 
 mod answer;
 pub mod api;
+mod check;
 pub mod demo_data;
 pub mod documents;
 pub mod files;
@@ -23,6 +24,7 @@ use std::net::SocketAddr;
 use rmcp::ServiceExt;
 
 pub use answer::{answer, config, failure};
+pub use check::Finding;
 pub use toolbox::{Serving, Toolbox};
 
 /// A bundled server and its settings, as given on the command line.

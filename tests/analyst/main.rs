@@ -12,4 +12,5 @@ mod support;
 mod answers;
 mod crashes;
 mod errors;
+mod knowledge;
 mod world;

@@ -73,6 +73,19 @@ impl Shop {
         Self { model, directory, url, _database: database }
     }
 
+    /// Writes a file beside the servers file.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.path().join(name), text).unwrap();
+    }
+
+    /// Gives the shop a file with what is known of its tables.
+    pub fn know(&self, text: &str) {
+        self.write("shop.yaml", text);
+        let servers = self.directory.path().join("mcp-servers.toml");
+        let table = std::fs::read_to_string(&servers).unwrap();
+        std::fs::write(servers, format!("{table}knowledge = \"shop.yaml\"\n")).unwrap();
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         command

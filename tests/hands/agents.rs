@@ -37,7 +37,7 @@ impl Star {
         self.home.path().join("mcp-servers.toml")
     }
 
-    pub(crate) async fn perihelion(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         let database = format!("sqlite:{}", self.home.path().join("threads.db").display());
         command
@@ -53,6 +53,11 @@ impl Star {
             .env("OPENAI_BASE_URL", self.model.url())
             .env("OPENAI_MODEL", "m")
             .env("PERIHELION_MODELS_MAX_RETRIES", "0");
+        command
+    }
+
+    pub(crate) async fn perihelion(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
@@ -89,7 +94,7 @@ fn program(code: &str) -> Reply {
     Reply::json(json!({"rationale": "It follows.", "code": code, "table": true}))
 }
 
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let path = std::env::var_os("PATH").unwrap();
     let has = cfg!(feature = "python-wasm")
         || std::env::split_paths(&path).any(|folder| folder.join("bwrap").is_file());

@@ -2,9 +2,11 @@
 
 .PHONY: test-mail test-escapes bench-api
 
-test-mail: ## Drive mail against Debian's Dovecot (installed where missing, as root), started by the test
+KILLS ?= 200
+test-mail: ## Drive mail against Debian's Dovecot (installed where missing, as root), with KILLS kills around a send (200)
 	@test -x /usr/sbin/dovecot || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd; }
-	$(CARGO) test -p perihelion-mail
+	$(CARGO) test --workspace --test dovecot
+	MAIL_KILLS=$(KILLS) $(CARGO) test --workspace --test hands mail_agent -- --nocapture
 
 test-escapes: ## Run 480 programs that try to leave the Python sandbox (builds the interpreter)
 	$(CARGO) test -p perihelion-sandbox --features wasm

@@ -9,5 +9,11 @@
 mod agents;
 mod api;
 mod client;
+mod demo;
+mod doctor;
+mod mail_agent;
 mod python;
+#[path = "../../crates/mail/tests/support/mod.rs"]
+mod support;
+mod tap;
 mod web_agent;

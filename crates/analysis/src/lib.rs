@@ -9,6 +9,7 @@ mod dialect;
 pub mod fanout;
 pub mod guard;
 pub mod joins;
+mod knowledge;
 pub mod limit;
 pub mod linking;
 mod nearest;
@@ -19,4 +20,5 @@ mod syntax;
 
 pub use catalogue::{Catalogue, Column, ForeignKey, Table};
 pub use dialect::Dialect;
+pub use knowledge::{Fitting, Freshness, Knowledge, Metric, VerifiedQuery};
 pub use nearest::nearest;

@@ -24,6 +24,13 @@ const STOP: &[&str] = &[
     "whose", "with", "you",
 ];
 
+/// Returns the stems of a text's words that tell what it is about.
+pub(crate) fn telling_words(text: &str) -> Vec<String> {
+    let mut found = words(text);
+    found.retain(|word| !STOP.contains(&word.as_str()));
+    found
+}
+
 /// A table that a question is likely about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Linked {

@@ -20,6 +20,26 @@ pub struct Compose {
     pub subject: String,
     pub text: String,
     pub attachments: Vec<Attachment>,
+    /// What a forwarded message had attached, as it was.
+    pub forwarded: Vec<Part>,
+}
+
+/// What was attached to a message, as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub name: String,
+    pub content_type: String,
+    pub bytes: Vec<u8>,
+}
+
+/// How a message belongs to another one.
+#[derive(Clone, Copy)]
+pub enum Follows<'a> {
+    Nothing,
+    /// Answers it: `In-Reply-To` and `References`.
+    Answer(&'a Message),
+    /// Hands it on: `References` alone.
+    Forward(&'a Message),
 }
 
 /// A file to be attached.
@@ -37,11 +57,11 @@ pub struct Written {
     pub bytes: Vec<u8>,
 }
 
-/// Writes a message; `answered` is the one that it answers.
+/// Writes a message.
 pub fn write(
     account: &Account,
     compose: &Compose,
-    answered: Option<&Message>,
+    follows: Follows<'_>,
     id: String,
 ) -> Result<Written, Error> {
     let from = named(&account.from)?;
@@ -69,16 +89,11 @@ pub fn write(
     if !bcc.is_empty() {
         builder = builder.bcc(bcc.iter().map(pair).collect::<Vec<_>>());
     }
-    if let Some(answered) = answered {
-        let mut references: Vec<String> =
-            answered.references.iter().map(|id| plain(id).to_owned()).collect();
-        if references.is_empty() {
-            references.extend(answered.in_reply_to.as_deref().map(|id| plain(id).to_owned()));
-        }
-        references.push(plain(&answered.id).to_owned());
-        builder = builder
-            .in_reply_to(plain(&answered.id).to_owned())
-            .references(MessageId::from(references));
+    if let Follows::Answer(message) = follows {
+        builder = builder.in_reply_to(plain(&message.id).to_owned());
+    }
+    if let Follows::Answer(message) | Follows::Forward(message) = follows {
+        builder = builder.references(MessageId::from(references(message)));
     }
     for attachment in &compose.attachments {
         if attachment.name.chars().any(char::is_control) {
@@ -90,7 +105,42 @@ pub fn write(
             attachment.text.as_bytes().to_vec(),
         );
     }
+    for part in &compose.forwarded {
+        let name = part.name.replace(char::is_control, " ");
+        builder = builder.attachment(part.content_type.clone(), name, part.bytes.clone());
+    }
     Ok(Written { id, bytes: builder.write_to_vec()? })
+}
+
+/// Returns the thread up to a message, it included.
+fn references(message: &Message) -> Vec<String> {
+    let mut references: Vec<String> =
+        message.references.iter().map(|id| plain(id).to_owned()).collect();
+    if references.is_empty() {
+        references.extend(message.in_reply_to.as_deref().map(|id| plain(id).to_owned()));
+    }
+    references.push(plain(&message.id).to_owned());
+    references
+}
+
+/// Writes a message that hands another one on, with what was attached to it.
+pub fn forward(message: &Message, forwarded: Vec<Part>, to: &[String], text: &str) -> Compose {
+    let subject = message.subject.trim();
+    let is_forward = ["fwd:", "fw:"].iter().any(|start| {
+        subject.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    });
+    let subject = if is_forward { subject.to_owned() } else { format!("Fwd: {subject}") };
+    let date = message.date.as_deref().unwrap_or("?");
+    let text = format!(
+        "{}\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {date}\nSubject: {}\nTo: {}\n\n{}",
+        text.trim_end(),
+        message.from,
+        message.subject,
+        message.to.join(", "),
+        message.text
+    );
+    let subject = subject.replace(char::is_control, " ");
+    Compose { to: to.to_vec(), subject, text, forwarded, ..Compose::default() }
 }
 
 /// Writes an answer to a message.
@@ -172,7 +222,8 @@ mod tests {
             (compose.to[0].as_str(), compose.subject.as_str()),
             ("Ann, A. <ann@a.test>", "Re: Grüße")
         );
-        let written = write(&account(), &compose, Some(&asked), "<three@b.test>".into()).unwrap();
+        let written =
+            write(&account(), &compose, Follows::Answer(&asked), "<three@b.test>".into()).unwrap();
         let read = message::read(&written.bytes, "Drafts", 1);
         assert_eq!(read.id, "<three@b.test>");
         assert_eq!(read.in_reply_to.as_deref(), Some("<two@a.test>"));
@@ -189,9 +240,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_handed_on_keeps_its_attachments_and_its_thread_but_answers_nobody() {
+        let asked = message::read(ASKED.as_bytes(), "INBOX", 7);
+        let part = Part {
+            name: "plan.pdf".into(),
+            content_type: "application/pdf".into(),
+            bytes: vec![0, 159, 146, 150],
+        };
+        let compose = forward(&asked, vec![part.clone()], &["cy@c.test".into()], "Look.");
+        assert_eq!(compose.subject, "Fwd: Grüße");
+        let written =
+            write(&account(), &compose, Follows::Forward(&asked), "<f@b.test>".into()).unwrap();
+        let read = message::read(&written.bytes, "Drafts", 1);
+        assert_eq!(read.in_reply_to, None);
+        assert_eq!(read.references.last().unwrap(), "<two@a.test>");
+        assert!(read.text.starts_with("Look.\n\n---") && read.text.contains("How are you?"));
+        assert_eq!(message::parts(&written.bytes), [part]);
+    }
+
+    #[test]
     fn headers_cannot_be_smuggled_in() {
         let write = |compose: Compose| {
-            super::write(&account(), &compose, None, "<x@b.test>".into()).map(|written| written.id)
+            super::write(&account(), &compose, Follows::Nothing, "<x@b.test>".into())
+                .map(|written| written.id)
         };
         let plain =
             Compose { to: vec!["a@a.test".into()], subject: "s".into(), ..Compose::default() };

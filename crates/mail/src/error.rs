@@ -17,6 +17,9 @@ pub enum Error {
     NoMessage(String),
     #[error("there is no draft with this id, and it was not sent either: {0}")]
     NoDraft(String),
+    /// Somebody edited it after it was shown.
+    #[error("the draft is not the one that was shown, its {part} differs; show it again: {id}")]
+    Changed { id: String, part: &'static str },
     #[error("not an id of a message, as search_mail lists it: {0}")]
     BadId(String),
     #[error("not an address: {0}")]

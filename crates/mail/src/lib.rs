@@ -18,5 +18,5 @@ pub use account::{Account, Endpoint, Security};
 pub use compose::{Attachment, Compose};
 pub use error::Error;
 pub use mailbox::Mailbox;
-pub use message::{Message, Summary};
+pub use message::{Message, Shown, Summary};
 pub use send::{Sent, SentState};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
 
-use crate::compose::{self, Written};
+use crate::compose::{self, Follows, Written};
 use crate::connection::{Imap, connect, within};
 use crate::folders::{Folders, ensure};
 use crate::message::{self, bracketed};
@@ -39,6 +39,18 @@ impl Mailbox {
         let mut imap = connect(&account).await?;
         imap.logout().await?;
         Ok(Self { account })
+    }
+
+    /// Returns the folders of sent mail and of drafts, where there are some.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
+        let mut imap = connect(&self.account).await?;
+        let folders = within(Folders::read(&mut imap)).await;
+        let _ = imap.logout().await;
+        let folders = folders?;
+        Ok((folders.sent, folders.drafts))
     }
 
     /// Finds messages in a folder, newest first.
@@ -80,7 +92,7 @@ impl Mailbox {
         let mut imap = connect(&self.account).await?;
         let read = within(async {
             let folders = Folders::read(&mut imap).await?;
-            let first = self.message(&mut imap, &folders, id).await?;
+            let (first, _) = self.message(&mut imap, &folders, id).await?;
             let mut wanted: BTreeSet<String> = first.references.iter().cloned().collect();
             wanted.extend(first.in_reply_to.clone());
             wanted.insert(first.id.clone());
@@ -116,7 +128,7 @@ impl Mailbox {
     /// # Errors
     /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], or what the server says.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        let written = compose::write(&self.account, compose, None, self.own_id(id)?)?;
+        let written = compose::write(&self.account, compose, Follows::Nothing, self.own_id(id)?)?;
         let mut imap = connect(&self.account).await?;
         let kept = within(self.keep(&mut imap, &written)).await;
         let _ = imap.logout().await;
@@ -131,10 +143,35 @@ impl Mailbox {
         let mut imap = connect(&self.account).await?;
         let kept = within(async {
             let folders = Folders::read(&mut imap).await?;
-            let answered = self.message(&mut imap, &folders, answered).await?;
+            let (answered, _) = self.message(&mut imap, &folders, answered).await?;
             let compose = compose::answer(&self.account, &answered, text)?;
-            let written =
-                compose::write(&self.account, &compose, Some(&answered), self.own_id(id)?)?;
+            let follows = Follows::Answer(&answered);
+            let written = compose::write(&self.account, &compose, follows, self.own_id(id)?)?;
+            self.keep(&mut imap, &written).await
+        })
+        .await;
+        let _ = imap.logout().await;
+        kept
+    }
+
+    /// Keeps a message that hands another one on, with what was attached to it, as a draft and returns it.
+    ///
+    /// # Errors
+    /// As [`Mailbox::reply`].
+    pub async fn forward(
+        &self,
+        forwarded: &str,
+        to: &[String],
+        text: &str,
+        id: &str,
+    ) -> Result<Message, Error> {
+        let mut imap = connect(&self.account).await?;
+        let kept = within(async {
+            let folders = Folders::read(&mut imap).await?;
+            let (message, bytes) = self.message(&mut imap, &folders, forwarded).await?;
+            let compose = compose::forward(&message, message::parts(&bytes), to, text);
+            let follows = Follows::Forward(&message);
+            let written = compose::write(&self.account, &compose, follows, self.own_id(id)?)?;
             self.keep(&mut imap, &written).await
         })
         .await;
@@ -156,17 +193,17 @@ impl Mailbox {
         Ok(message::read(&written.bytes, &drafts, 0))
     }
 
-    /// Reads a message wherever it lies.
+    /// Reads a message wherever it lies; returns it with its bytes.
     async fn message(
         &self,
         imap: &mut Imap,
         folders: &Folders,
         id: &str,
-    ) -> Result<Message, Error> {
+    ) -> Result<(Message, Vec<u8>), Error> {
         let place = locate(imap, folders, id).await?;
         let found = fetch(imap, &[place.uid], WHOLE).await?.into_iter().next();
         let (uid, _, bytes) = found.ok_or_else(|| Error::NoMessage(id.to_owned()))?;
-        Ok(message::read(&bytes, &place.folder, uid))
+        Ok((message::read(&bytes, &place.folder, uid), bytes))
     }
 
     /// Makes a Message-ID of the account's own domain.

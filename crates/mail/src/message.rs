@@ -2,7 +2,10 @@
 
 use mail_parser::{Address, HeaderValue, MessageParser, MimeHeaders};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::compose::Part;
 
 /// Most characters of a message's text.
 const TEXT: usize = 40_000;
@@ -29,6 +32,8 @@ pub struct Message {
     pub from: String,
     pub to: Vec<String>,
     pub cc: Vec<String>,
+    /// Hidden recipients; a draft has them, what was received does not.
+    pub bcc: Vec<String>,
     pub subject: String,
     pub date: Option<String>,
     /// Its text; of one that is HTML alone, the text in it.
@@ -70,6 +75,7 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
         from: addresses(parsed.from()).join(", "),
         to: addresses(parsed.to()),
         cc: addresses(parsed.cc()),
+        bcc: addresses(parsed.bcc()),
         subject: parsed.subject().unwrap_or_default().to_owned(),
         date: parsed.date().map(mail_parser::DateTime::to_rfc3339),
         text,
@@ -126,7 +132,56 @@ fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
         .collect()
 }
 
-/// Reads the hidden recipients of a draft.
-pub fn bcc(bytes: &[u8]) -> Vec<String> {
-    MessageParser::default().parse(bytes).map(|parsed| addresses(parsed.bcc())).unwrap_or_default()
+/// Reads what is attached to a message, as it came.
+pub fn parts(bytes: &[u8]) -> Vec<Part> {
+    let Some(parsed) = MessageParser::default().parse(bytes) else { return Vec::new() };
+    let part = |part: &mail_parser::MessagePart<'_>| {
+        let content_type = part.content_type().map(|found| match found.subtype() {
+            Some(subtype) => format!("{}/{subtype}", found.ctype()),
+            None => found.ctype().to_owned(),
+        });
+        Part {
+            name: part.attachment_name().unwrap_or("unnamed").to_owned(),
+            content_type: content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+            bytes: part.contents().to_vec(),
+        }
+    };
+    parsed.attachments().map(part).collect()
+}
+
+/// A draft as a person was shown it; one that differs by now is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Shown {
+    pub from: String,
+    pub to: Vec<String>,
+    pub cc: Vec<String>,
+    pub bcc: Vec<String>,
+    pub subject: String,
+    pub text: String,
+    /// Names and sizes, as the draft lists them.
+    pub attachments: Vec<String>,
+}
+
+impl Shown {
+    /// Refuses a draft that is not what was shown.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] with the first part that differs.
+    pub(crate) fn check(&self, draft: &Message) -> Result<(), Error> {
+        let text = |text: &str| text.trim_end().to_owned();
+        let differs = [
+            ("from", self.from != draft.from),
+            ("to", self.to != draft.to),
+            ("cc", self.cc != draft.cc),
+            ("bcc", self.bcc != draft.bcc),
+            ("subject", self.subject != draft.subject),
+            ("text", text(&self.text) != text(&draft.text)),
+            ("attachments", self.attachments != draft.attachments),
+        ];
+        match differs.iter().find(|(_, differs)| *differs) {
+            Some((part, _)) => Err(Error::Changed { id: draft.id.clone(), part }),
+            None => Ok(()),
+        }
+    }
 }

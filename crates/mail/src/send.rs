@@ -22,7 +22,7 @@ use crate::connection::{Imap, LIMIT, connect, within};
 use crate::folders::{Folders, ensure};
 use crate::mailbox::{Mailbox, fetch, find};
 use crate::message::{self, bracketed};
-use crate::{Account, Error, Security};
+use crate::{Account, Endpoint, Error, Message, Security, Shown};
 
 /// Marks a draft whose sending began.
 const SENDING: &str = "$PerihelionSending";
@@ -47,19 +47,39 @@ pub enum SentState {
 }
 
 impl Mailbox {
-    /// Sends a draft by its id; `resend` is a person's word that one whose outcome is unknown did not arrive.
+    /// Sends a draft by its id, if it still is what was shown; `resend` is a person's word that one whose outcome is unknown did not
+    /// arrive.
     ///
     /// # Errors
-    /// [`Error::NoDraft`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the draft as it was, or what the servers say.
-    pub async fn send(&self, id: &str, resend: bool) -> Result<Sent, Error> {
+    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the draft as it was, or what the servers say.
+    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
         let id = bracketed(id);
         let mut imap = connect(&self.account).await?;
-        let sent = self.send_once(&mut imap, &id, resend).await;
+        let sent = self.send_once(&mut imap, &id, shown, resend).await;
         let _ = imap.logout().await;
         sent
     }
 
-    async fn send_once(&self, imap: &mut Imap, id: &str, resend: bool) -> Result<Sent, Error> {
+    /// Logs in where mail is sent, and sends nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`], [`Error::Login`], [`Error::Unprotected`].
+    pub async fn check_outgoing(&self) -> Result<(), Error> {
+        match transport(&self.account)?.test_connection().await {
+            Ok(_) => Ok(()),
+            // What it says of a login may repeat it.
+            Err(error) if error.is_permanent() || error.is_transient() => Err(Error::Login),
+            Err(error) => Err(unreachable(&self.account.smtp, &error)),
+        }
+    }
+
+    async fn send_once(
+        &self,
+        imap: &mut Imap,
+        id: &str,
+        shown: Option<&Shown>,
+        resend: bool,
+    ) -> Result<Sent, Error> {
         let folders = within(Folders::read(imap)).await?;
         let drafts = within(ensure(imap, folders.drafts.clone(), "Drafts")).await?;
         let sent = within(ensure(imap, folders.sent.clone(), "Sent")).await?;
@@ -80,7 +100,11 @@ impl Mailbox {
         if is_marked && !resend {
             return Err(Error::OutcomeUnknown(id.to_owned()));
         }
-        let (envelope, recipients) = self.envelope(&bytes)?;
+        let read = message::read(&bytes, &drafts, uid);
+        if let Some(shown) = shown {
+            shown.check(&read)?;
+        }
+        let (envelope, recipients) = self.envelope(&read)?;
         let outgoing = without_bcc(&bytes);
         within(mark(imap, uid, '+')).await?;
         if let Err(error) = hand_over(&self.account, &envelope, &outgoing).await {
@@ -95,10 +119,9 @@ impl Mailbox {
         Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients })
     }
 
-    fn envelope(&self, bytes: &[u8]) -> Result<(Envelope, Vec<String>), Error> {
-        let read = message::read(bytes, "Drafts", 0);
-        let mut recipients: Vec<String> = read.to.iter().chain(&read.cc).cloned().collect();
-        recipients.extend(message::bcc(bytes));
+    fn envelope(&self, draft: &Message) -> Result<(Envelope, Vec<String>), Error> {
+        let recipients: Vec<String> =
+            draft.to.iter().chain(&draft.cc).chain(&draft.bcc).cloned().collect();
         let addresses =
             recipients.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
         let envelope = Envelope::new(Some(address(&self.account.from)?), addresses)
@@ -143,37 +166,42 @@ async fn remove(imap: &mut Imap, folder: &str, uid: u32) -> Result<(), Error> {
 }
 
 async fn hand_over(account: &Account, envelope: &Envelope, bytes: &[u8]) -> Result<(), Error> {
-    let endpoint = &account.smtp;
-    let server = format!("{}:{}", endpoint.host, endpoint.port);
-    let failed = |error: &dyn std::fmt::Display| Error::Unreachable {
-        server: server.clone(),
-        reason: error.to_string(),
-    };
-    let parameters = || TlsParameters::new(endpoint.host.clone()).map_err(|error| failed(&error));
-    let tls = match endpoint.security {
-        Security::Tls => Tls::Wrapper(parameters()?),
-        Security::StartTls => Tls::Required(parameters()?),
-        Security::Plain if endpoint.is_local() => Tls::None,
-        Security::Plain => return Err(Error::Unprotected(server)),
-    };
-    let credentials =
-        Credentials::new(account.username.clone(), account.password.expose_secret().to_owned());
-    let transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(
-        endpoint.host.trim_matches(['[', ']']),
-    )
-    .port(endpoint.port)
-    .tls(tls)
-    .credentials(credentials)
-    .timeout(Some(LIMIT))
-    .build();
-    match transport.send_raw(envelope, bytes).await {
+    match transport(account)?.send_raw(envelope, bytes).await {
         Ok(_) => Ok(()),
         // What the server said no to did not leave; anything else may have.
         Err(error) if error.is_permanent() || error.is_transient() => {
             Err(Error::Refused(error.to_string()))
         }
-        Err(error) => Err(failed(&error)),
+        Err(error) => Err(unreachable(&account.smtp, &error)),
     }
+}
+
+fn unreachable(endpoint: &Endpoint, error: &dyn std::fmt::Display) -> Error {
+    Error::Unreachable {
+        server: format!("{}:{}", endpoint.host, endpoint.port),
+        reason: error.to_string(),
+    }
+}
+
+fn transport(account: &Account) -> Result<AsyncSmtpTransport<Tokio1Executor>, Error> {
+    let endpoint = &account.smtp;
+    let parameters =
+        || TlsParameters::new(endpoint.host.clone()).map_err(|error| unreachable(endpoint, &error));
+    let tls = match endpoint.security {
+        Security::Tls => Tls::Wrapper(parameters()?),
+        Security::StartTls => Tls::Required(parameters()?),
+        Security::Plain if endpoint.is_local() => Tls::None,
+        Security::Plain => {
+            return Err(Error::Unprotected(format!("{}:{}", endpoint.host, endpoint.port)));
+        }
+    };
+    let credentials =
+        Credentials::new(account.username.clone(), account.password.expose_secret().to_owned());
+    let builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(
+        endpoint.host.trim_matches(['[', ']']),
+    );
+    let builder = builder.port(endpoint.port).tls(tls).credentials(credentials);
+    Ok(builder.timeout(Some(LIMIT)).build())
 }
 
 /// Leaves out the header that recipients must not see.
@@ -209,6 +237,6 @@ mod tests {
         let text = b"To: a@a.test\r\nBcc: b@b.test,\r\n c@c.test\r\nSubject: s\r\n\r\nBcc: said in the text\r\n";
         let kept = String::from_utf8(without_bcc(text)).unwrap();
         assert_eq!(kept, "To: a@a.test\r\nSubject: s\r\n\r\nBcc: said in the text\r\n");
-        assert_eq!(message::bcc(text), ["b@b.test", "c@c.test"]);
+        assert_eq!(message::read(text, "Drafts", 1).bcc, ["b@b.test", "c@c.test"]);
     }
 }

@@ -28,7 +28,18 @@ fn main() {
 }
 
 fn folder(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from)
+    let found = std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    match found {
+        Some(found) if found.exists() => Some(found),
+        Some(found) => {
+            println!("absent: {name} names {}, which is not there", found.display());
+            None
+        }
+        None => {
+            println!("absent: {name} is not set, so that part is not measured");
+            None
+        }
+    }
 }
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -50,6 +61,7 @@ fn directory(folder: &Path) {
     files(folder, &mut paths);
     let started = Instant::now();
     let (mut read, mut operations, mut rendered, mut fuzzed, mut left) = (0, 0, 0, 0, 0);
+    let mut empty = 0;
     let mut refused: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut unread = Vec::new();
     for path in &paths {
@@ -62,6 +74,7 @@ fn directory(folder: &Path) {
             }
         };
         read += 1;
+        empty += usize::from(catalogue.operations.is_empty());
         let choice = BaseChoice {
             document: Some("https://document.test/v0/openapi.json"),
             ..BaseChoice::default()
@@ -101,7 +114,7 @@ fn directory(folder: &Path) {
         }
     }
     println!(
-        "directory: {} documents, {read} read, {operations} operations, {rendered} rendered, in {:?}",
+        "directory: {} documents, {read} read ({empty} describe no operation), {operations} operations, {rendered} rendered, in {:?}",
         paths.len(),
         started.elapsed()
     );

@@ -352,6 +352,8 @@ fn what_yields_an_id_is_found_with_what_needs_it() {
 #[test]
 fn documents_that_describe_nothing_or_are_nothing_are_refused_by_name() {
     assert!(matches!(Catalogue::read("{\"openapi\": \"3.0.0\"}"), Err(Error::NoOperations)));
+    let webhooks = Catalogue::read("{\"openapi\": \"3.1.0\", \"webhooks\": {}}").unwrap();
+    assert_eq!(webhooks.operations.len(), 0);
     assert!(matches!(Catalogue::read("{\"a\": "), Err(Error::NotReadable(_))));
     assert!(matches!(Catalogue::read("a: [b"), Err(Error::NotReadable(_))));
     let odd = json!({"openapi": 3, "paths": {"/x": {"get": {"parameters": [7, {"in": "query"}, {"name": 1, "in": "path"}], "responses": []}}}});

@@ -6,6 +6,7 @@
 //! server that can be called by MCP will do, by the profiles here or a mapping in its table.
 
 mod answers;
+mod known;
 mod panels;
 mod server;
 mod stages;

@@ -74,6 +74,15 @@ pub struct Pack {
     pub relationship_docs: Vec<Doc>,
     pub suggested_tables: Vec<String>,
     pub suggested_join_paths: Vec<JoinPath>,
+    /// Definitions of numbers that the question names.
+    #[serde(default)]
+    pub metric_docs: Vec<Doc>,
+    /// Verified questions that are like this one, with their statements.
+    #[serde(default)]
+    pub verified_queries: Vec<Doc>,
+    /// The newest values of the tables' dates.
+    #[serde(default)]
+    pub newest: Vec<Newest>,
     /// Where words of the question stand in the data.
     pub values: Vec<String>,
     /// The share of the question's words that the schema knows.
@@ -85,6 +94,14 @@ pub struct Pack {
 pub struct Doc {
     pub id: String,
     pub text: String,
+}
+
+/// The newest value of a column of dates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Newest {
+    pub table: String,
+    pub column: String,
+    pub value: String,
 }
 
 /// A statement that passed the guard.
@@ -102,6 +119,12 @@ pub struct Checked {
     pub probe: Option<String>,
     /// What is wrong with the statement in the second dialect.
     pub secondary_problem: Option<String>,
+    /// What the database estimates, before it runs.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// Metrics and verified queries that stand in it, as the answer names them.
+    #[serde(default)]
+    pub trusted: Vec<String>,
 }
 
 /// A statement that did not do.
@@ -123,6 +146,9 @@ pub struct Preview {
     pub elapsed_ms: Option<u64>,
     /// How many times a row is counted, where a join multiplies it.
     pub factor: Option<f64>,
+    /// How up to date the tables are, in words.
+    #[serde(default)]
+    pub freshness: Vec<String>,
     /// The numbers of the answer and where they come from.
     #[serde(default)]
     pub numbers: Vec<Number>,

@@ -15,11 +15,14 @@ pub fn values(stage: &Stage<Computation>) -> Map<String, Value> {
     let mut inputs = Map::new();
     inputs.insert("context".to_owned(), json!(stage.context()));
     let mut upstream = Vec::new();
+    let tables = stage.upstream_tables();
     for (number, output) in stage.assignment().dependency_outputs.iter().enumerate() {
         upstream
             .push(json!({ "agent": output.agent, "task": output.task, "output": output.output }));
         let name = format!("upstream_{}", number + 1);
-        if let Some(data) = data(&output.output) {
+        let table = tables.get(number).cloned().flatten();
+        let table = table.map(|table| json!({ "columns": table.columns, "rows": table.rows }));
+        if let Some(data) = table.or_else(|| data(&output.output)) {
             inputs.insert(name.clone(), data);
         }
         for (at, content) in artifacts(stage, &output.output).into_iter().enumerate() {

@@ -1,12 +1,13 @@
 //! `perihelion trace`: runs as trees, read from the database; no backend is needed.
 //!
-//! [`tree`] draws one, [`follow`] tells it as it goes on, [`diff`] compares two, [`open`] makes a page of it,
+//! [`tree`] draws one and [`panels`] what led to an analyst's answer, [`follow`] tells it as it goes on, [`diff`] compares two, [`open`] makes a page of it,
 //! [`export`] sends old ones to a collector, [`serve`] lets other viewers read them.
 
 mod diff;
 mod export;
 mod follow;
 mod open;
+mod panels;
 mod serve;
 mod tree;
 mod words;
@@ -103,7 +104,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     } else if args.json {
         output::json(&trace)?;
     } else {
-        output::text(&render(&trace, if args.all { Detail::All } else { Detail::Folded }))?;
+        let tree = render(&trace, if args.all { Detail::All } else { Detail::Folded });
+        output::text(&format!("{tree}{}", panels::render(&trace.analyses)))?;
     }
     Ok(Exit::Done)
 }

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use super::{AgentBinding, redact::Secrets, sandbox::Sandbox};
+use super::{AgentBinding, Knowledge, redact::Secrets, sandbox::Sandbox};
 use crate::config::strict::{self, Error};
 
 pub use confinement::Origin;

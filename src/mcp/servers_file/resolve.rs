@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 
 use super::{
-    AgentBinding, BreakerPolicy, Effect, Error, RateLimit, Secrets, ServerConfig, ToolPolicy,
-    Transport, Warning, confinement,
+    AgentBinding, BreakerPolicy, Effect, Error, Knowledge, RateLimit, Secrets, ServerConfig,
+    ToolPolicy, Transport, Warning, confinement,
     expand::{Environment, INHERITED, expand, note},
     http, secret,
     table::Table,
@@ -81,7 +81,7 @@ pub(super) fn server(
         },
         definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
         tools: policy(&table),
-        agent: binding(&table),
+        agent: binding(place, &table)?,
         origin: confinement::Origin::of(&table),
         sandbox,
         fingerprint,
@@ -268,14 +268,28 @@ pub(super) fn refuse(place: &Place<'_>, keys: &[(&str, bool)], why: &str) -> Res
 }
 
 /// Reads how the server's agent works, and which bundled server it is if it is one.
-fn binding(table: &Table) -> AgentBinding {
+fn binding(place: &Place<'_>, table: &Table) -> Result<AgentBinding, Error> {
     let program = table.command.as_deref().map(Path::new).and_then(Path::file_name);
     let is_own = program.is_some_and(|name| name == "perihelion");
     let bundled = match table.args.as_slice() {
         [mcp, name, ..] if is_own && mcp == "mcp" => Some(name.clone()),
         _ => None,
     };
-    AgentBinding { kind: table.agent.clone(), tools: table.agent_tools.clone(), bundled }
+    let knowledge = table.knowledge.as_deref().map(|file| knowledge(place, file)).transpose()?;
+    let (kind, tools) = (table.agent.clone(), table.agent_tools.clone());
+    Ok(AgentBinding { kind, tools, knowledge, bundled })
+}
+
+/// Reads the file that the operator wrote about what the server holds.
+fn knowledge(place: &Place<'_>, file: &str) -> Result<Knowledge, Error> {
+    let path = place.path.parent().unwrap_or(Path::new("")).join(file);
+    let refuse = |why: String| place.error("knowledge", format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?;
+    let content = serde_saphyr::from_str(&text).map_err(|error| {
+        let message = error.to_string();
+        refuse(message.lines().next().unwrap_or_default().to_owned())
+    })?;
+    Ok(Knowledge { file: file.to_owned(), content })
 }
 
 fn policy(table: &Table) -> ToolPolicy {

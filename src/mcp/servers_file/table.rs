@@ -94,6 +94,8 @@ pub(super) struct Table {
     /// Which tool plays which role for that kind: role to tool.
     #[serde(default)]
     pub agent_tools: BTreeMap<String, String>,
+    /// A YAML file beside this one with what is known of what the server holds; the analyst's metrics and verified queries.
+    pub knowledge: Option<String>,
     /// The agent's words in the menu; by default the server's own.
     pub description: Option<String>,
     /// Short for `effect = "idempotent"` of each.

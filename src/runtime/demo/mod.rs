@@ -5,7 +5,9 @@
 //! Deliberately absent: any key, any network beyond loopback.
 
 mod analyst;
+mod atlas;
 mod documents;
+mod hands;
 mod reading;
 mod script;
 
@@ -23,7 +25,10 @@ use crate::telemetry::GoesOn;
 
 pub use analyst::QUESTIONS as ANALYST_QUESTIONS;
 pub use documents::{DOCUMENTS_QUESTION, DOCUMENTS_TITLE, open_documents};
+pub use hands::{HANDS_QUESTION, HANDS_TITLE, open_hands};
 pub use script::QUESTION;
+
+pub(super) use atlas::Atlas;
 
 /// Tenant of the demo's threads; it tells a later process that they go on with the scripted model.
 pub const TENANT: &str = "demo";

@@ -3,11 +3,13 @@
 //! [`trace`] reads one, [`TraceFinder`] looks for some, [`Replayer`] sends old ones again.
 
 mod finder;
+mod panels;
 mod replayer;
 
 use serde::Serialize;
 
 pub use self::finder::TraceFinder;
+pub use self::panels::Analysis;
 pub use self::replayer::{Replayed, Replayer};
 use super::{Error, Runtime, is_abandoned};
 use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
@@ -29,6 +31,9 @@ pub struct Trace {
     pub events: Vec<Event>,
     /// The root first, parents before their children.
     pub spans: Vec<Span>,
+    /// What led to the answers of analysts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub analyses: Vec<Analysis>,
 }
 
 /// What is said of a trace beside its spans.
@@ -74,7 +79,8 @@ pub async fn trace(
         notes,
     };
     let events = reading::events(&spans);
-    Ok(Trace { head, events, spans })
+    let analyses = panels::analyses(store, thread, &spans).await;
+    Ok(Trace { head, events, spans, analyses })
 }
 
 impl Runtime {

@@ -176,8 +176,11 @@ impl Api {
         Err(Error::ReadOnly { operation: operation.id.clone(), method: operation.method.clone() })
     }
 
-    /// Chooses the base address, and whether it may see credentials.
-    fn base(&self, operation: &Operation, context: &Context) -> Result<(Base, bool), Error> {
+    /// Chooses the base address that the operator named, or the description.
+    ///
+    /// # Errors
+    /// As [`Base::choose`].
+    pub fn own_base(&self, operation: &Operation) -> Result<Base, perihelion_openapi::Error> {
         let environment = std::env::var(BASE_URL).ok();
         let own = BaseChoice {
             context: None,
@@ -186,7 +189,12 @@ impl Api {
             variables: &self.options.variable,
             document: self.options.spec_url.as_deref(),
         };
-        let configured = Base::choose(&self.catalogue, operation, &own);
+        Base::choose(&self.catalogue, operation, &own)
+    }
+
+    /// Chooses the base address, and whether it may see credentials.
+    fn base(&self, operation: &Operation, context: &Context) -> Result<(Base, bool), Error> {
+        let configured = self.own_base(operation);
         let Some(named) = context.base() else { return Ok((configured?, true)) };
         let named = Base::parse(named)?;
         let allowed = self.options.allow_base.iter().filter_map(|base| Base::parse(base).ok());

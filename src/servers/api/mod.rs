@@ -7,6 +7,7 @@
 mod adjust;
 mod auth;
 mod calls;
+mod check;
 mod client;
 mod pages;
 mod tools;
@@ -14,6 +15,7 @@ mod tools;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use check::check;
 pub use tools::Server;
 
 /// What `perihelion mcp api` is told.

@@ -95,6 +95,10 @@ impl Server {
             .map_err(|source| Error::Spec { path: path.clone(), source })?;
         let catalogue =
             Catalogue::read(&text).map_err(|source| Error::Description { path, source })?;
+        if catalogue.operations.is_empty() && catalogue.snippets.is_empty() {
+            let source = perihelion_openapi::Error::NoOperations;
+            return Err(Error::Description { path: options.spec.clone(), source });
+        }
         for base in options.base_url.iter().chain(&options.allow_base) {
             Base::parse(base)?;
         }
@@ -102,6 +106,11 @@ impl Server {
         let client = Client::open(options)?;
         let api = Api { catalogue, finder, client, options: options.clone() };
         Ok(Self { api: Arc::new(api), tool_router: Self::tool_router() })
+    }
+
+    /// Returns the API that it serves.
+    pub(super) fn api(&self) -> &Api {
+        &self.api
     }
 }
 

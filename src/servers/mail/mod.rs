@@ -3,10 +3,12 @@
 //! Enter at [`Server::open`]. Invariant: nothing leaves but by `send`, which takes a draft that a person could have read, and sends it
 //! once. Deliberately absent: deleting and moving mail.
 
+mod check;
 mod tools;
 
 use perihelion_mail::{Account, Endpoint, Mailbox, Security};
 
+pub use check::check;
 pub use tools::Server;
 
 /// The environment variable that holds the password; there is no option for it, which everybody could read.

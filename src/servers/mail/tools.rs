@@ -1,8 +1,8 @@
-//! The tools: search, read a thread, draft, reply, send.
+//! The tools: search, read a thread, draft, reply, forward, send.
 
 use std::sync::Arc;
 
-use perihelion_mail::{Attachment, Compose, Mailbox, Message, Sent, SentState, Summary};
+use perihelion_mail::{Attachment, Compose, Mailbox, Message, Sent, SentState, Shown, Summary};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -58,9 +58,22 @@ struct Reply {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct Forward {
+    /// Id of the message that is handed on, with its attachments.
+    id: String,
+    /// Addresses of recipients.
+    to: Vec<String>,
+    /// What stands above it.
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct SendDraft {
     /// Id of a draft.
     id: String,
+    /// The whole draft as it was shown, for the person who approves the sending; a draft that differs by now is not sent.
+    #[serde(default)]
+    message: Option<Shown>,
     /// A person looked and says that an earlier attempt with unknown outcome did not arrive.
     #[serde(default)]
     resend: bool,
@@ -130,7 +143,7 @@ impl Server {
                     if lines.is_empty() { "No message fits.".to_owned() } else { lines.join("\n") };
                 answer(&Found { messages }, text)
             }
-            Err(error) => failure(&error),
+            Err(error) => failed(&error),
         }
     }
 
@@ -146,7 +159,7 @@ impl Server {
                 let text: Vec<String> = messages.iter().map(shown).collect();
                 answer(&Thread { messages }, text.join("\n\n----\n\n"))
             }
-            Err(error) => failure(&error),
+            Err(error) => failed(&error),
         }
     }
 
@@ -162,7 +175,7 @@ impl Server {
         Parameters(input): Parameters<Draft>,
     ) -> CallToolResult {
         let Draft { to, subject, text, cc, bcc, attachments } = input;
-        let compose = Compose { to, cc, bcc, subject, text, attachments };
+        let compose = Compose { to, cc, bcc, subject, text, attachments, ..Compose::default() };
         kept(self.mailbox.draft(&compose, &unique(&meta)).await)
     }
 
@@ -180,14 +193,29 @@ impl Server {
         kept(self.mailbox.reply(&input.id, &input.text, &unique(&meta)).await)
     }
 
+    /// Drafts a message that hands another one on.
+    #[tool(
+        description = "Hands a message on to others, with its attachments and a text above it, and keeps that as a draft; nothing is sent. Returns the draft with its id.",
+        output_schema = schema_for_output::<Message>(),
+        annotations(title = "Draft a forwarded message", read_only_hint = false, destructive_hint = false, idempotent_hint = false, open_world_hint = true)
+    )]
+    async fn forward(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<Forward>,
+    ) -> CallToolResult {
+        let Forward { id, to, text } = input;
+        kept(self.mailbox.forward(&id, &to, &text, &unique(&meta)).await)
+    }
+
     /// Sends a draft.
     #[tool(
-        description = "Sends a draft, once: a draft that was sent before is not sent again. This reaches people and cannot be undone.",
+        description = "Sends a draft, once: a draft that was sent before is not sent again. Give the whole draft as `message`, so that the person who approves sees what leaves. This reaches people and cannot be undone.",
         output_schema = schema_for_output::<Sent>(),
         annotations(title = "Send a draft", read_only_hint = false, destructive_hint = true, idempotent_hint = true, open_world_hint = true)
     )]
     async fn send(&self, Parameters(input): Parameters<SendDraft>) -> CallToolResult {
-        match self.mailbox.send(&input.id, input.resend).await {
+        match self.mailbox.send(&input.id, input.message.as_ref(), input.resend).await {
             Ok(sent) => {
                 let text = match sent.state {
                     SentState::Sent => format!("Sent to {}.", sent.recipients.join(", ")),
@@ -197,7 +225,7 @@ impl Server {
                 };
                 answer(&sent, text)
             }
-            Err(error) => failure(&error),
+            Err(error) => failed(&error),
         }
     }
 }
@@ -208,7 +236,7 @@ impl Toolbox for Server {
     }
 
     fn about(&self) -> ServerConfig {
-        let text = "Reads and answers one account's mail: search_mail, then read_thread; draft or reply keep a draft, send sends it.";
+        let text = "Reads and answers one account's mail: search_mail, then read_thread; draft, reply or forward keep a draft, send sends it.";
         config("mail", "Mail", text.to_owned())
     }
 }
@@ -219,8 +247,24 @@ fn kept(draft: Result<Message, perihelion_mail::Error>) -> CallToolResult {
             let text = format!("Kept as a draft with id {}:\n{}", draft.id, shown(&draft));
             answer(&draft, text)
         }
-        Err(error) => failure(&error),
+        Err(error) => failed(&error),
     }
+}
+
+/// Names the kind of a failure first, as the other servers do.
+fn failed(error: &perihelion_mail::Error) -> CallToolResult {
+    use perihelion_mail::Error;
+    let kind = match error {
+        Error::Unprotected(_) | Error::Login => "ConfigurationError",
+        Error::Timeout(_) => "Timeout",
+        Error::NoFolder { .. } | Error::NoMessage(_) | Error::NoDraft(_) | Error::BadId(_) => {
+            "PathResolutionError"
+        }
+        Error::BadQuery(_) => "QueryError",
+        Error::OutcomeUnknown(_) => "OutcomeUnknown",
+        _ => "ToolError",
+    };
+    failure(&format!("{kind}: {error}"))
 }
 
 fn shown(message: &Message) -> String {

@@ -3,12 +3,14 @@
 //! Enter at [`Server::open`]. Invariant: a program reaches its inputs and a scratch folder of its own, and a failed program is a
 //! result with an `error`, not a failed call. Deliberately absent: state between two runs; each starts from nothing.
 
+mod check;
 mod tools;
 
 use std::time::Duration;
 
 use perihelion_sandbox::{Limits, Python, Tier};
 
+pub use check::check;
 pub use tools::Server;
 
 /// What `perihelion mcp python` is told.

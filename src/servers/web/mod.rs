@@ -3,12 +3,14 @@
 //! Enter at [`Server::open`]. Invariant: only public addresses are fetched, decided at the connection. Always open world: what a page
 //! says is never an instruction. Deliberately absent: scripts, cookies, logins.
 
+mod check;
 mod tools;
 
 use std::time::Duration;
 
 use perihelion_web::{Addresses, Limits, Provider, Web, Wire};
 
+pub use check::check;
 pub use tools::Server;
 
 /// Environment variables with the provider's address and key.

@@ -21,7 +21,7 @@ use crate::swarm::caller::CallLog;
 use crate::swarm::kind::Job;
 use crate::swarm::model::RecordedModel;
 use crate::swarm::question::{self, Question};
-use crate::swarm::result::{AgentError, AgentResult, ErrorKind};
+use crate::swarm::result::{AgentError, AgentResult, ErrorKind, Table};
 use crate::swarm::state::{Artifact, Spent};
 use crate::swarm::{AgentEvent, Assignment, window};
 
@@ -93,6 +93,19 @@ impl<W: State> Stage<W> {
     /// Returns the assignment, with what upstream agents handed back.
     pub fn assignment(&self) -> &Assignment {
         &self.job.assignment
+    }
+
+    /// Returns the table of each upstream output, in the order of the assignment's `dependency_outputs`; whole, where it is kept whole.
+    pub fn upstream_tables(&self) -> Vec<Option<Table>> {
+        let state = self.job.ctx.state();
+        let upstream = self.job.assignment.depends_on.iter().filter_map(|id| state.result_of(id));
+        upstream.map(|result| result.tabular.as_ref().map(|table| self.whole(table))).collect()
+    }
+
+    fn whole(&self, table: &Table) -> Table {
+        let kept = table.artifact.as_ref().and_then(|key| self.artifact(key).ok());
+        let read = kept.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        read.as_ref().and_then(Table::read).unwrap_or_else(|| table.clone())
     }
 
     /// Returns the user's request.

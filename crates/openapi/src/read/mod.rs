@@ -23,9 +23,13 @@ impl Catalogue {
     /// Reads a document: OpenAPI 2, 3.0 or 3.1, or a plain list of endpoints; JSON or YAML.
     ///
     /// # Errors
-    /// [`Error::NotReadable`] for neither JSON nor YAML, [`Error::NoOperations`] for a document that describes none.
+    /// [`Error::NotReadable`] for neither JSON nor YAML, [`Error::NoOperations`] for a document that is no description. One that describes
+    /// no operation, as those of webhooks do, is read as such.
     pub fn read(text: &str) -> Result<Self, Error> {
         let document = parse(text)?;
+        let is_empty = ["paths", "webhooks", "x-webhooks"]
+            .iter()
+            .any(|key| document.get(*key).is_some_and(Value::is_object));
         let mut catalogue = if document.get("paths").is_some_and(Value::is_object)
             || document.get("openapi").is_some()
         {
@@ -33,7 +37,7 @@ impl Catalogue {
         } else {
             plain::read(document)
         };
-        if catalogue.operations.is_empty() && catalogue.snippets.is_empty() {
+        if catalogue.operations.is_empty() && catalogue.snippets.is_empty() && !is_empty {
             return Err(Error::NoOperations);
         }
         catalogue.index();

@@ -1,14 +1,16 @@
 //! Guards the statement, bounds its rows, and looks for joins that count rows more than once.
 
 use perihelion_analysis::fanout::{self, Verdict};
-use perihelion_analysis::guard::{Permitted, Policy, TableName, guard};
-use perihelion_analysis::{Catalogue, Dialect, limit};
+use perihelion_analysis::guard::{Permitted, Policy, Refusal, TableName, guard};
+use perihelion_analysis::{Catalogue, Dialect, Knowledge, limit};
+use serde_json::json;
 
 use super::super::PREVIEW_ROWS;
-use super::super::turn::{Checked, Turn, TurnUpdate};
+use super::super::known;
+use super::super::turn::{Checked, Survey, Turn, TurnUpdate};
 use super::generate::secondary;
 use super::{attempted, surveyed};
-use crate::agents::pipeline::{AgentError, ErrorKind, Stage, StageResult, Step};
+use crate::agents::pipeline::{AgentError, ErrorKind, Stage, StageError, StageResult, Step};
 
 /// Checks the draft; what the guard refuses goes to triage, as an error of the database would.
 pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
@@ -49,8 +51,37 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
         warnings: fanout::warnings(&draft.sql, dialect, &survey.catalogue),
         probe: probe.map(|probe| probe.as_str().to_owned()),
         secondary_problem,
+        plan: plan(&stage, &draft.sql).await?,
+        trusted: trusted(&known::of(&stage)?, &draft.sql, dialect),
     };
     Ok(Step::next(TurnUpdate::new().checked(Some(checked))))
+}
+
+/// Guards a statement of our own like one of a model; returns it as the guard wrote it.
+pub fn guarded(sql: &str, survey: &Survey) -> Result<String, Refusal> {
+    let guarded = guard(sql, survey.dialect.into(), &policy(&survey.catalogue))?;
+    Ok(guarded.as_str().to_owned())
+}
+
+/// Asks for the database's estimate, for the person who looks at the turn; what it objects to, it says again when the statement runs.
+async fn plan(stage: &Stage<Turn>, sql: &str) -> Result<Option<String>, StageError> {
+    if !stage.has_tool("validate") {
+        return Ok(None);
+    }
+    let reply = stage.call("validate", json!({ "sql": sql })).await?;
+    Ok(Some(reply.text).filter(|_| !reply.is_error))
+}
+
+/// Names the metrics and verified queries that stand in a statement.
+fn trusted(knowledge: &Knowledge, sql: &str, dialect: Dialect) -> Vec<String> {
+    let used = knowledge.used(sql, dialect);
+    let queries = used.verified_queries.iter().map(|known| {
+        let by = known.verified_by.as_ref().map(|by| format!(", verified by {by}"));
+        format!("the verified query “{}”{}", known.question.trim(), by.unwrap_or_default())
+    });
+    let metrics =
+        used.metrics.iter().map(|metric| format!("the metric {} = {}", metric.name, metric.sql));
+    queries.chain(metrics).collect()
 }
 
 /// Permits every table that the server showed.

@@ -4,8 +4,9 @@ use perihelion_analysis::limit;
 use serde_json::Value;
 
 use super::super::PREVIEW_ROWS;
-use super::super::server;
-use super::super::turn::{Preview, Turn, TurnUpdate};
+use super::super::turn::{Newest, Preview, Turn, TurnUpdate};
+use super::super::{known, server};
+use super::check::guarded;
 use super::{attempted, surveyed};
 use crate::agents::pipeline::{AgentError, ErrorKind, Stage, StageError, StageResult, Step, Table};
 
@@ -28,10 +29,49 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
         Some(probe) => factor(&stage, probe).await?,
         None => None,
     };
+    let freshness = freshness(&stage, &checked.tables).await?;
     let mut rows = table.rows;
     rows.truncate(PREVIEW_ROWS);
-    let preview = Preview { columns: table.columns, rows, truncated, factor, ..Preview::default() };
+    let columns = table.columns;
+    let preview = Preview { columns, rows, truncated, factor, freshness, ..Preview::default() };
     Ok(Step::next(TurnUpdate::new().preview(Some(preview))))
+}
+
+/// Says how up to date the tables are; a declared column that nobody described is asked for.
+async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>, StageError> {
+    let knowledge = known::of(stage)?;
+    let mut newest =
+        stage.state().pack.as_ref().map(|pack| pack.newest.clone()).unwrap_or_default();
+    let today = stage.context().get("current_date").cloned();
+    let mut said = Vec::new();
+    for table in tables {
+        let declared = knowledge.freshness_of(table);
+        let column = declared.and_then(|declared| declared.column.clone());
+        if let Some(column) = column
+            && !newest.iter().any(|known| known.table == *table && known.column == column)
+            && let Some(value) = ask_newest(stage, table, &column).await?
+        {
+            newest.push(Newest { table: table.clone(), column, value });
+        }
+        said.extend(known::freshness(table, declared, &newest, today.as_deref()));
+    }
+    Ok(said)
+}
+
+/// Asks for the newest value of a column, as a statement that passes the guard like any other.
+async fn ask_newest(
+    stage: &Stage<Turn>,
+    table: &str,
+    column: &str,
+) -> Result<Option<String>, StageError> {
+    let survey = surveyed(stage)?;
+    let quoted = column.replace('"', "\"\"");
+    let sql = format!("SELECT MAX(\"{quoted}\") AS newest FROM {table}");
+    let Ok(guarded) = guarded(&sql, survey) else { return Ok(None) };
+    let sent = if survey.guards_itself { &sql } else { &guarded };
+    let Ok(table) = server::query(stage, sent, None).await? else { return Ok(None) };
+    let value = table.rows.first().and_then(|row| row.first()).filter(|value| !value.is_null());
+    Ok(value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
 }
 
 /// Tells whether there are more rows; a server that does not say is asked to count, so that no further row is seen.

@@ -3,7 +3,8 @@
 use perihelion_analysis::linking::Linker;
 use serde_json::{Value, json};
 
-use super::super::turn::{Doc, Pack, Survey, Turn, TurnUpdate};
+use super::super::known;
+use super::super::turn::{Doc, Newest, Pack, Survey, Turn, TurnUpdate};
 use super::surveyed;
 use crate::agents::pipeline::{Stage, StageError, StageResult, Step};
 
@@ -22,10 +23,17 @@ pub async fn ground(stage: Stage<Turn>) -> StageResult<Turn> {
     for answered in &stage.state().answers {
         question.push_str(&format!(" {}", answered.answer));
     }
-    let (values, found_in) = look_up(&stage, &question, &survey).await?;
+    // Definitions go first: a number that has one must not be made up.
+    let (metric_docs, verified_queries, tables) = known::docs(&known::of(&stage)?, &question);
+    let (values, mut found_in) = look_up(&stage, &question, &survey).await?;
+    for table in tables {
+        let at = survey.catalogue.tables.iter().position(|one| one.name.shown() == table);
+        found_in.extend(at.filter(|at| !found_in.contains(at)));
+    }
     let linker = Linker::new(&survey.catalogue);
     let picked = linker.pick(&question, &found_in, MAX_TABLES);
-    let mut pack = Pack { values, evidence: linker.rank(&question).evidence, ..Pack::default() };
+    let evidence = linker.rank(&question).evidence;
+    let mut pack = Pack { metric_docs, verified_queries, values, evidence, ..Pack::default() };
     for at in &picked {
         let table = &survey.catalogue.tables[*at];
         let name = table.name.shown();
@@ -142,6 +150,10 @@ async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError
             let said = |key: &str| column.get(key).filter(|value| !value.is_null());
             if let (Some(min), Some(max)) = (said("min"), said("max")) {
                 doc.text.push_str(&format!(", {min} to {max}"));
+                if let Some(value) = max.as_str().filter(|value| known::is_date(value)) {
+                    let (table, column) = (table.clone(), name.to_owned());
+                    pack.newest.push(Newest { table, column, value: value.to_owned() });
+                }
             }
             if let Some(Value::Array(frequent)) = said("frequent") {
                 let values: Vec<String> = frequent.iter().map(Value::to_string).collect();

@@ -133,8 +133,14 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
     if !unsupported.is_empty() {
         notes.push(format!("Not found in the result: {}", unsupported.join(", ")));
     }
+    if !checked.trusted.is_empty() {
+        notes.push(format!("By {}", checked.trusted.join("; ")));
+    }
     if !checked.tables.is_empty() {
         notes.push(format!("From: {}", checked.tables.join(", ")));
+    }
+    if !preview.freshness.is_empty() {
+        notes.push(format!("Freshness: {}", preview.freshness.join("; ")));
     }
     notes
 }

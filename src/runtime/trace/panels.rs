@@ -1,0 +1,49 @@
+//! What led to an analyst's answers, as their agents kept it beside their results.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::checkpoint::Store;
+use crate::ids::ThreadId;
+use crate::runtime::threads::read_state;
+use crate::telemetry::{About, Span};
+
+/// How the artifact of an analysis ends.
+const ANALYSIS: &str = "/analysis.json";
+
+/// What led to one result: grounding pack, draft, guard, attempts, triage, preview, chart.
+#[derive(Clone, Debug, Serialize)]
+pub struct Analysis {
+    /// The result's id.
+    pub result: String,
+    pub agent: String,
+    /// The artifact that holds it whole.
+    pub artifact: String,
+    pub panels: Value,
+}
+
+/// Returns the analyses behind the results of a trace; none where the state is no longer kept.
+pub(super) async fn analyses(store: &dyn Store, thread: ThreadId, spans: &[Span]) -> Vec<Analysis> {
+    let worked: Vec<(&str, &str)> = spans
+        .iter()
+        .filter_map(|span| match &span.about {
+            About::Agent { agent, task: Some(task), .. } => Some((agent.as_str(), task.as_str())),
+            _ => None,
+        })
+        .collect();
+    if worked.is_empty() {
+        return Vec::new();
+    }
+    let Ok(view) = read_state(store, thread, None).await else { return Vec::new() };
+    let state = view.state;
+    let results = (0..state.results.len()).filter_map(|at| state.results.get(at));
+    let of_trace =
+        results.filter(|result| worked.contains(&(result.agent.as_str(), result.task.as_str())));
+    let analyses = of_trace.filter_map(|result| {
+        let artifact = format!("{}{ANALYSIS}", result.id);
+        let kept = state.global_state.get(&artifact)?;
+        let panels = serde_json::from_str(&kept.content).ok()?;
+        Some(Analysis { result: result.id.clone(), agent: result.agent.clone(), artifact, panels })
+    });
+    analyses.collect()
+}

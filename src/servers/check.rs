@@ -1,0 +1,77 @@
+//! What a bundled server needs, tried without serving: `perihelion mcp --check NAME`.
+
+use super::{Bundled, api, mail, python, web};
+
+/// How something that a server needs stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    Good(String),
+    /// It works, but not all of it.
+    Odd(String),
+    /// What to fix.
+    Bad(String),
+}
+
+impl Finding {
+    /// Writes it as a line, which [`Finding::read`] reads.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let (mark, text) = match self {
+            Self::Good(text) => ('✓', text),
+            Self::Odd(text) => ('!', text),
+            Self::Bad(text) => ('✗', text),
+        };
+        format!("{mark} {}", text.replace(['\n', '\r'], " "))
+    }
+
+    /// Reads a line.
+    #[must_use]
+    pub fn read(line: &str) -> Option<Self> {
+        let (mark, text) = line.split_once(' ')?;
+        match mark {
+            "✓" => Some(Self::Good(text.to_owned())),
+            "!" => Some(Self::Odd(text.to_owned())),
+            "✗" => Some(Self::Bad(text.to_owned())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bad(error: &dyn std::fmt::Display) -> Self {
+        Self::Bad(error.to_string())
+    }
+}
+
+impl Bundled {
+    /// Names of the servers that need more than to be started.
+    pub const CHECKED: [&str; 4] = ["python", "api", "web", "mail"];
+
+    /// Tries what the server needs; servers that need nothing but to be started find nothing.
+    pub async fn check(self) -> Vec<Finding> {
+        match self {
+            Self::Python(options) => python::check(&options).await,
+            Self::Api(options) => api::check(&options).await,
+            Self::Web(options) => web::check(&options).await,
+            Self::Mail(options) => mail::check(&options).await,
+            Self::Sql(_)
+            | Self::SqlWorker
+            | Self::Files(_)
+            | Self::Documents(_)
+            | Self::Notes(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_read_back_from_its_line() {
+        for finding in
+            [Finding::Good("a b".into()), Finding::Odd("c".into()), Finding::Bad("d: e".into())]
+        {
+            assert_eq!(Finding::read(&finding.line()), Some(finding));
+        }
+        assert_eq!(Finding::read("else"), None);
+    }
+}
