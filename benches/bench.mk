@@ -43,3 +43,26 @@ $(PEER_VENV)/ready: benches/peers/requirements.txt
 
 bench-analysis: ## Measure guard, linking and joins on public questions in $PERIHELION_ANALYSIS_CORPORA
 	$(CARGO) bench -p perihelion-analysis --bench corpora
+
+# The service beside the reference server, which is installed from PyPI into a directory of its own.
+#   BENCH_SERVE="cargo bench --profile dev --quiet --bench serve -- --bench" measures an unoptimised build
+#   SERVE_ARGS="--runs 400 --at-once 32 --streams 200 --idle 1000"
+SERVE_ARGS ?=
+export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
+SERVE_VENV := $(BENCH_DIR)/serve-reference
+
+.PHONY: bench-serve bench-serve-reference
+bench-serve: ## Measure the service: runs a second, first events, idle streams; SQLite and Postgres
+	$(BENCH_SERVE) $(SERVE_ARGS)
+	tests/postgres.sh run benches/serve/postgres.sh $(SERVE_ARGS)
+
+bench-serve-reference: ## Measure LangGraph's own server by the same client (installs it from PyPI)
+	benches/serve/reference.sh "$(SERVE_VENV)" $(SERVE_ARGS)
+
+# The same on an empty and on a filled database: what one Postgres holds (docs/scale.md).
+SCALE_THREADS ?= 1000000
+SCALE_STEPS ?= 20
+
+.PHONY: bench-scale
+bench-scale: ## Measure the service on a filled Postgres: SCALE_THREADS threads of SCALE_STEPS steps
+	$(ON_POSTGRES) benches/serve/scale.sh $(SCALE_THREADS) $(SCALE_STEPS) $(SERVE_ARGS)

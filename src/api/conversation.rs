@@ -10,7 +10,7 @@ use super::agent_server::{Refusal, assistant_of};
 use crate::graph::Interrupt;
 use crate::ids::ThreadId;
 use crate::llm::Usage;
-use crate::service::kept::{Multitask, Run, RunStatus};
+use crate::service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use crate::service::{
     Accept, Asked, From, Happening, Listener, Next, Order, Service, Standing, Turn,
 };
@@ -52,11 +52,13 @@ pub(in crate::api) struct Begin {
     pub at: Option<u64>,
     pub turn: Turn,
     pub metadata: Value,
+    /// What is sent when it has ended.
+    pub deliveries: Vec<NewDelivery>,
 }
 
 /// Begins a run: an answer to what the thread waits for, or a turn of its own.
 pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
-    let Begin { thread, at, turn, metadata } = begin;
+    let Begin { thread, at, turn, metadata, deliveries } = begin;
     service.runtime().check_request(turn.request()).await?;
     let info = service.info(thread).await?;
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
@@ -78,6 +80,7 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
         multitask: Multitask::Enqueue,
         temporary: false,
         due_at: None,
+        deliveries,
     };
     Ok(service.accept(accept).await?)
 }

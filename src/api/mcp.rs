@@ -4,6 +4,10 @@
 //! that id answers it.
 
 use axum::Router;
+use axum::body::HttpBody as _;
+use axum::http::{HeaderValue, header};
+use axum::middleware::map_response;
+use axum::response::Response;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -17,6 +21,7 @@ use serde_json::json;
 
 use super::agent_server::Refusal;
 use super::conversation::{self, Begin, Conversation};
+use super::openapi::Forms;
 use crate::ids::ThreadId;
 use crate::servers::{Serving, Toolbox, answer, config, failure};
 use crate::service::{Service, Turn};
@@ -88,7 +93,8 @@ impl Star {
             }
         };
         let turn = Turn { question: ask.question, ..Turn::default() };
-        let begin = Begin { thread, at: None, turn, metadata: json!({ "created_by": "mcp" }) };
+        let metadata = json!({ "created_by": "mcp" });
+        let begin = Begin { thread, at: None, turn, metadata, deliveries: Vec::new() };
         let run = conversation::begin(&self.service, begin).await?;
         let outcome = Conversation::follow(&self.service, run).await?.outcome().await;
         if let Some(error) = outcome.error {
@@ -112,8 +118,35 @@ pub(super) fn router(service: Service) -> Router {
         .with_cancellation_token(service.stop().child_token());
     let star = Serving(Star { service, tool_router: Star::tool_router() });
     let sessions = std::sync::Arc::new(NeverSessionManager::default());
-    Router::new().route_service(
-        "/mcp",
-        StreamableHttpService::new(move || Ok(star.clone()), sessions, config),
-    )
+    Router::new()
+        .route_service(
+            "/mcp",
+            StreamableHttpService::new(move || Ok(star.clone()), sessions, config),
+        )
+        .layer(map_response(with_kind))
+}
+
+/// Names the kind of what was refused in words.
+async fn with_kind(mut response: Response) -> Response {
+    let is_empty = response.body().size_hint().exact() == Some(0);
+    if response.status().is_client_error() && !is_empty {
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().entry(header::CONTENT_TYPE).or_insert(kind);
+    }
+    response
+}
+
+/// A message of the protocol, for its description.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the protocol's own library reads it")]
+struct Message {
+    jsonrpc: String,
+    method: String,
+    id: Option<serde_json::Number>,
+    params: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Names what the route reads.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Message>("post /mcp");
 }

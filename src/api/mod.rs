@@ -7,7 +7,9 @@
 mod a2a;
 pub mod agent_server;
 mod auth;
+mod callbacks;
 mod conversation;
+pub mod deliver;
 mod health;
 pub mod jaeger;
 mod local;

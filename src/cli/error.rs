@@ -95,6 +95,8 @@ pub enum Error {
     NotWaiting(String),
     #[error(transparent)]
     Serve(perihelion_http::Error),
+    #[error("no HTTP client can be made: {0}")]
+    Client(reqwest::Error),
     #[error(transparent)]
     Service(service::Error),
     #[error("--result only goes with --outcome done")]
@@ -131,6 +133,7 @@ impl Error {
             | Self::Listen { .. }
             | Self::Serve(_)
             | Self::Service(_)
+            | Self::Client(_)
             | Self::ServeMetrics { .. }
             | Self::NoAgent { .. }
             | Self::NotShortened(_)

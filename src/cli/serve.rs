@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::output;
 use super::{Error, Exit, Globals, Signals, environment, keys, looking, plugins};
-use crate::api;
+use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
 use crate::runtime::{self, Runtime, demo};
 use crate::service::Service;
@@ -107,8 +107,14 @@ async fn serve(
         ));
     }
     let worker = Worker::new(Arc::clone(runtime), false, super::worker::listener(true));
-    let (_, worked, ()) =
-        tokio::join!(server.serve(router, stop.clone()), worker.run(stop.clone()), service.keep(),);
+    let deliveries = Deliveries::open(service.clone()).map_err(Error::Client)?;
+    let (_, worked, (), ()) = tokio::join!(
+        server.serve(router, stop.clone()),
+        worker.run(stop.clone()),
+        service.keep(),
+        deliveries.keep(),
+    );
+    drop(deliveries);
     service.close().await;
     worked?;
     Ok(())

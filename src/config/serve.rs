@@ -23,6 +23,8 @@ section! {
         hosts: Names = Names::default(), "PERIHELION_SERVE_HOSTS", any;
         /// Origins whose pages may use the service, such as `https://chat.example.org`; pages of this machine may.
         origins: Names = Names::default(), "PERIHELION_SERVE_ORIGINS", any;
+        /// Hosts that webhooks and push notifications may reach although they are not public, as `name` or `name:port`.
+        callback_hosts: Names = Names::default(), "PERIHELION_SERVE_CALLBACK_HOSTS", any;
         /// Open connections; more wait.
         max_connections: usize = 16_384, "PERIHELION_SERVE_MAX_CONNECTIONS", positive;
         /// Seconds that requests under way may take when the service ends.

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Document, EmbeddingModel, Judgement, Library, Measures, Query, Read, Reranker, Retrieved,
-    Scope, Source,
+    Document, DocumentPage, EmbeddingModel, Judgement, Library, Measures, PageAt, Query, Read,
+    Reranker, Retrieved, Scope, Source,
 };
 
 use super::{Error, open_store};
 use crate::checkpoint::{self, Store};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, failure};
+use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure};
 use crate::llm::{ChatModel, OpenAiModel};
 use crate::runner::RunResult;
 use crate::servers::documents::{OWNER, TENANT, embeddings, parser};
@@ -40,6 +40,15 @@ pub struct AddedDocument {
     pub by_words_only: Option<String>,
     /// The thread that added it.
     pub thread: ThreadId,
+}
+
+/// Where a document comes from, and where it goes.
+struct Place<'a> {
+    /// As errors name it.
+    shown: String,
+    name: String,
+    collection: &'a str,
+    title: Option<String>,
 }
 
 impl Documents {
@@ -78,7 +87,38 @@ impl Documents {
         let whole = std::fs::canonicalize(path).map_err(failed)?;
         let name = whole.to_string_lossy().into_owned();
         let bytes = std::fs::read(&whole).map_err(failed)?;
-        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let read: Reading = Arc::new(|path: &str| std::fs::read(path));
+        let place = Place { shown, name, collection, title };
+        self.add_read(place, &bytes, read, listener).await
+    }
+
+    /// Adds a document that was sent; the same bytes under the same name continue what was broken off.
+    ///
+    /// # Errors
+    /// [`Error::Document`] naming what is wrong with the document.
+    pub async fn add_sent(
+        &self,
+        name: &str,
+        bytes: Vec<u8>,
+        collection: &str,
+        title: Option<String>,
+    ) -> Result<AddedDocument, Error> {
+        let bytes = Arc::new(bytes);
+        let sent = Arc::clone(&bytes);
+        let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
+        let place = Place { shown: name.to_owned(), name: name.to_owned(), collection, title };
+        self.add_read(place, &bytes, read, Arc::new(|_| {})).await
+    }
+
+    async fn add_read(
+        &self,
+        place: Place<'_>,
+        bytes: &[u8],
+        read: Reading,
+        listener: Listener,
+    ) -> Result<AddedDocument, Error> {
+        let Place { shown, name, collection, title } = place;
+        let hash = blake3::hash(bytes).to_hex().to_string();
         let adding = Adding { path: name, collection: collection.to_owned(), title, hash };
         let thread = Ingest::thread_of(&self.scope, &adding);
         if let Some(document) = self.known(&adding).await? {
@@ -95,7 +135,7 @@ impl Documents {
             scope: self.scope.clone(),
             model: self.model.clone(),
             embeddings: self.embeddings.clone(),
-            read: Arc::new(|path: &str| std::fs::read(path)),
+            read,
             listener,
             thread,
             kept: Mutex::new(HashMap::new()),
@@ -153,6 +193,14 @@ impl Documents {
         end: Option<usize>,
     ) -> Result<Read, Error> {
         Ok(self.library.read(&self.scope, given, start, end).await?)
+    }
+
+    /// Returns the page around a place of a document, with its text; `None` where the format has no pages.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
+        Ok(self.library.page(&self.scope, given, at).await?)
     }
 
     /// Finds pieces by words and by meaning.

@@ -42,7 +42,10 @@ pub use evaluation::EvaluationProgress;
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
-pub use perihelion_documents::{Filters as DocumentFilters, Query as DocumentQuery};
+pub use perihelion_documents::{
+    COLLECTION as DEFAULT_COLLECTION, DocumentPage, Filters as DocumentFilters, PageAt,
+    Query as DocumentQuery,
+};
 pub use perihelion_memory::{
     Entry as MemoryEntry, EntryKind as MemoryKind, Error as MemoryError, Skill, Skills, UserMemory,
 };

@@ -50,3 +50,14 @@ impl From<crate::runner::Error> for Error {
         Self::Runtime(error.into())
     }
 }
+
+impl Error {
+    /// Returns whether the database could not be used for now, so that trying again may help.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Rows(error) => error.is_passing(),
+            Self::Runtime(runtime::Error::Store(error)) => error.is_passing(),
+            _ => false,
+        }
+    }
+}

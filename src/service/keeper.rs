@@ -59,6 +59,7 @@ impl Service {
                 self.launch(run);
             }
         }
+        self.begin_due().await?;
         for run in self.kept().others_runs(owner, PAGE).await? {
             if self.drives(&run.tenant) {
                 self.take_over(run).await?;
@@ -68,7 +69,7 @@ impl Service {
     }
 
     /// Returns whether this process has the agents of a tenant: those of the demo are its own.
-    fn drives(&self, tenant: &str) -> bool {
+    pub(super) fn drives(&self, tenant: &str) -> bool {
         let own = self.runtime().runner().tenant();
         (tenant == demo::TENANT) == (own == demo::TENANT)
     }

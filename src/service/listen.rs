@@ -93,19 +93,24 @@ impl Service {
             From::After(id) => id,
             From::Now => self.runtime().store().event_mark(thread).await?.last,
         };
-        Ok(Listener {
+        Ok(Listener { after, ..self.listen_from_beginning(run) })
+    }
+
+    /// Follows a run from its beginning.
+    pub fn listen_from_beginning(&self, run: Run) -> Listener {
+        Listener {
             service: self.clone(),
             run,
             log: None,
             read: 0,
-            after,
+            after: 0,
             state: Arc::default(),
             said: BTreeMap::new(),
             ready: VecDeque::new(),
             is_open: false,
             ended: self.0.ended.subscribe(),
             may_have_ended: false,
-        })
+        }
     }
 }
 
@@ -154,6 +159,7 @@ impl Listener {
                     if !self.look_again().await? {
                         return Ok(Next::Gone);
                     }
+                    self.skip_dropped().await?;
                     continue;
                 }
             };
@@ -199,6 +205,19 @@ impl Listener {
                 Ok(true)
             }
         }
+    }
+
+    /// Goes on to the end of a run whose events were dropped: nothing of it will be told.
+    async fn skip_dropped(&mut self) -> Result<(), Error> {
+        let Some(last) = self.run.last_event.filter(|_| self.run.status.is_terminal()) else {
+            return Ok(());
+        };
+        let thread = ThreadId(self.run.thread);
+        let bus = self.service.runtime().bus();
+        if self.read < last && bus.read(thread, self.read).await?.is_empty() {
+            self.read = last;
+        }
+        Ok(())
     }
 
     /// Makes of an event what there is to hear of it.

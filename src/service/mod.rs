@@ -5,7 +5,9 @@
 //! absent: HTTP and the shapes of any protocol; those are `api`'s.
 
 mod answers;
+mod begun;
 mod cancel;
+mod crons;
 mod drive;
 mod error;
 mod happening;
@@ -13,6 +15,7 @@ mod keeper;
 mod listen;
 mod order;
 mod runs;
+mod schedule;
 mod threads;
 
 use std::collections::HashMap;
@@ -26,12 +29,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+pub use begun::BegunRuns;
+pub use crons::Work;
 pub use error::Error;
 pub use happening::{Happening, Heard};
 pub use listen::{From, Listener, Next};
 pub use order::{Asked, Order, Turn};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
+pub use schedule::Schedule;
 pub use threads::{Checkpoint, Standing, ThreadView};
 
 use self::kept::Kept;

@@ -7,7 +7,7 @@ use perihelion_people::Scope;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Begin, Cancel, Multitask, NewRun, Run};
+use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run};
 use super::{Asked, Error, Order, Service, answers};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
@@ -30,6 +30,8 @@ pub struct Accept {
     pub temporary: bool,
     /// When it may begin; none: now.
     pub due_at: Option<DateTime<Utc>>,
+    /// What is sent when it has ended.
+    pub deliveries: Vec<NewDelivery>,
 }
 
 impl Service {
@@ -38,6 +40,11 @@ impl Service {
     /// # Errors
     /// [`Error::Busy`] when the thread is at work and the run is not to wait, [`Error::UnknownThread`].
     pub async fn accept(&self, accept: Accept) -> Result<Run, Error> {
+        self.accept_as(Uuid::now_v7(), accept).await
+    }
+
+    /// Keeps a run under an id that was chosen for it.
+    pub(super) async fn accept_as(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
         let now = clock::now();
         let thread = accept.thread.0;
         if let Asked::Resume(given) = &accept.order.asked {
@@ -49,7 +56,7 @@ impl Service {
         }
         let kwargs = json!({ "order": order, "shown": accept.shown });
         let new = NewRun {
-            id: Uuid::now_v7(),
+            id,
             thread,
             assistant: accept.assistant,
             multitask: accept.multitask,
@@ -58,6 +65,10 @@ impl Service {
             temporary: accept.temporary,
             due_at: accept.due_at.unwrap_or(now),
         };
+        // First, so that no run ends of which nobody would be told.
+        for delivery in &accept.deliveries {
+            self.kept().add_delivery(id, delivery, now).await?;
+        }
         let begin = Begin { owner: &self.0.owner, now };
         let run = self.kept().add_run(&new, begin).await?;
         if run.owner.as_deref() == Some(&self.0.owner) {

@@ -3,10 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 
+mod callbacks;
+mod crons;
+mod documents;
+mod later;
 mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
 mod postgres;
+mod protocol;
+mod receiver;
 mod recorded;
 mod served;
 mod streams;

@@ -14,7 +14,7 @@ fn shapes() -> Value {
 }
 
 /// Checks that a value has all fields of a recorded shape, each of the recorded type or null.
-fn assert_shape(name: &str, found: &Value) {
+pub fn assert_shape(name: &str, found: &Value) {
     let shapes = shapes();
     compare(name, &shapes[name], found);
 }

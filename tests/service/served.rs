@@ -77,9 +77,55 @@ impl Served {
 
     /// Kills the server as a crash would, and starts another one on the same database.
     pub async fn crash_and_start_again(&mut self) {
+        self.crash().await;
+        self.start_again().await;
+    }
+
+    /// Returns the address of the database that the server is on.
+    pub fn database(&self) -> String {
+        let url = self.env.iter().find(|(name, _)| name == "DATABASE_URL");
+        let url = url.map(|(_, url)| url.as_str()).unwrap();
+        match url.strip_prefix("sqlite:") {
+            Some(file) => self.home.path().join(file).to_str().unwrap().to_owned(),
+            None => url.to_owned(),
+        }
+    }
+
+    /// Starts another server on the same database; it ends when the child is dropped.
+    pub async fn another(&self) -> (Child, String) {
+        start(&self.home, &self.env).await
+    }
+
+    /// Kills the server as a crash would.
+    pub async fn crash(&mut self) {
         self.child.kill().await.unwrap();
+    }
+
+    /// Starts a server again after a crash.
+    pub async fn start_again(&mut self) {
         let (child, url) = start(&self.home, &self.env).await;
         (self.child, self.url) = (child, url);
+    }
+
+    /// Sends a request with a body and returns what it was answered.
+    pub async fn send(&self, method: reqwest::Method, path: &str, body: &Value) -> (u16, Value) {
+        let asked = self.http.request(method, format!("{}{path}", self.url));
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        let answer = asked.send().await.unwrap();
+        let code = answer.status().as_u16();
+        (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+    }
+
+    /// Asks until the answer is as it is to become.
+    pub async fn until(&self, path: &str, body: &Value, is_so: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..5_000 {
+            let (_, answer) = self.post(path, body).await;
+            if is_so(&answer) {
+                return answer;
+            }
+            perihelion::clock::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("it never became so: {path}")
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {

@@ -13,6 +13,8 @@ pub enum Error {
     Ambiguous { given: String, candidates: String },
     #[error("the range {start}..{end} does not lie in the document, which has {length} characters")]
     Range { start: usize, end: usize, length: usize },
+    #[error("the document has no page {number}; its last is {last}")]
+    Page { number: u32, last: u32 },
     #[error("the question is empty")]
     EmptyQuery,
     #[error("a collection's name is 1 to 64 letters, digits, `-`, `_` or `.`: {0}")]
@@ -40,7 +42,7 @@ impl Error {
             Self::Parse { source, .. } => source.class(),
             Self::File { .. } => "file",
             Self::Unknown(_) | Self::Ambiguous { .. } => "unknown",
-            Self::Range { .. } => "range",
+            Self::Range { .. } | Self::Page { .. } => "range",
             Self::EmptyQuery => "empty_query",
             Self::Collection(_) => "collection",
             Self::Full { .. } => "full",

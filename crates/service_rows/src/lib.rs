@@ -5,15 +5,20 @@
 //! and end it. Deliberately absent: what a run does, and any waiting.
 
 mod assistants;
+mod crons;
+mod deliveries;
 mod driven;
 mod error;
 mod items;
+mod pushes;
 mod runs;
 mod sql;
 mod threads;
 mod words;
 
 pub use assistants::{Assistant, AssistantFilter};
+pub use crons::{Cron, CronFilter};
+pub use deliveries::{Delivery, NewDelivery};
 pub use error::Error;
 pub use items::{Item, ItemFilter};
 pub use runs::{Begin, NewRun, Run, RunFilter};

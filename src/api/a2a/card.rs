@@ -41,7 +41,7 @@ fn card(service: &Service, base: &str) -> Value {
             { "url": base, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" },
             { "url": base, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0" },
         ],
-        "capabilities": { "streaming": true, "pushNotifications": false, "extendedAgentCard": false },
+        "capabilities": { "streaming": true, "pushNotifications": true, "extendedAgentCard": false },
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
         "skills": skills,

@@ -1,9 +1,11 @@
 //! A2A 1.0: the star as an agent that other agents send tasks to, by JSON-RPC and by REST, streamed too.
 //!
 //! [`router`] has the routes. A context is a thread; a task is a turn of it, with the runs that went on with it after
-//! questions. Deliberately absent: push notifications, and content that is not text.
+//! questions. An address that wants to hear of a task is told when a run of it has
+//! ended. Deliberately absent: content that is not text.
 
 mod card;
+mod push;
 mod refusal;
 mod rest;
 mod rpc;
@@ -14,7 +16,10 @@ mod tasks;
 use axum::Router;
 use axum::routing::{get, post};
 
+use super::openapi::Forms;
 use crate::service::Service;
+
+pub(in crate::api) use push::{KIND, MEDIA, pushed};
 
 /// Makes the routes over a service.
 pub fn router(service: Service) -> Router {
@@ -24,6 +29,21 @@ pub fn router(service: Service) -> Router {
         .route("/a2a/message:send", post(rest::send))
         .route("/a2a/message:stream", post(rest::stream))
         .route("/a2a/tasks", get(rest::list))
-        .route("/a2a/tasks/{task}", get(rest::get_or_follow).post(rest::act))
+        .route("/a2a/tasks/{task}", get(rest::get_or_follow).post(rest::act).options(rest::allowed))
+        .route("/a2a/tasks/{task}/pushNotificationConfigs", get(rest::pushes).post(rest::add_push))
+        .route(
+            "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
+            get(rest::push).delete(rest::delete_push),
+        )
         .with_state(service)
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<tasks::Send>("post /a2a/message:send");
+    forms.body::<tasks::Send>("post /a2a/message:stream");
+    forms.query::<rest::List>("get /a2a/tasks");
+    forms.body::<push::Config>("post /a2a/tasks/{task}/pushNotificationConfigs");
+    // Whatever is sent gets an answer of JSON-RPC, a fault too.
+    forms.other_body("post /a2a", "application/json", serde_json::json!({}));
 }

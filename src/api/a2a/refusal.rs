@@ -12,7 +12,6 @@ use crate::api::agent_server::Refusal as Plain;
 pub(super) enum Refusal {
     TaskNotFound(String),
     TaskNotCancelable(String),
-    PushNotSupported,
     Unsupported(String),
     Version(String),
     Invalid(String),
@@ -32,12 +31,6 @@ impl Refusal {
                 StatusCode::CONFLICT,
                 "TASK_NOT_CANCELABLE",
                 format!("Task cannot be canceled: {id}"),
-            ),
-            Self::PushNotSupported => (
-                -32003,
-                StatusCode::BAD_REQUEST,
-                "PUSH_NOTIFICATION_NOT_SUPPORTED",
-                "Push notifications are not supported".into(),
             ),
             Self::Unsupported(what) => {
                 (-32004, StatusCode::BAD_REQUEST, "UNSUPPORTED_OPERATION", what.clone())
@@ -71,6 +64,12 @@ impl Refusal {
         let (code, _, reason, message) = self.parts();
         let error = json!({ "code": code, "message": message, "data": Self::details(reason) });
         json!({ "jsonrpc": "2.0", "id": id, "error": error })
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.parts().3)
     }
 }
 

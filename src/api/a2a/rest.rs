@@ -2,15 +2,18 @@
 
 use axum::Json;
 use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::tasks::{self, Send};
-use super::{shapes, stream};
+use super::{push, shapes, stream};
+use crate::api::agent_server;
 use crate::ids::ThreadId;
 use crate::service::Service;
 use crate::service::kept::RunFilter;
@@ -29,7 +32,12 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 fn read(body: &[u8]) -> Result<Send, Refusal> {
-    serde_json::from_slice(body).map_err(|error| Refusal::Invalid(error.to_string()))
+    from(body)
+}
+
+fn from<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    let read = agent_server::json(body).map_err(|why| Refusal::Invalid(why.to_owned()))?;
+    serde_json::from_value(read).map_err(|error| Refusal::Invalid(error.to_string()))
 }
 
 /// Begins a task and waits for it, unless it is to answer at once.
@@ -64,7 +72,7 @@ pub(super) async fn stream(
 }
 
 /// Which tasks are listed.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct List {
     context_id: Option<String>,
@@ -102,9 +110,10 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
 pub(super) async fn list(
     State(service): State<Service>,
     headers: HeaderMap,
-    Query(list): Query<List>,
+    list: Result<Query<List>, QueryRejection>,
 ) -> Result<Json<Value>, Refusal> {
     check_version(&headers)?;
+    let Query(list) = list.map_err(|error| Refusal::Invalid(error.body_text()))?;
     Ok(Json(listed(&service, &list).await?))
 }
 
@@ -118,6 +127,54 @@ pub(super) async fn get_or_follow(
         Some(id) => stream::join(&service, id, None).await,
         None => Ok(Json(shapes::task(&tasks::found(&service, &named).await?)).into_response()),
     }
+}
+
+/// Says what may be done at a task's address, which its ending decides.
+pub(super) async fn allowed(Path(named): Path<String>) -> Response {
+    let methods = match named.split_once(':') {
+        Some((_, "cancel")) => "POST",
+        Some((_, "subscribe")) => "GET,HEAD,POST",
+        _ => "GET,HEAD",
+    };
+    (StatusCode::METHOD_NOT_ALLOWED, [(axum::http::header::ALLOW, methods)]).into_response()
+}
+
+pub(super) async fn pushes(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Path(task): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    check_version(&headers)?;
+    Ok(Json(push::list(&service, &task).await?))
+}
+
+pub(super) async fn add_push(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Path(task): Path<String>,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    check_version(&headers)?;
+    Ok(Json(push::create(&service, &task, from(&body)?).await?))
+}
+
+pub(super) async fn push(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Path((task, id)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    check_version(&headers)?;
+    Ok(Json(push::get(&service, &task, &id).await?))
+}
+
+pub(super) async fn delete_push(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Path((task, id)): Path<(String, String)>,
+) -> Result<StatusCode, Refusal> {
+    check_version(&headers)?;
+    push::delete(&service, &task, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn act(

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::tasks::Send;
-use super::{rest, shapes, stream, tasks};
+use super::{push, rest, shapes, stream, tasks};
+use crate::api::agent_server;
 use crate::service::Service;
 
 pub(super) async fn call(
@@ -18,11 +19,9 @@ pub(super) async fn call(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let request: Value = match serde_json::from_slice(&body) {
+    let request = match agent_server::json(&body) {
         Ok(request) => request,
-        Err(error) => {
-            return Json(Refusal::Parse(error.to_string()).rpc(&Value::Null)).into_response();
-        }
+        Err(why) => return Json(Refusal::Parse(why.to_owned()).rpc(&Value::Null)).into_response(),
     };
     let id = request.get("id").cloned().unwrap_or(Value::Null);
     match answer(&service, &headers, &request, &id).await {
@@ -43,6 +42,11 @@ async fn answer(
         let id = params.get("id").and_then(Value::as_str);
         id.map(str::to_owned).ok_or_else(|| Refusal::Invalid("params.id must name a task".into()))
     };
+    let of_task = || -> Result<String, Refusal> {
+        let id = params.get("taskId").and_then(Value::as_str);
+        id.map(str::to_owned)
+            .ok_or_else(|| Refusal::Invalid("params.taskId must name a task".into()))
+    };
     let result = match request["method"].as_str().unwrap_or_default() {
         "SendMessage" => rest::sent(service, read(params)?).await?,
         "SendStreamingMessage" => {
@@ -58,8 +62,16 @@ async fn answer(
         "GetExtendedAgentCard" => {
             return Err(Refusal::Unsupported("there is no extended agent card".into()));
         }
-        method if method.contains("PushNotificationConfig") => {
-            return Err(Refusal::PushNotSupported);
+        "CreateTaskPushNotificationConfig" => {
+            let config: push::Config = read(params.clone())?;
+            let task = config.task_id.clone().unwrap_or_default();
+            push::create(service, &task, config).await?
+        }
+        "GetTaskPushNotificationConfig" => push::get(service, &of_task()?, &named()?).await?,
+        "ListTaskPushNotificationConfigs" => push::list(service, &of_task()?).await?,
+        "DeleteTaskPushNotificationConfig" => {
+            push::delete(service, &of_task()?, &named()?).await?;
+            Value::Null
         }
         other => return Err(Refusal::UnknownMethod(other.to_owned())),
     };

@@ -1,10 +1,12 @@
 //! Tasks: begun, found, listed, cancelled.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::push;
 use super::refusal::Refusal;
 use crate::api::conversation::{self, Begin, Conversation};
 use crate::ids::ThreadId;
@@ -54,7 +56,7 @@ pub(super) struct Task {
     pub at: DateTime<Utc>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Send {
     pub message: Message,
@@ -62,7 +64,7 @@ pub(super) struct Send {
     pub configuration: Configuration,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
     pub message_id: String,
@@ -74,10 +76,12 @@ pub(super) struct Message {
     pub parts: Vec<Value>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Configuration {
     pub return_immediately: bool,
+    /// An address that hears of the task.
+    pub task_push_notification_config: Option<push::Config>,
 }
 
 /// Begins a task, or continues one that waits.
@@ -114,9 +118,24 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
     };
     let said = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "text": question });
     let turn = Turn { question, ..Turn::default() };
-    let begin = Begin { thread, at: None, turn, metadata: json!({ "a2a": said }) };
+    let wanted = send.configuration.task_push_notification_config;
+    let mut deliveries = match &named {
+        Some(task) => push::of_task(service, task.id).await?,
+        None => Vec::new(),
+    };
+    if let Some(config) = &wanted {
+        let delivery = config.delivery(service)?;
+        if !deliveries.contains(&delivery) {
+            deliveries.push(delivery);
+        }
+    }
+    let metadata = json!({ "a2a": said });
+    let begin = Begin { thread, at: None, turn, metadata, deliveries };
     let run = conversation::begin(service, begin).await?;
     let task = named.map_or(run.id, |task| task.id);
+    if let Some(config) = wanted {
+        push::keep(service, task, config).await?;
+    }
     Ok((run, task))
 }
 

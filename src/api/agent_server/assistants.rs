@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::body::Body;
 use super::{Face, Refusal, threads::object, wire};
+use crate::api::openapi::Forms;
 use crate::clock;
 use crate::graph::END;
 use crate::service::kept::{Assistant, AssistantFilter};
@@ -47,20 +49,19 @@ async fn found(face: &Face, id: &str) -> Result<Assistant, Refusal> {
     by_id(face, id).await?.ok_or_else(missing)
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Search {
     graph_id: Option<String>,
     name: Option<String>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     limit: Option<usize>,
     offset: Option<usize>,
 }
 
 async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusal> {
-    let metadata = search
-        .metadata
-        .clone()
+    let metadata = Some(object(search.metadata.clone(), "metadata")?)
         .filter(|wanted| wanted.as_object().is_some_and(|map| !map.is_empty()));
     let filter = AssistantFilter {
         graph: search.graph_id.clone(),
@@ -109,15 +110,17 @@ pub(super) async fn get(
     Ok(Json(wire::shown_assistant(&found(&face, &id).await?)))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Create {
     assistant_id: Option<Uuid>,
     graph_id: Option<String>,
     name: Option<String>,
     description: Option<String>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     config: Option<Value>,
     context: Option<Value>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     if_exists: Option<String>,
 }
@@ -225,7 +228,7 @@ pub(super) async fn versions(
     Ok(Json(all.iter().map(wire::shown_assistant).collect()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Choose {
     version: u32,
 }
@@ -289,4 +292,13 @@ pub(super) async fn subgraphs_of(
     Path((id, _)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
     subgraphs(State(face), Path(id)).await
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Search>("post /assistants/search");
+    forms.body::<Search>("post /assistants/count");
+    forms.body::<Create>("post /assistants");
+    forms.body::<Create>("patch /assistants/{id}");
+    forms.body::<Choose>("post /assistants/{id}/latest");
 }

@@ -4,7 +4,9 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -17,7 +19,23 @@ pub(in crate::api) struct Body(pub Value);
 impl Body {
     /// Reads the body as a type.
     pub(in crate::api) fn read<T: DeserializeOwned>(self) -> Result<T, Refusal> {
+        // A list of the fields' values would be read, too.
+        if !self.0.is_object() {
+            return Err(Refusal::invalid("the body must be an object"));
+        }
         serde_json::from_value(self.0).map_err(|error| Refusal::invalid(error.to_string()))
+    }
+}
+
+/// A value that is written as an object, and not as a list of its fields' values.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+pub(super) struct Object<T>(pub T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Map::deserialize(deserializer)?;
+        serde_json::from_value(Value::Object(fields)).map(Self).map_err(serde::de::Error::custom)
     }
 }
 
@@ -36,8 +54,36 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             let why = "the body must be sent as application/json";
             return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
         }
-        let read = serde_json::from_slice(&bytes);
-        read.map(Self).map_err(|_| Refusal::invalid("Invalid JSON in request body"))
+        json(&bytes).map(Self).map_err(Refusal::invalid)
+    }
+}
+
+/// Reads JSON whose texts a database can keep.
+///
+/// # Errors
+/// Why it cannot.
+pub(in crate::api) fn json(bytes: &[u8]) -> Result<Value, &'static str> {
+    let read: Result<Value, _> = serde_json::from_slice(bytes);
+    let read = read.map_err(|_| "Invalid JSON in request body")?;
+    // Looked for only where the bytes may write it.
+    let may_hold = bytes.windows(ZERO.len()).any(|part| part == ZERO);
+    match may_hold && holds_zero(&read) {
+        true => Err("texts must not contain the character U+0000"),
+        false => Ok(read),
+    }
+}
+
+/// The character that no text may contain, as JSON writes it.
+const ZERO: &[u8] = b"\\u0000";
+
+fn holds_zero(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(list) => list.iter().any(holds_zero),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.contains('\0') || holds_zero(value))
+        }
+        _ => false,
     }
 }
 

@@ -3,11 +3,14 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::body::{Asked, Body};
+use super::threads::object;
 use super::{Face, Refusal};
+use crate::api::openapi::Forms;
 use crate::clock;
 use crate::service::kept::{Item, ItemFilter};
 
@@ -33,7 +36,7 @@ fn path(names: &[String]) -> Result<(), Refusal> {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Put {
     namespace: Vec<String>,
     key: String,
@@ -52,7 +55,7 @@ pub(super) async fn put(State(face): State<Face>, body: Body) -> Result<StatusCo
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Named {
     namespace: String,
@@ -69,7 +72,7 @@ pub(super) async fn get(
     Ok(Json(item.map_or(Value::Null, |item| shown(&item))))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Delete {
     namespace: Vec<String>,
     key: String,
@@ -81,10 +84,11 @@ pub(super) async fn delete(State(face): State<Face>, body: Body) -> Result<Statu
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Search {
     namespace_prefix: Vec<String>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     filter: Option<Value>,
     query: Option<String>,
     limit: Option<u32>,
@@ -95,7 +99,7 @@ pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Json<
     let search: Search = body.read()?;
     let filter = ItemFilter {
         prefix: search.namespace_prefix,
-        filter: search.filter,
+        filter: Some(object(search.filter, "filter")?),
         words: search.query.filter(|query| !query.is_empty()),
         limit: search.limit.unwrap_or(10).clamp(1, 1_000),
         offset: search.offset.unwrap_or(0),
@@ -109,7 +113,7 @@ pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Json<
     Ok(Json(json!({ "items": scored.collect::<Vec<_>>() })))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Namespaces {
     prefix: Option<Vec<String>>,
@@ -145,4 +149,13 @@ pub(super) async fn namespaces(
     let (limit, offset) = (asked.limit.unwrap_or(100), asked.offset.unwrap_or(0));
     let page: Vec<Vec<String>> = found.into_iter().skip(offset).take(limit).collect();
     Ok(Json(json!({ "namespaces": page })))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Put>("put /store/items");
+    forms.query::<Named>("get /store/items");
+    forms.body::<Delete>("delete /store/items");
+    forms.body::<Search>("post /store/items/search");
+    forms.body::<Namespaces>("post /store/namespaces");
 }

@@ -5,7 +5,9 @@
 
 mod assistants;
 mod body;
+mod crons;
 mod items;
+mod protocol;
 mod refusal;
 mod runs;
 mod state;
@@ -13,16 +15,19 @@ mod stateless;
 mod stream;
 mod system;
 mod threads;
+mod webhooks;
 mod wire;
 
 use axum::Router;
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 
-pub(super) use body::{Asked as Query, Body, OfThread};
+pub(super) use body::{Asked as Query, Body, OfThread, json};
 pub use refusal::Refusal;
+pub(super) use webhooks::called;
 pub(super) use wire::{assistant_of, text_of_content};
 
+use super::openapi::Forms;
 use crate::service::Service;
 
 /// Headers of answers that clients in browsers read.
@@ -67,9 +72,12 @@ pub fn router(service: Service) -> Router {
         .route("/threads/{thread}/state/checkpoint", post(state::at_named))
         .route("/threads/{thread}/state/{checkpoint}", get(state::at))
         .route("/threads/{thread}/history", get(state::history_by_query).post(state::history))
+        .route("/threads/{thread}/commands", post(protocol::post))
+        .route("/threads/{thread}/stream/events", get(protocol::open).post(protocol::events))
         .route("/threads/{thread}/runs", get(runs::list).post(runs::create))
         .route("/threads/{thread}/runs/stream", post(runs::create_and_stream))
         .route("/threads/{thread}/runs/wait", post(runs::create_and_wait))
+        .route("/threads/{thread}/runs/crons", post(crons::create_for_thread))
         .route("/threads/{thread}/runs/{run}", get(runs::get).delete(runs::delete))
         .route("/threads/{thread}/runs/{run}/join", get(runs::join))
         .route("/threads/{thread}/runs/{run}/stream", get(stream::join))
@@ -79,6 +87,10 @@ pub fn router(service: Service) -> Router {
         .route("/runs/wait", post(stateless::create_and_wait))
         .route("/runs/batch", post(stateless::batch))
         .route("/runs/cancel", post(runs::cancel_many))
+        .route("/runs/crons", post(crons::create))
+        .route("/runs/crons/search", post(crons::search))
+        .route("/runs/crons/count", post(crons::count))
+        .route("/runs/crons/{cron}", axum::routing::patch(crons::update).delete(crons::delete))
         .route("/runs/{run}/stream", get(stateless::stream))
         .route("/store/items", get(items::get).put(items::put).delete(items::delete))
         .route("/store/items/search", post(items::search))
@@ -86,4 +98,16 @@ pub fn router(service: Service) -> Router {
         .fallback(refusal::not_found)
         .method_not_allowed_fallback(refusal::not_allowed)
         .with_state(face)
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    assistants::forms(forms);
+    threads::forms(forms);
+    state::forms(forms);
+    runs::forms(forms);
+    items::forms(forms);
+    crons::forms(forms);
+    forms.body::<protocol::Command>("post /threads/{thread}/commands");
+    forms.body::<protocol::Wanted>("post /threads/{thread}/stream/events");
 }

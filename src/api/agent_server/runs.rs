@@ -5,17 +5,20 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::body::{Asked, Body, OfRun, OfThread};
+use super::body::{Asked as Query, Body, OfRun, OfThread};
 use super::wire::{self, Modes, RunBody};
 use super::{Face, Refusal, stream};
+use crate::api::callbacks;
+use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
-use crate::service::kept::{Assistant, Cancel, Multitask, Run, RunFilter, RunStatus};
-use crate::service::{Accept, Error};
+use crate::service::kept::{Assistant, Cancel, Multitask, NewDelivery, Run, RunFilter, RunStatus};
+use crate::service::{Accept, Asked, Error, Order, Service, Work};
 
 /// Longest wait of a run for its time, in seconds: a year.
 const LONGEST: f64 = 31_536_000.0;
@@ -34,21 +37,14 @@ pub(super) async fn accept(
     body: &Value,
 ) -> Result<Accepted, Refusal> {
     let asked = RunBody::read(body).map_err(Refusal::invalid)?;
-    let assistant = asked.assistant_id.as_deref();
-    let assistant =
-        assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
-    let assistant = super::assistants::named(face, assistant).await?;
-    let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
-    let modes = Modes::read(given).map_err(Refusal::invalid)?;
+    // First, so that no thread is made for what is refused.
+    check(face, &asked, 0).await?;
     let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
-    let mut order = asked.order(head).map_err(Refusal::invalid)?;
-    if let crate::service::Asked::Turn(turn) = &order.asked {
-        face.service.runtime().check_request(turn.request()).await?;
-    }
+    let Checked { assistant, modes, mut order, metadata, webhook } =
+        check(face, &asked, head).await?;
     if let Some(id) = asked.at() {
         order.at = Some(super::state::step_of(thread, id)?);
     }
-    let metadata = metadata(&asked, &assistant)?;
     face.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
     let accept = Accept {
         thread,
@@ -59,10 +55,56 @@ pub(super) async fn accept(
         multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
         temporary,
         due_at: due(asked.after_seconds)?,
+        deliveries: webhook.map(NewDelivery::webhook).into_iter().collect(),
     };
     let run = face.service.accept(accept).await?;
     let stops_with_client = asked.on_disconnect == Some(wire::OnDisconnect::Cancel);
     Ok(Accepted { run, modes, stops_with_client })
+}
+
+fn webhook(face: &Face, asked: &RunBody) -> Result<Option<String>, Refusal> {
+    let url = asked.webhook.as_deref().filter(|url| !url.is_empty());
+    url.map(|url| callbacks::check(&face.service, url)).transpose()
+}
+
+/// What a run is asked to do, checked as far as it can be without its thread.
+pub(super) struct Checked {
+    pub assistant: Assistant,
+    modes: Modes,
+    order: Order,
+    metadata: Value,
+    webhook: Option<String>,
+}
+
+/// Checks a body; `head` is the newest step of its thread.
+pub(super) async fn check(face: &Face, asked: &RunBody, head: u64) -> Result<Checked, Refusal> {
+    let assistant = asked.assistant_id.as_deref();
+    let assistant =
+        assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
+    let assistant = super::assistants::named(face, assistant).await?;
+    let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
+    let modes = Modes::read(given).map_err(Refusal::invalid)?;
+    let order = asked.order(head).map_err(Refusal::invalid)?;
+    if let Asked::Turn(turn) = &order.asked {
+        face.service.runtime().check_request(turn.request()).await?;
+    }
+    due(asked.after_seconds)?;
+    let metadata = metadata(asked, &assistant)?;
+    Ok(Checked { assistant, modes, order, metadata, webhook: webhook(face, asked)? })
+}
+
+/// Makes what runs that begin by the clock are accepted with.
+pub(super) fn work(asked: &RunBody, checked: Checked) -> Result<Work, Refusal> {
+    if matches!(checked.order.asked, Asked::Resume(_)) {
+        return Err(Refusal::invalid("nobody is asked yet what a cron would answer"));
+    }
+    Ok(Work {
+        order: checked.order,
+        shown: asked.shown(checked.modes.names()),
+        metadata: checked.metadata,
+        multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
+        webhook: checked.webhook,
+    })
 }
 
 /// Finds the thread that a run is for, or makes it.
@@ -173,14 +215,14 @@ async fn left_by(face: &Face, run: &Run) -> Result<Value, Refusal> {
         None => Ok(json!({})),
         Some(ended) => match (ended.status, wire::failure(&ended)) {
             (RunStatus::Error | RunStatus::Timeout, Some(why)) => Ok(json!({ "__error__": why })),
-            _ => state_of(face, thread).await,
+            _ => state_of(&face.service, thread).await,
         },
     }
 }
 
 /// Returns the newest state of a thread, with its open questions.
-pub(super) async fn state_of(face: &Face, thread: ThreadId) -> Result<Value, Refusal> {
-    let view = face.service.thread(thread).await?;
+pub(super) async fn state_of(service: &Service, thread: ThreadId) -> Result<Value, Refusal> {
+    let view = service.thread(thread).await?;
     let mut values = view.state.as_deref().map_or_else(|| json!({}), wire::values);
     if !view.open.is_empty() {
         values["__interrupt__"] = wire::shown_interrupts(&view.open);
@@ -188,7 +230,7 @@ pub(super) async fn state_of(face: &Face, thread: ThreadId) -> Result<Value, Ref
     Ok(values)
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct List {
     limit: Option<u32>,
@@ -199,7 +241,7 @@ pub(super) struct List {
 pub(super) async fn list(
     State(face): State<Face>,
     OfThread(thread): OfThread,
-    Asked(list): Asked<List>,
+    Query(list): Query<List>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
     face.service.info(thread).await?;
     let (limit, offset) = (list.limit.unwrap_or(10).clamp(1, 1_000), list.offset.unwrap_or(0));
@@ -237,7 +279,7 @@ pub(super) async fn join(
     Ok((places(&run, Some("join")), Json(values)).into_response())
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct HowToCancel {
     wait: Option<String>,
@@ -251,7 +293,7 @@ const NOTHING: &str = "No matching runs to cancel. Please verify the thread ID a
 pub(super) async fn cancel(
     State(face): State<Face>,
     OfRun(thread, run): OfRun,
-    Asked(how): Asked<HowToCancel>,
+    Query(how): Query<HowToCancel>,
 ) -> Result<Response, Refusal> {
     let run =
         face.service.kept().run(thread.0, run).await?.ok_or_else(|| Refusal::missing(NOTHING))?;
@@ -266,7 +308,7 @@ pub(super) async fn cancel(
     Ok((places(&run, Some("join")), Json(json!({}))).into_response())
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct CancelMany {
     thread_id: Option<Uuid>,
@@ -276,7 +318,7 @@ pub(super) struct CancelMany {
 
 pub(super) async fn cancel_many(
     State(face): State<Face>,
-    Asked(how): Asked<HowToCancel>,
+    Query(how): Query<HowToCancel>,
     body: Body,
 ) -> Result<StatusCode, Refusal> {
     let many: CancelMany = body.read()?;
@@ -302,4 +344,25 @@ pub(super) async fn cancel_many(
         0 => Err(Refusal::missing("No runs found to cancel.")),
         _ => Ok(StatusCode::NO_CONTENT),
     }
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    for route in [
+        "post /threads/{thread}/runs",
+        "post /threads/{thread}/runs/stream",
+        "post /threads/{thread}/runs/wait",
+        "post /runs",
+        "post /runs/stream",
+        "post /runs/wait",
+    ] {
+        forms.body::<RunBody>(route);
+    }
+    forms.body::<Vec<RunBody>>("post /runs/batch");
+    forms.body::<CancelMany>("post /runs/cancel");
+    forms.query::<List>("get /threads/{thread}/runs");
+    forms.query::<HowToCancel>("post /threads/{thread}/runs/{run}/cancel");
+    forms.query::<HowToCancel>("post /runs/cancel");
+    forms.query::<stream::Join>("get /threads/{thread}/runs/{run}/stream");
+    forms.query::<stream::Join>("get /runs/{run}/stream");
 }

@@ -2,11 +2,13 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::body::{Asked, Body, OfThread};
 use super::{Face, Refusal, wire};
+use crate::api::openapi::Forms;
 use crate::ids::ThreadId;
 use crate::service::Error;
 
@@ -48,7 +50,7 @@ pub(super) async fn at(
     Ok(Json(shown(&face, thread, step).await?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AtNamed {
     checkpoint: Value,
 }
@@ -72,7 +74,7 @@ pub(super) fn step_of(thread: ThreadId, id: &str) -> Result<u64, Refusal> {
     wire::step_of(thread, id).ok_or_else(|| Error::UnknownCheckpoint(id.to_owned()).into())
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Update {
     values: Value,
@@ -100,7 +102,7 @@ pub(super) async fn update(
     Ok(Json(json!({ "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": id })))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct History {
     limit: Option<u32>,
@@ -117,7 +119,7 @@ pub(super) async fn history(
     listed(&face, thread, body.read()?).await
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct HistoryQuery {
     limit: Option<u32>,
@@ -173,4 +175,12 @@ async fn listed(face: &Face, thread: ThreadId, asked: History) -> Result<Json<Va
         }
     });
     Ok(Json(shown.collect()))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<AtNamed>("post /threads/{thread}/state/checkpoint");
+    forms.body::<Update>("post /threads/{thread}/state");
+    forms.body::<History>("post /threads/{thread}/history");
+    forms.query::<HistoryQuery>("get /threads/{thread}/history");
 }

@@ -45,10 +45,26 @@ pub(super) async fn batch(
     if list.len() > MOST {
         return Err(Refusal::invalid(format!("a batch has at most {MOST} runs")));
     }
-    let mut shown = Vec::with_capacity(list.len());
+    // All first, so that none is begun beside one that is refused.
+    let mut threads = Vec::with_capacity(list.len());
     for one in list {
-        let thread = one.get("thread_id").and_then(Value::as_str);
-        let thread = thread.and_then(|id| id.parse::<ThreadId>().ok());
+        let thread = match one.get("thread_id") {
+            None | Some(Value::Null) => None,
+            Some(id) => Some(
+                serde_json::from_value(id.clone())
+                    .map(ThreadId)
+                    .map_err(|_| Refusal::invalid("Invalid thread ID: must be a UUID"))?,
+            ),
+        };
+        if let Some(thread) = thread {
+            face.service.info(thread).await?;
+        }
+        let asked = wire::RunBody::read(one).map_err(Refusal::invalid)?;
+        runs::check(&face, &asked, 0).await?;
+        threads.push(thread);
+    }
+    let mut shown = Vec::with_capacity(list.len());
+    for (one, thread) in list.iter().zip(threads) {
         let accepted = runs::accept(&face, thread, one).await?;
         shown.push(wire::shown_run(&accepted.run));
     }
@@ -57,10 +73,12 @@ pub(super) async fn batch(
 
 pub(super) async fn stream(
     State(face): State<Face>,
-    axum::extract::Path(run): axum::extract::Path<uuid::Uuid>,
+    axum::extract::Path(run): axum::extract::Path<String>,
     Asked(asked): Asked<stream::Join>,
     headers: axum::http::HeaderMap,
 ) -> Result<Response, Refusal> {
+    let run = uuid::Uuid::parse_str(&run)
+        .map_err(|_| Refusal::invalid("Invalid run ID: must be a UUID"))?;
     let found = face.service.kept().find_run(run).await?;
     let found = found.ok_or_else(|| Refusal::missing(format!("Run with ID {run} not found")))?;
     stream::joined(&face, found, asked, &headers).await

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures::Stream;
 use perihelion_http::sse;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::body::{Asked, OfRun};
@@ -22,7 +23,7 @@ use crate::service::{From, Listener, Next, Service};
 /// How often a silent stream says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Join {
     stream_mode: Option<String>,

@@ -13,7 +13,7 @@ pub(super) async fn info() -> Json<Value> {
         "langgraph_py_version": null,
         "flags": {
             "assistants": true,
-            "crons": false,
+            "crons": true,
             "langsmith": false,
             "langsmith_tracing_replicas": false,
             "langsmith_tracing_session_on_runs": false,

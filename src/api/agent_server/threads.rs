@@ -4,13 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::body::{Body, OfThread};
+use super::body::{Body, Object, OfThread};
 use super::wire::{self, Fields};
 use super::{Face, Refusal};
+use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::service::Error;
@@ -20,16 +22,17 @@ use crate::swarm::GRAPH;
 /// Threads of one answer at most.
 const MOST: u32 = 1_000;
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Create {
     thread_id: Option<Uuid>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     if_exists: Option<IfExists>,
-    supersteps: Vec<Superstep>,
+    supersteps: Vec<Object<Superstep>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum IfExists {
     Raise,
@@ -37,12 +40,12 @@ enum IfExists {
 }
 
 /// A step that a client writes into a new thread.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Superstep {
-    updates: Vec<StateUpdate>,
+    updates: Vec<Object<StateUpdate>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct StateUpdate {
     #[serde(default)]
     values: Value,
@@ -66,7 +69,7 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
     }
     if !is_there {
         face.service.create_thread(thread, &metadata).await?;
-        for update in create.supersteps.iter().flat_map(|step| &step.updates) {
+        for Object(update) in create.supersteps.iter().flat_map(|Object(step)| &step.updates) {
             let written = wire::state_update(&update.values, 0).map_err(Refusal::invalid)?;
             face.service.runtime().edit(thread, written, update.as_node.as_deref(), &[]).await?;
         }
@@ -74,9 +77,10 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
     get_shown(&face, thread, &Fields::default()).await
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Search {
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     status: Option<String>,
     ids: Option<Vec<Uuid>>,
@@ -153,9 +157,10 @@ async fn get_shown(face: &Face, thread: ThreadId, fields: &Fields) -> Result<Jso
     Ok(Json(wire::shown_thread(&face.service.thread(thread).await?, fields)))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Update {
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
 }
 
@@ -193,4 +198,12 @@ pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal>
         Some(object @ Value::Object(_)) => Ok(object),
         Some(_) => Err(Refusal::invalid(format!("{name} must be an object"))),
     }
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<Create>("post /threads");
+    forms.body::<Search>("post /threads/search");
+    forms.body::<Search>("post /threads/count");
+    forms.body::<Update>("patch /threads/{thread}");
 }

@@ -12,6 +12,7 @@ use chrono::Duration;
 use perihelion_people::{Error, Principal, ProvedBy, Scope};
 use tower_service::Service as _;
 
+use super::Ends;
 use super::credential::{CSRF_HEADER, Credential};
 use super::issuer::Issuer;
 use super::watch::Watches;
@@ -111,6 +112,12 @@ impl Gate {
     }
 
     async fn pass(self: Arc<Self>, request: Request) -> Response {
+        let written = request.uri().path_and_query().map_or("", |written| written.as_str());
+        if written.contains("%00") {
+            // Postgres keeps no such text.
+            return Refusal::invalid("addresses must not contain the character U+0000")
+                .into_response();
+        }
         let (who, credential) = match self.who(request.method(), request.headers()).await {
             Ok(found) => found,
             Err(Stranger::Unknown(why)) => return unknown(why),
@@ -122,6 +129,10 @@ impl Gate {
             return Refusal::from(error).into_response();
         }
         let mut routes = self.routes_of(seen);
+        let mut request = request;
+        if let Some(credential) = &credential {
+            request.extensions_mut().insert(Ends::new(Arc::clone(&self), credential.clone()));
+        }
         let answer = async move {
             match routes.call(request).await {
                 Ok(response) => response,

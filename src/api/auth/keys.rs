@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use perihelion_people::{ApiKey, AuditEntry, NewKey, Scope};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,11 +13,12 @@ use crate::api::agent_server::{Body, Refusal};
 use crate::clock;
 use crate::service::Service;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Create {
+pub(super) struct Create {
     name: String,
     /// Those of whoever asks by default, without managing.
+    #[schemars(with = "Option<Vec<String>>")]
     scopes: Option<Vec<Scope>>,
     expires_at: Option<DateTime<Utc>>,
 }

@@ -18,8 +18,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 
 pub(super) use gate::{Gate, Setup};
+pub(in crate::api) use watch::Ends;
 
 use super::agent_server::Refusal;
+use super::openapi::Forms;
 use crate::service::Service;
 
 /// Makes the routes for whoever is known already: who they are, their keys, and the end of their session.
@@ -37,4 +39,11 @@ fn unknown(why: impl std::fmt::Display) -> Response {
     let mut refused = Refusal(StatusCode::UNAUTHORIZED, why.to_string()).into_response();
     refused.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     refused
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<session::Given>("post /v1/auth/register");
+    forms.body::<session::Given>("post /v1/auth/login");
+    forms.body::<keys::Create>("post /v1/keys");
 }

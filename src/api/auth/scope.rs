@@ -4,8 +4,15 @@ use axum::http::Method;
 use perihelion_people::Scope;
 
 /// Ends of addresses to which a question is posted that changes nothing.
-const LOOKS: [&str; 6] =
-    ["/search", "/count", "/history", "/state/checkpoint", "/versions", "/namespaces"];
+const LOOKS: [&str; 7] = [
+    "/search",
+    "/count",
+    "/history",
+    "/state/checkpoint",
+    "/versions",
+    "/namespaces",
+    "/stream/events",
+];
 
 /// Returns the scope that a request needs; none for what everybody known may do: see who they are, and see to their keys.
 pub(super) fn needed(method: &Method, path: &str) -> Option<Scope> {

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use perihelion_people::{Principal, ProvedBy, User};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,9 +26,9 @@ pub(super) fn router(gate: Arc<Gate>) -> Router {
         .with_state(gate)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Given {
+pub(super) struct Given {
     name: String,
     password: String,
     /// The service's own by default.

@@ -27,6 +27,21 @@ pub(super) async fn ended(gate: Arc<Gate>, credential: Credential) {
     token.cancelled().await;
 }
 
+/// Tells what outlives its answer, such as a socket, when the credential that opened it is not accepted any more.
+#[derive(Clone)]
+pub(in crate::api) struct Ends(Arc<Gate>, Credential);
+
+impl Ends {
+    pub(super) fn new(gate: Arc<Gate>, credential: Credential) -> Self {
+        Self(gate, credential)
+    }
+
+    /// Waits until the credential is not accepted any more.
+    pub(in crate::api) async fn wait(self) {
+        ended(self.0, self.1).await;
+    }
+}
+
 impl Gate {
     /// Looks after a credential for as long as somebody holds what is returned.
     fn watch(self: Arc<Self>, credential: Credential) -> Arc<CancellationToken> {

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use perihelion_http::sse;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,7 @@ use crate::service::kept::Run;
 use crate::service::{Service, Turn};
 use crate::swarm::{GraphUpdate, Message};
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Create {
     model: Option<String>,
@@ -30,7 +31,7 @@ pub(super) struct Create {
     n: Option<u32>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct StreamOptions {
     include_usage: bool,
@@ -58,7 +59,11 @@ pub(super) async fn create(
     };
     let shown = json!({ "model": model, "metadata": create.metadata });
     let metadata = json!({ "openai": shown });
-    let run = conversation::begin(&service, Begin { thread, at: None, turn, metadata }).await?;
+    let run = conversation::begin(
+        &service,
+        Begin { thread, at: None, turn, metadata, deliveries: Vec::new() },
+    )
+    .await?;
     let conversation = Conversation::follow(&service, run.clone()).await?;
     match create.stream {
         Some(true) => {

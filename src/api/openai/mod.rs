@@ -13,6 +13,7 @@ mod shapes;
 use axum::Router;
 use axum::routing::{get, post};
 
+use super::openapi::Forms;
 use crate::service::Service;
 
 /// Makes the routes over a service.
@@ -25,4 +26,10 @@ pub fn router(service: Service) -> Router {
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
         .route("/v1/chat/completions", post(chat::create))
         .with_state(service)
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<responses::Create>("post /v1/responses");
+    forms.body::<chat::Create>("post /v1/chat/completions");
 }

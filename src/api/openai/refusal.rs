@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::api::agent_server::Refusal as Plain;
+use crate::api::agent_server::{self, Refusal as Plain};
 
 /// A refusal: a status and why.
 #[derive(Debug)]
@@ -72,8 +72,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         }
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
-        serde_json::from_slice(&bytes)
-            .map(Self)
-            .map_err(|error| Refusal::invalid(error.to_string()))
+        let read = agent_server::json(&bytes).map_err(Refusal::invalid)?;
+        serde_json::from_value(read).map(Self).map_err(|error| Refusal::invalid(error.to_string()))
     }
 }

@@ -6,6 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use perihelion_http::sse;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,7 @@ use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{Service, Turn};
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Create {
     model: Option<String>,
@@ -49,7 +50,9 @@ pub(super) async fn create(
     });
     let turn = Turn { question, system_prompt: create.instructions, ..Turn::default() };
     let metadata = json!({ "openai": shown });
-    let run = conversation::begin(&service, Begin { thread, at, turn, metadata }).await?;
+    let run =
+        conversation::begin(&service, Begin { thread, at, turn, metadata, deliveries: Vec::new() })
+            .await?;
     if create.stream == Some(true) {
         return streamed(&service, run).await;
     }

@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use perihelion_people::Scope;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -71,7 +72,7 @@ pub(super) async fn get(
     Ok(Json(shown(&view, &one)))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Given {
     decision: Option<String>,
@@ -140,6 +141,7 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
         multitask: Multitask::Enqueue,
         temporary: false,
         due_at: None,
+        deliveries: Vec::new(),
     };
     let run = service.accept(accept).await?;
     if let Some(end) = end.filter(|end| *end < clock::now()) {

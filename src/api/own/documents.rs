@@ -3,17 +3,18 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, without_document};
 use crate::api::agent_server::{Query, Refusal};
-use crate::runtime::{DocumentFilters, DocumentQuery};
+use crate::runtime::{DocumentFilters, DocumentQuery, PageAt};
 
 /// Hits of a search at most.
 const MOST: usize = 100;
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Which {
     /// None: all collections.
@@ -28,7 +29,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "documents": found.map_err(without_document)? })))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Question {
     text: String,
@@ -48,7 +49,7 @@ pub(super) async fn search(
     Ok(Json(json!({ "hits": hits })))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Part {
     /// In characters.
@@ -68,6 +69,33 @@ pub(super) async fn get(
     shown["start"] = json!(read.start);
     shown["end"] = json!(read.end);
     Ok(Json(shown))
+}
+
+/// Which page is meant: its number, or what stands on it.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct WhichPage {
+    /// From 1.
+    number: Option<u32>,
+    /// A place in characters, such as the start of a citation.
+    at: Option<usize>,
+}
+
+pub(super) async fn page(
+    State(kept): State<Kept>,
+    Path(id): Path<String>,
+    Query(which): Query<WhichPage>,
+) -> Result<Json<Value>, Refusal> {
+    let at = match (which.number, which.at) {
+        (Some(number), None) => PageAt::Number(number),
+        (None, Some(at)) => PageAt::Character(at),
+        _ => return Err(Refusal::invalid("name a page: ?number=1, or ?at=PLACE, one of them")),
+    };
+    let found = kept.documents().await?.page(&id, at).await.map_err(without_document)?;
+    let page = found.ok_or_else(|| {
+        Refusal::missing("this document has no pages; read it by ?start=…&end=… of the document")
+    })?;
+    Ok(Json(json!(page)))
 }
 
 pub(super) async fn delete(

@@ -76,11 +76,15 @@ pub(super) fn refused(error: MemoryError) -> Refusal {
 pub(super) fn without_document(error: runtime::Error) -> Refusal {
     let class = match &error {
         runtime::Error::Documents(error) => error.class(),
+        // What is wrong with a document is what its sender can change.
+        runtime::Error::Document { .. } => "document",
         _ => "",
     };
     let status = match class {
         "unknown" => StatusCode::NOT_FOUND,
-        "range" | "empty_query" | "collection" => StatusCode::UNPROCESSABLE_ENTITY,
+        "range" | "empty_query" | "collection" | "document" | "full" => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         _ => return error.into(),
     };
     Refusal(status, error.to_string())

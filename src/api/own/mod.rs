@@ -14,11 +14,14 @@ mod skills;
 mod teams;
 mod traces;
 mod transfer;
+mod upload;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, post};
 
 use self::kept::Kept;
+use super::openapi::Forms;
 use crate::service::Service;
 
 /// Makes the routes over a service.
@@ -50,8 +53,42 @@ fn known(service: Service) -> Router {
         .route("/v1/skills/{id}", get(skills::get).delete(skills::forget))
         .route("/v1/memory", get(memory::list))
         .route("/v1/memory/{key}", delete(memory::forget))
-        .route("/v1/documents", get(documents::list))
+        .route(
+            "/v1/documents",
+            get(documents::list)
+                .merge(post(upload::add).layer(DefaultBodyLimit::max(upload::LONGEST))),
+        )
         .route("/v1/documents/search", get(documents::search))
+        .route("/v1/documents/{id}/page", get(documents::page))
         .route("/v1/documents/{id}", get(documents::get).delete(documents::delete))
         .with_state(Kept::new(service))
+}
+
+/// Names what the routes read.
+pub(super) fn forms(forms: &mut Forms) {
+    forms.body::<approvals::Given>("post /v1/approvals/{id}");
+    forms.body::<approvals::Given>("post /v1/approvals/{id}/approve");
+    forms.body::<approvals::Given>("post /v1/approvals/{id}/deny");
+    forms.query::<audit::Which>("get /v1/audit");
+    forms.body::<teams::Wanted>("post /v1/teams");
+    forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
+    forms.query::<traces::Which>("get /v1/threads/{thread}/trace/page");
+    forms.other_body(
+        "post /v1/threads/import",
+        "application/octet-stream",
+        serde_json::json!({ "type": "string", "format": "binary" }),
+    );
+    forms.query::<skills::Words>("get /v1/skills");
+    forms.query::<memory::Whose>("get /v1/memory");
+    forms.query::<memory::Whose>("delete /v1/memory/{key}");
+    forms.query::<documents::Which>("get /v1/documents");
+    forms.query::<documents::Question>("get /v1/documents/search");
+    forms.query::<upload::About>("post /v1/documents");
+    forms.other_body(
+        "post /v1/documents",
+        "application/octet-stream",
+        serde_json::json!({ "type": "string", "format": "binary" }),
+    );
+    forms.query::<documents::WhichPage>("get /v1/documents/{id}/page");
+    forms.query::<documents::Part>("get /v1/documents/{id}");
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::runtime::{Error, KeptTeam, TeamDesign, find_team};
 use crate::service::Service;
 
 /// What is to become a team: a goal for the architect, or a design.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wanted {
     goal: Option<String>,

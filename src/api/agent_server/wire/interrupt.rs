@@ -42,7 +42,7 @@ pub(crate) fn by_task(
 }
 
 /// Makes the value that pages for approvals know how to show, with everything that we say of the question.
-fn value(question: &InterruptView) -> Value {
+pub(crate) fn value(question: &InterruptView) -> Value {
     let payload = &question.payload;
     let mut value = match payload {
         Value::Object(fields) => fields.clone(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +15,7 @@ use crate::swarm::GraphUpdate;
 const MESSAGES: &str = "messages";
 
 /// What a client sends to begin a run; fields that are not known are left alone, as clients send what servers may not have.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct RunBody {
     pub assistant_id: Option<String>,
@@ -23,8 +24,10 @@ pub(crate) struct RunBody {
     pub stream_mode: Option<OneOrMany>,
     pub stream_subgraphs: bool,
     pub stream_resumable: bool,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub config: Option<Value>,
     pub context: Option<Value>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub metadata: Option<Value>,
     pub checkpoint: Option<Value>,
     pub checkpoint_id: Option<String>,
@@ -41,35 +44,35 @@ pub(crate) struct RunBody {
 }
 
 /// A word or a list of words.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnDisconnect {
     Cancel,
     Continue,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnCompletion {
     Delete,
     Keep,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IfNotExists {
     Create,
     Reject,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Durability {
     Sync,
@@ -118,9 +121,6 @@ impl RunBody {
             return Err("interrupt_before and interrupt_after are not supported; a tool's \
                         approval_mode makes a run wait for a person"
                 .into());
-        }
-        if self.webhook.is_some() {
-            return Err("webhook is not supported; join the run, or follow its stream".into());
         }
         let mut order = Order::new(asked(self, thread_head)?);
         order.durability = self.durability.map(|mode| {

@@ -14,7 +14,7 @@ pub(crate) fn values(state: &GraphState) -> Value {
 }
 
 /// Shows what a node wrote.
-pub(super) fn update(written: &GraphUpdate) -> Value {
+pub(crate) fn update(written: &GraphUpdate) -> Value {
     let mut shown = json!(written);
     if let Some(messages) = &written.messages {
         shown["messages"] = Value::Array(messages.iter().map(message::shown).collect());

@@ -131,7 +131,7 @@ pub(crate) fn snapshot(
 }
 
 /// Says what made a step.
-pub(super) fn source(at: &Checkpoint) -> &'static str {
+pub(crate) fn source(at: &Checkpoint) -> &'static str {
     match at.row.kind.as_str() {
         "input" => "input",
         "edit" => "update",

@@ -1,19 +1,10 @@
-//! The description of all routes, OpenAPI 3.1.
-
-use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::{Map, Value, json};
-
-/// Makes the route.
-pub(super) fn router() -> Router {
-    Router::new().route("/openapi.json", get(|| async { Json(document()) }))
-}
+//! All routes, in a table.
 
 /// Method, path, what it is for, group, and what it answers.
-type Route = (&'static str, &'static str, &'static str, &'static str, &'static str);
+pub(super) type Route = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// What a route answers: a JSON object, a list, a number, a stream, text, or nothing.
-const ROUTES: &[Route] = &[
+pub(super) const ROUTES: &[Route] = &[
     ("get", "/ok", "Whether the server answers", "System", "object"),
     ("get", "/info", "What the server is", "System", "object"),
     ("get", "/healthz", "Whether the process lives", "System", "text"),
@@ -34,6 +25,13 @@ const ROUTES: &[Route] = &[
         "object",
     ),
     ("get", "/assistants/{id}/subgraphs", "Get the subgraphs", "Assistants", "object"),
+    (
+        "get",
+        "/assistants/{id}/subgraphs/{namespace}",
+        "Get the subgraphs below a namespace",
+        "Assistants",
+        "object",
+    ),
     ("post", "/assistants/{id}/versions", "List versions", "Assistants", "array"),
     ("post", "/assistants/{id}/latest", "Choose the latest version", "Assistants", "object"),
     ("post", "/threads", "Create a thread", "Threads", "object"),
@@ -67,6 +65,27 @@ const ROUTES: &[Route] = &[
     ),
     ("get", "/threads/{thread}/history", "List states, newest first", "Threads", "array"),
     ("post", "/threads/{thread}/history", "List states, newest first", "Threads", "array"),
+    (
+        "post",
+        "/threads/{thread}/commands",
+        "Send a command of the thread protocol",
+        "Threads",
+        "object",
+    ),
+    (
+        "get",
+        "/threads/{thread}/stream/events",
+        "Talk the thread protocol over a WebSocket",
+        "Threads",
+        "socket",
+    ),
+    (
+        "post",
+        "/threads/{thread}/stream/events",
+        "Stream the events of all runs of a thread",
+        "Threads",
+        "stream",
+    ),
     ("get", "/threads/{thread}/runs", "List runs", "Runs", "array"),
     ("post", "/threads/{thread}/runs", "Begin a run", "Runs", "object"),
     ("post", "/threads/{thread}/runs/stream", "Begin a run and stream it", "Runs", "stream"),
@@ -87,6 +106,13 @@ const ROUTES: &[Route] = &[
     ("post", "/runs/wait", "Begin a run on a thread of its own and wait for it", "Runs", "object"),
     ("post", "/runs/batch", "Begin several runs", "Runs", "array"),
     ("post", "/runs/cancel", "Cancel several runs", "Runs", "none"),
+    ("get", "/runs/{run}/stream", "Stream a run, from Last-Event-ID on", "Runs", "stream"),
+    ("post", "/runs/crons", "Create a cron: runs on threads of their own", "Crons", "object"),
+    ("post", "/threads/{thread}/runs/crons", "Create a cron of a thread", "Crons", "object"),
+    ("post", "/runs/crons/search", "Search crons", "Crons", "array"),
+    ("post", "/runs/crons/count", "Count crons", "Crons", "integer"),
+    ("patch", "/runs/crons/{cron}", "Change a cron", "Crons", "object"),
+    ("delete", "/runs/crons/{cron}", "Delete a cron", "Crons", "none"),
     ("put", "/store/items", "Put an item", "Store", "none"),
     ("get", "/store/items", "Get an item", "Store", "object"),
     ("delete", "/store/items", "Delete an item", "Store", "none"),
@@ -94,11 +120,11 @@ const ROUTES: &[Route] = &[
     ("post", "/store/namespaces", "List namespaces", "Store", "object"),
     ("get", "/v1/models", "List models: each graph is one", "OpenAI", "object"),
     ("get", "/v1/models/{model}", "Get a model", "OpenAI", "object"),
-    ("post", "/v1/responses", "Create a response", "OpenAI", "object"),
+    ("post", "/v1/responses", "Create a response", "OpenAI", "either"),
     ("get", "/v1/responses/{id}", "Get a response", "OpenAI", "object"),
     ("delete", "/v1/responses/{id}", "Delete a response", "OpenAI", "object"),
     ("post", "/v1/responses/{id}/cancel", "Cancel a response", "OpenAI", "object"),
-    ("post", "/v1/chat/completions", "Create a chat completion", "OpenAI", "object"),
+    ("post", "/v1/chat/completions", "Create a chat completion", "OpenAI", "either"),
     ("get", "/v1/approvals", "List what waits for a person", "Own", "array"),
     ("get", "/v1/approvals/{id}", "Get what waits for a person", "Own", "object"),
     ("post", "/v1/approvals/{id}", "Answer it: a decision, or an answer", "Own", "object"),
@@ -120,6 +146,8 @@ const ROUTES: &[Route] = &[
     ("get", "/v1/memory", "List what is remembered of a user", "Own", "object"),
     ("delete", "/v1/memory/{key}", "Forget what is remembered under a key", "Own", "none"),
     ("get", "/v1/documents", "List documents", "Own", "object"),
+    ("post", "/v1/documents", "Add a document: its bytes, or a form with a file", "Own", "object"),
+    ("get", "/v1/documents/{id}/page", "Get a page of a document with its text", "Own", "object"),
     ("get", "/v1/documents/search", "Find pieces of documents", "Own", "object"),
     ("get", "/v1/documents/{id}", "Get a document with its text", "Own", "object"),
     ("delete", "/v1/documents/{id}", "Delete a document", "Own", "none"),
@@ -140,98 +168,41 @@ const ROUTES: &[Route] = &[
     ("get", "/v1/threads/{thread}/export", "Export a thread", "Own", "file"),
     ("post", "/v1/threads/import", "Import a thread", "Own", "object"),
     ("get", "/.well-known/agent-card.json", "The agent's card", "A2A", "object"),
-    ("post", "/a2a", "A2A by JSON-RPC", "A2A", "object"),
+    ("post", "/a2a", "A2A by JSON-RPC", "A2A", "either"),
     ("post", "/a2a/message:send", "Send a message", "A2A", "object"),
     ("post", "/a2a/message:stream", "Send a message and stream its task", "A2A", "stream"),
     ("get", "/a2a/tasks", "List tasks of a context", "A2A", "object"),
     ("get", "/a2a/tasks/{task}", "Get a task", "A2A", "object"),
+    ("get", "/a2a/tasks/{task}:subscribe", "Stream a task", "A2A", "stream"),
+    (
+        "get",
+        "/a2a/tasks/{task}/pushNotificationConfigs",
+        "List the addresses that hear of a task",
+        "A2A",
+        "object",
+    ),
+    (
+        "post",
+        "/a2a/tasks/{task}/pushNotificationConfigs",
+        "Have an address hear of a task",
+        "A2A",
+        "object",
+    ),
+    (
+        "get",
+        "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
+        "Get an address that hears of a task",
+        "A2A",
+        "object",
+    ),
+    (
+        "delete",
+        "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
+        "Have an address hear of a task no more",
+        "A2A",
+        "none",
+    ),
     ("post", "/a2a/tasks/{task}:cancel", "Cancel a task", "A2A", "object"),
     ("post", "/a2a/tasks/{task}:subscribe", "Stream a task", "A2A", "stream"),
-    ("post", "/mcp", "The star as an MCP server", "MCP", "object"),
+    ("post", "/mcp", "The star as an MCP server", "MCP", "either"),
 ];
-
-/// Makes the document.
-pub(super) fn document() -> Value {
-    let mut paths = Map::new();
-    for route in ROUTES {
-        let path = paths.entry(route.1).or_insert_with(|| json!({}));
-        path[route.0] = operation(route);
-    }
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Perihelion",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Threads of durable agent graphs: the Agent Server API, OpenAI's interfaces, MCP, and our own routes.",
-        },
-        "paths": paths,
-        "components": {
-            "securitySchemes": {
-                "key": { "type": "apiKey", "in": "header", "name": "x-api-key" },
-                "bearer": { "type": "http", "scheme": "bearer" },
-            },
-            "schemas": {
-                "Refusal": {
-                    "type": "object",
-                    "properties": { "detail": { "type": "string" }, "error": { "type": "object" } },
-                },
-            },
-        },
-    })
-}
-
-fn operation((method, path, summary, group, answer): &Route) -> Value {
-    let names = path
-        .split('/')
-        .filter_map(|part| part.strip_prefix('{')?.split_once('}').map(|(name, _)| name));
-    let parameters: Vec<Value> = names
-        .map(|name| {
-            let schema = match name {
-                "thread" | "run" => json!({ "type": "string", "format": "uuid" }),
-                _ => json!({ "type": "string" }),
-            };
-            json!({ "name": name, "in": "path", "required": true, "schema": schema })
-        })
-        .collect();
-    let id: String =
-        path.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
-    let content = |kind: &str, schema: Value| json!({ (kind): { "schema": schema } });
-    let good = match *answer {
-        "none" => json!({ "description": "Done" }),
-        "text" => {
-            json!({ "description": "Text", "content": content("text/plain", json!({ "type": "string" })) })
-        }
-        "page" => {
-            json!({ "description": "A page", "content": content("text/html", json!({ "type": "string" })) })
-        }
-        "file" => {
-            json!({ "description": "A file", "content": content("application/x-ndjson", json!({ "type": "string" })) })
-        }
-        "stream" => {
-            json!({ "description": "Server-sent events", "content": content("text/event-stream", json!({ "type": "string" })) })
-        }
-        kind => {
-            json!({ "description": "The answer", "content": content("application/json", json!({ "type": [kind, "null"] })) })
-        }
-    };
-    let code = if *answer == "none" { "204" } else { "200" };
-    let refusal = json!({
-        "description": "A refusal that says why",
-        "content": content("application/json", json!({ "$ref": "#/components/schemas/Refusal" })),
-    });
-    let mut operation = json!({
-        "operationId": format!("{method}{id}"),
-        "summary": summary,
-        "tags": [group],
-        "parameters": parameters,
-        "responses": { (code): good, "4XX": refusal, "5XX": refusal },
-        "security": [{}, { "key": [] }, { "bearer": [] }],
-    });
-    if matches!(*method, "post" | "put" | "patch")
-        || (*method == "delete" && *path == "/store/items")
-    {
-        let schema = json!({ "type": ["object", "array"] });
-        operation["requestBody"] = json!({ "content": content("application/json", schema) });
-    }
-    operation
-}

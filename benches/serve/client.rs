@@ -1,0 +1,120 @@
+//! The client: the same for every server of the interface.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+    assistant: String,
+}
+
+impl Client {
+    pub fn new(url: String, assistant: String) -> Self {
+        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(4_096);
+        Self { http: http.build().unwrap(), url, assistant }
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> reqwest::Response {
+        let asked = self.http.post(format!("{}{path}", self.url));
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        let answer = asked.send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer
+    }
+
+    async fn thread(&self) -> String {
+        let thread = self.post("/threads", &json!({})).await.text().await.unwrap();
+        let thread: Value = serde_json::from_str(&thread).unwrap();
+        thread["thread_id"].as_str().unwrap().to_owned()
+    }
+
+    fn run(&self) -> Value {
+        json!({
+            "assistant_id": self.assistant, "stream_mode": ["updates"],
+            "input": { "messages": [{ "role": "user", "content": "hello" }] },
+        })
+    }
+
+    /// Makes threads and runs each once to its end, so many at a time.
+    pub async fn runs(&self, runs: usize, at_once: usize) {
+        let left = Arc::new(AtomicUsize::new(runs));
+        let workers = (0..at_once).map(|_| {
+            let (client, left) = (self.clone(), Arc::clone(&left));
+            tokio::spawn(async move {
+                while left
+                    .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1))
+                    .is_ok()
+                {
+                    let thread = client.thread().await;
+                    let path = format!("/threads/{thread}/runs/wait");
+                    client.post(&path, &client.run()).await.bytes().await.unwrap();
+                }
+            })
+        });
+        for worker in workers.collect::<Vec<_>>() {
+            worker.await.unwrap();
+        }
+    }
+
+    /// Begins runs and streams them to their ends; returns how long each took to its first event, in milliseconds.
+    pub async fn first_events(&self, streams: usize, at_once: usize) -> Vec<f64> {
+        let streams = futures::stream::iter(0..streams).map(|_| {
+            let client = self.clone();
+            async move {
+                let thread = client.thread().await;
+                let began = Instant::now();
+                let path = format!("/threads/{thread}/runs/stream");
+                let mut bytes = client.post(&path, &client.run()).await.bytes_stream();
+                bytes.next().await.unwrap().unwrap();
+                let first = began.elapsed().as_secs_f64() * 1e3;
+                while bytes.next().await.is_some() {}
+                first
+            }
+        });
+        streams.buffer_unordered(at_once).collect().await
+    }
+
+    /// Lists the newest threads, one time after another; returns how long each took, in milliseconds.
+    pub async fn lists(&self, times: usize) -> Vec<f64> {
+        let mut each = Vec::with_capacity(times);
+        for _ in 0..times {
+            let began = Instant::now();
+            let body = json!({ "limit": 20, "metadata": { "graph_id": self.assistant } });
+            self.post("/threads/search", &body).await.bytes().await.unwrap();
+            each.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        each
+    }
+
+    /// Opens a thread that has run, one time after another; returns how long each took, in milliseconds.
+    pub async fn opens(&self, times: usize) -> Vec<f64> {
+        let thread = self.thread().await;
+        let path = format!("/threads/{thread}/runs/wait");
+        self.post(&path, &self.run()).await.bytes().await.unwrap();
+        let mut each = Vec::with_capacity(times);
+        for _ in 0..times {
+            let began = Instant::now();
+            let asked = self.http.get(format!("{}/threads/{thread}/state", self.url));
+            asked.send().await.unwrap().bytes().await.unwrap();
+            each.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        each
+    }
+
+    /// Opens streams of threads at rest, and holds them.
+    pub async fn idle_streams(&self, streams: usize) -> Vec<reqwest::Response> {
+        let mut held = Vec::with_capacity(streams);
+        for _ in 0..streams {
+            let thread = self.thread().await;
+            let body = json!({ "channels": ["lifecycle", "values", "messages"] });
+            held.push(self.post(&format!("/threads/{thread}/stream/events"), &body).await);
+        }
+        held
+    }
+}

@@ -1,0 +1,71 @@
+//! The server that is measured: the program itself, with a model that answers at once.
+
+use std::process::Stdio;
+
+use perihelion::llm::scripted::{Reply, Script, ScriptedModel, ScriptedServer};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+pub struct Server {
+    pub url: String,
+    child: Child,
+    _model: ScriptedServer,
+    _home: tempfile::TempDir,
+}
+
+impl Server {
+    pub async fn start(database: Option<String>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let script = Script::new().keep_requests(1).respond_with(|asked| {
+            Some(match asked.role.as_str() {
+                "supervisor" => Reply::json(json!({
+                    "thought_process": "scripted", "plan": [], "selected_agents": ["qa"], "tasks": [],
+                    "clarification": null,
+                })),
+                _ => Reply::text("Hello from the star."),
+            })
+        });
+        let model = ScriptedModel::start(script).await.unwrap();
+        std::fs::write(home.path().join("mcp-servers.toml"), "").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_perihelion"))
+            .args(["serve", "--addr", "127.0.0.1:0"])
+            .current_dir(home.path())
+            .env("OPENAI_BASE_URL", model.url())
+            .env("OPENAI_API_KEY", "k")
+            .env("OPENAI_MODEL", "scripted")
+            .env("DATABASE_URL", database.unwrap_or_else(|| "sqlite:threads.db".to_owned()))
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            if let Some((_, address)) = line.split_once("at http://") {
+                break format!("http://{}", address.trim());
+            }
+        };
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { url, child, _model: model, _home: home }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+}
+
+/// Returns the memory that a process holds, in KB.
+pub fn resident_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse().unwrap()
+}
+
+/// Returns the processor time that a process has taken, in milliseconds; 0 where its process is not named.
+pub fn processor_ms(pid: u32) -> f64 {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return 0.0 };
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks * 10.0
+}

@@ -1,0 +1,225 @@
+//! Runs that begin by the clock.
+//!
+//! A cron's next time is moved on by whoever claimed it, and only from the time that was claimed, so that of processes
+//! that find it due at once one begins its run.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_database::{Row, query};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::sql::Statement;
+use crate::{Error, Kept};
+
+const COLUMNS: &str = "id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, payload, work, \
+    metadata, enabled, next_at, end_at, created_at, updated_at";
+
+/// A cron.
+#[derive(Clone, Debug)]
+pub struct Cron {
+    pub id: Uuid,
+    pub tenant: String,
+    pub assistant: Uuid,
+    /// None: each run has a thread of its own.
+    pub thread: Option<Uuid>,
+    pub schedule: String,
+    /// None: UTC.
+    pub timezone: Option<String>,
+    /// Whether a thread that was made for a run stays.
+    pub keeps_thread: bool,
+    /// Who made it.
+    pub user: String,
+    /// As its client is shown it.
+    pub payload: Json,
+    /// What a run of it is accepted with.
+    pub work: Json,
+    pub metadata: Json,
+    pub enabled: bool,
+    /// None: never again.
+    pub next_at: Option<DateTime<Utc>>,
+    pub end_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// Which crons are listed.
+#[derive(Clone, Debug, Default)]
+pub struct CronFilter {
+    pub assistant: Option<Uuid>,
+    pub thread: Option<Uuid>,
+    pub enabled: Option<bool>,
+    pub metadata: Option<Json>,
+    pub limit: u32,
+    pub offset: u32,
+}
+
+impl Cron {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            tenant: row.get(1)?,
+            assistant: row.get(2)?,
+            thread: row.get(3)?,
+            schedule: row.get(4)?,
+            timezone: row.get(5)?,
+            keeps_thread: row.get(6)?,
+            user: row.get(7)?,
+            payload: row.get(8)?,
+            work: row.get(9)?,
+            metadata: row.get(10)?,
+            enabled: row.get(11)?,
+            next_at: row.get(12)?,
+            end_at: row.get(13)?,
+            created_at: row.get(14)?,
+            updated_at: row.get(15)?,
+        })
+    }
+}
+
+impl Kept {
+    /// Keeps a cron, in place of an earlier state of it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn put_cron(&self, cron: &Cron) -> Result<(), Error> {
+        let put = query(
+            "INSERT INTO service_cron (id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, \
+                payload, work, metadata, enabled, next_at, end_at, created_at, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
+             ON CONFLICT (id) DO UPDATE SET assistant = excluded.assistant, schedule = excluded.schedule, \
+                timezone = excluded.timezone, keeps_thread = excluded.keeps_thread, payload = excluded.payload, \
+                work = excluded.work, metadata = excluded.metadata, enabled = excluded.enabled, \
+                next_at = excluded.next_at, end_at = excluded.end_at, updated_at = excluded.updated_at \
+             WHERE service_cron.tenant = excluded.tenant",
+        );
+        let put = put
+            .bind(cron.id)
+            .bind(self.tenant.as_str())
+            .bind(cron.assistant)
+            .bind(cron.thread)
+            .bind(cron.schedule.as_str())
+            .bind(cron.timezone.clone())
+            .bind(cron.keeps_thread)
+            .bind(cron.user.as_str())
+            .bind(cron.payload.clone())
+            .bind(cron.work.clone())
+            .bind(cron.metadata.clone())
+            .bind(cron.enabled)
+            .bind(cron.next_at)
+            .bind(cron.end_at)
+            .bind(cron.created_at)
+            .bind(cron.updated_at);
+        self.database.execute(&put).await?;
+        Ok(())
+    }
+
+    /// Returns a cron.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn cron(&self, id: Uuid) -> Result<Option<Cron>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS).text(" FROM service_cron WHERE id = ").value(id);
+        find.text(" AND tenant = ").value(self.tenant.as_str());
+        self.database.fetch_optional(&find.build()).await?.as_ref().map(Cron::read).transpose()
+    }
+
+    /// Lists crons, newest first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn crons(&self, filter: &CronFilter) -> Result<Vec<Cron>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS);
+        self.matching(&mut find, filter);
+        find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
+        self.database.fetch_all(&find.build()).await?.iter().map(Cron::read).collect()
+    }
+
+    /// Counts crons.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn count_crons(&self, filter: &CronFilter) -> Result<u64, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT count(*)");
+        self.matching(&mut find, filter);
+        let rows = self.database.fetch_all(&find.build()).await?;
+        let count = rows.first().map(|row| row.get::<i64>(0)).transpose()?;
+        Ok(count.unwrap_or_default().unsigned_abs())
+    }
+
+    fn matching(&self, find: &mut Statement, filter: &CronFilter) {
+        find.text(" FROM service_cron WHERE tenant = ").value(self.tenant.as_str());
+        if let Some(assistant) = filter.assistant {
+            find.text(" AND assistant = ").value(assistant);
+        }
+        if let Some(thread) = filter.thread {
+            find.text(" AND thread_id = ").value(thread);
+        }
+        if let Some(enabled) = filter.enabled {
+            find.text(" AND enabled = ").value(enabled);
+        }
+        if let Some(metadata) = &filter.metadata {
+            find.text(" AND ").contains("metadata", metadata);
+        }
+    }
+
+    /// Deletes a cron.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_cron(&self, id: Uuid) -> Result<bool, Error> {
+        let delete = query("DELETE FROM service_cron WHERE id = $1 AND tenant = $2");
+        Ok(self.database.execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)
+    }
+
+    /// Returns crons of all tenants that are due, and that nobody has claimed.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn due_crons(&self, now: DateTime<Utc>, limit: u32) -> Result<Vec<Cron>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS).text(" FROM service_cron WHERE enabled AND next_at <= ").value(now);
+        find.text(" AND (claimed_until IS NULL OR claimed_until <= ").value(now);
+        find.text(") ORDER BY next_at LIMIT ").value(limit);
+        self.database.fetch_all(&find.build()).await?.iter().map(Cron::read).collect()
+    }
+
+    /// Claims a cron's next time for a while, unless another process did or it was changed.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn claim_cron(
+        &self,
+        cron: &Cron,
+        owner: &str,
+        now: DateTime<Utc>,
+        lasting: TimeDelta,
+    ) -> Result<bool, Error> {
+        let claim = query(
+            "UPDATE service_cron SET claimed_by = $1, claimed_until = $2 WHERE id = $3 AND enabled \
+             AND next_at = $4 AND (claimed_until IS NULL OR claimed_until <= $5)",
+        );
+        let claim =
+            claim.bind(owner).bind(now + lasting).bind(cron.id).bind(cron.next_at).bind(now);
+        Ok(self.database.execute(&claim).await? == 1)
+    }
+
+    /// Moves a claimed cron on to its next time.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn move_cron(
+        &self,
+        cron: &Cron,
+        owner: &str,
+        next: Option<DateTime<Utc>>,
+    ) -> Result<bool, Error> {
+        let on = query(
+            "UPDATE service_cron SET next_at = $1, claimed_by = NULL, claimed_until = NULL \
+             WHERE id = $2 AND claimed_by = $3 AND next_at = $4",
+        );
+        let on = on.bind(next).bind(cron.id).bind(owner).bind(cron.next_at);
+        Ok(self.database.execute(&on).await? == 1)
+    }
+}

@@ -1,0 +1,180 @@
+//! What is sent to an address when a run has ended: kept before the run, sent after it, until it was taken.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_database::{Row, query};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::sql::Statement;
+use crate::{Error, Kept};
+
+const COLUMNS: &str = "id, tenant, run_id, kind, url, headers, payload, attempts";
+
+/// Something to be sent.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The same in every attempt: by it a receiver knows one that comes twice.
+    pub id: Uuid,
+    pub tenant: String,
+    pub run: Uuid,
+    /// Whose form it has: `webhook`, `a2a`.
+    pub kind: String,
+    pub url: String,
+    pub headers: Json,
+    /// None: not made yet.
+    pub payload: Option<Json>,
+    /// How often it was sent.
+    pub attempts: u32,
+}
+
+/// Where the end of a run is to be said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewDelivery {
+    pub kind: &'static str,
+    pub url: String,
+    pub headers: Json,
+}
+
+impl NewDelivery {
+    /// Makes the call of a webhook.
+    pub fn webhook(url: String) -> Self {
+        Self { kind: "webhook", url, headers: Json::Object(Default::default()) }
+    }
+}
+
+impl Delivery {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.get(0)?,
+            tenant: row.get(1)?,
+            run: row.get(2)?,
+            kind: row.get(3)?,
+            url: row.get(4)?,
+            headers: row.get(5)?,
+            payload: row.get(6)?,
+            attempts: row.get::<i64>(7)?.try_into().unwrap_or(u32::MAX),
+        })
+    }
+}
+
+impl Kept {
+    /// Notes that something is to be sent when a run has ended.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn add_delivery(
+        &self,
+        run: Uuid,
+        new: &NewDelivery,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let add = query(
+            "INSERT INTO service_delivery (id, tenant, run_id, kind, url, headers, next_at, created_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        );
+        let add = add
+            .bind(Uuid::now_v7())
+            .bind(self.tenant.as_str())
+            .bind(run)
+            .bind(new.kind)
+            .bind(new.url.as_str())
+            .bind(new.headers.clone())
+            .bind(now);
+        self.database.execute(&add).await?;
+        Ok(())
+    }
+
+    /// Returns what of all tenants is to be sent now: its run has ended, and nobody is sending it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn due_deliveries(
+        &self,
+        now: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<Delivery>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS)
+            .text(" FROM service_delivery d WHERE ended_at IS NULL AND next_at <= ")
+            .value(now)
+            .text(" AND (claimed_until IS NULL OR claimed_until <= ")
+            .value(now)
+            .text(
+                ") AND (payload IS NOT NULL OR EXISTS (SELECT 1 FROM service_run r WHERE r.id = d.run_id \
+                 AND r.status NOT IN ('pending', 'running'))) ORDER BY next_at LIMIT ",
+            )
+            .value(limit);
+        self.database.fetch_all(&find.build()).await?.iter().map(Delivery::read).collect()
+    }
+
+    /// Claims a delivery for one attempt, unless another process did.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn claim_delivery(
+        &self,
+        id: Uuid,
+        now: DateTime<Utc>,
+        lasting: TimeDelta,
+    ) -> Result<bool, Error> {
+        let claim = query(
+            "UPDATE service_delivery SET claimed_until = $1, attempts = attempts + 1 \
+             WHERE id = $2 AND ended_at IS NULL AND (claimed_until IS NULL OR claimed_until <= $3)",
+        );
+        let claim = claim.bind(now + lasting).bind(id).bind(now);
+        Ok(self.database.execute(&claim).await? == 1)
+    }
+
+    /// Keeps what is sent, for further attempts.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<(), Error> {
+        let keep = query("UPDATE service_delivery SET payload = $1 WHERE id = $2");
+        self.database.execute(&keep.bind(payload.clone()).bind(id)).await?;
+        Ok(())
+    }
+
+    /// Forgets a delivery that was taken.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delivered(&self, id: Uuid) -> Result<(), Error> {
+        let delete = query("DELETE FROM service_delivery WHERE id = $1");
+        self.database.execute(&delete.bind(id)).await?;
+        Ok(())
+    }
+
+    /// Notes why a delivery was not taken, and when it is tried again; `None`: it is given up.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn not_delivered(
+        &self,
+        id: Uuid,
+        problem: &str,
+        again_at: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let note = query(
+            "UPDATE service_delivery SET problem = $1, claimed_until = NULL, next_at = $2, ended_at = $3 WHERE id = $4",
+        );
+        let ended = again_at.is_none().then_some(now);
+        let note = note.bind(problem).bind(again_at.unwrap_or(now)).bind(ended).bind(id);
+        self.database.execute(&note).await?;
+        Ok(())
+    }
+
+    /// Forgets what was given up, or never became due, before a time.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn forget_deliveries(&self, before: DateTime<Utc>) -> Result<(), Error> {
+        let forget = query(
+            "DELETE FROM service_delivery WHERE ended_at < $1 OR (created_at < $1 AND payload IS NULL \
+             AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.id = service_delivery.run_id))",
+        );
+        self.database.execute(&forget.bind(before)).await?;
+        Ok(())
+    }
+}

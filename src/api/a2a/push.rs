@@ -1,0 +1,143 @@
+//! Push notifications: addresses that are told how a task stands when a run of it has ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::refusal::Refusal;
+use super::tasks::{self, Task};
+use super::{shapes, tasks::State};
+use crate::api::callbacks;
+use crate::clock;
+use crate::service::Service;
+use crate::service::kept::{NewDelivery, Run};
+
+/// The kind of these deliveries.
+pub(in crate::api) const KIND: &str = "a2a";
+
+/// The content type of what is sent.
+pub(in crate::api) const MEDIA: &str = "application/a2a+json";
+
+/// Addresses of one task at most.
+const MOST: usize = 16;
+
+/// An address that hears of a task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Config {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Authentication {
+    scheme: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    credentials: Option<String>,
+}
+
+impl Config {
+    /// Checks where it leads, and returns what is sent there.
+    pub(super) fn delivery(&self, service: &Service) -> Result<NewDelivery, Refusal> {
+        let url = callbacks::check(service, &self.url)?;
+        let mut headers = json!({});
+        if let Some(token) = &self.token {
+            headers["x-a2a-notification-token"] = json!(token);
+        }
+        if let Some(Authentication { scheme, credentials }) = &self.authentication {
+            let credentials = credentials.as_deref().unwrap_or_default();
+            headers["authorization"] = json!(format!("{scheme} {credentials}").trim());
+        }
+        Ok(NewDelivery { kind: KIND, url, headers })
+    }
+}
+
+/// Returns what is sent when the next run of a task has ended.
+pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDelivery>, Refusal> {
+    let configs = service.kept().pushes(task).await?;
+    let read = configs.into_iter().filter_map(|(_, config)| serde_json::from_value(config).ok());
+    read.map(|config: Config| config.delivery(service)).collect()
+}
+
+/// Keeps an address of a task; one under way tells it of its end.
+pub(super) async fn create(
+    service: &Service,
+    task: &str,
+    config: Config,
+) -> Result<Value, Refusal> {
+    let task = tasks::found(service, task).await?;
+    let delivery = config.delivery(service)?;
+    let kept = keep(service, task.id, config).await?;
+    if !task.state.is_over() && task.state != State::InputRequired {
+        service.kept().add_delivery(task.run, &delivery, clock::now()).await?;
+    }
+    Ok(kept)
+}
+
+/// Keeps an address of a task.
+pub(super) async fn keep(service: &Service, task: Uuid, config: Config) -> Result<Value, Refusal> {
+    let id = config.id.clone().filter(|id| !id.is_empty());
+    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
+    let there = service.kept().pushes(task).await?;
+    if there.len() >= MOST && there.iter().all(|(known, _)| *known != id) {
+        return Err(Refusal::Invalid(format!("a task has at most {MOST} addresses")));
+    }
+    let kept = Config { id: Some(id.clone()), task_id: Some(task.to_string()), ..config };
+    let shown = json!(kept);
+    service.kept().put_push(task, &id, &shown, clock::now()).await?;
+    Ok(shown)
+}
+
+/// Returns an address of a task.
+pub(super) async fn get(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
+    let all = all_of(service, task).await?.1;
+    let found = all.into_iter().find(|(known, _)| known == id);
+    found.map(|(_, config)| config).ok_or_else(|| Refusal::TaskNotFound(format!("{task}, {id}")))
+}
+
+/// Lists the addresses of a task.
+pub(super) async fn list(service: &Service, task: &str) -> Result<Value, Refusal> {
+    let all = all_of(service, task).await?.1.into_iter().map(|(_, config)| config);
+    Ok(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" }))
+}
+
+/// Forgets an address of a task; one that is not there is as good as forgotten.
+pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<(), Refusal> {
+    let (task, _) = all_of(service, task).await?;
+    service.kept().delete_push(task.id, id).await?;
+    Ok(())
+}
+
+async fn all_of(service: &Service, task: &str) -> Result<(Task, Vec<(String, Value)>), Refusal> {
+    let task = tasks::found(service, task).await?;
+    let all = service.kept().pushes(task.id).await?;
+    Ok((task, all))
+}
+
+/// Shows a task to an address, unless it was forgotten meanwhile.
+///
+/// # Errors
+/// Why the task could not be read for now.
+pub(in crate::api) async fn pushed(
+    service: &Service,
+    run: &Run,
+    url: &str,
+) -> Result<Option<Value>, String> {
+    let first = run.metadata["a2a"]["task"].as_str().and_then(|id| id.parse().ok());
+    let task = tasks::found(service, &first.unwrap_or(run.id).to_string()).await;
+    let task = task.map_err(|refusal| refusal.to_string())?;
+    let there = service.kept().pushes(task.id).await.map_err(|error| error.to_string())?;
+    let is_kept = there.iter().any(|(_, config)| {
+        let of = config["url"].as_str().and_then(|of| callbacks::check(service, of).ok());
+        of.as_deref() == Some(url)
+    });
+    Ok(is_kept.then(|| json!({ "task": shapes::task(&task) })))
+}

@@ -1,0 +1,203 @@
+//! Sends what is to be sent when runs end: webhooks, and what addresses hear of A2A tasks.
+//!
+//! Enter at [`Deliveries::keep`]. Invariants: of the processes of a database one sends at a time, and a delivery is
+//! tried until it is taken, refused for good, or given up after [`MOST`] attempts; a receiver may see one twice, under
+//! the same id. No redirect is followed, and a name is looked up where the connection is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use perihelion_people::Principal;
+use serde_json::Value;
+
+use super::{a2a, agent_server, callbacks};
+use crate::clock;
+use crate::service::Service;
+use crate::service::kept::{Delivery, Run};
+
+/// How often due deliveries are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Deliveries that are sent at once.
+const AT_ONCE: u32 = 16;
+
+/// How long one attempt may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a claimed delivery is left to the process that claimed it.
+const CLAIM: TimeDelta = TimeDelta::seconds(30);
+
+/// Attempts before a delivery is given up: the last is made about two hours after the first.
+const MOST: u32 = 12;
+
+/// Longest time between two attempts.
+const LONGEST: TimeDelta = TimeDelta::minutes(30);
+
+/// How long what was given up stays to be looked at.
+const KEPT_FOR: TimeDelta = TimeDelta::days(7);
+
+/// Looks between two clearings.
+const CLEAR_EVERY: u32 = 7_200;
+
+/// Names a delivery, so that a receiver knows one that comes twice.
+const ID: HeaderName = HeaderName::from_static("x-perihelion-delivery");
+
+/// Sends deliveries for one process.
+pub struct Deliveries {
+    service: Service,
+    client: reqwest::Client,
+}
+
+/// How an attempt ended.
+enum Attempt {
+    Taken,
+    /// Nothing is to be sent: the run is no more.
+    Void,
+    /// It may be taken later.
+    Later(String),
+    Refused(String),
+}
+
+impl Deliveries {
+    /// Opens a client that reaches only what the settings allow.
+    ///
+    /// # Errors
+    /// Whatever the client's builder reports.
+    pub fn open(service: Service) -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder()
+            .dns_resolver(Arc::new(callbacks::allowed(&service)))
+            // A proxy would connect for us, and ask nobody.
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(PATIENCE)
+            .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self { service, client })
+    }
+
+    /// Sends what is due until the process is to end.
+    pub async fn keep(&self) {
+        let mut turn = 0_u32;
+        loop {
+            if let Err(error) = self.look(turn.is_multiple_of(CLEAR_EVERY)).await {
+                tracing::debug!(%error, "deliveries could not be looked for; trying again");
+            }
+            turn = turn.wrapping_add(1);
+            tokio::select! {
+                () = self.service.stop().cancelled() => return,
+                () = clock::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    async fn look(&self, clears: bool) -> Result<(), crate::service::kept::Error> {
+        let now = clock::now();
+        if clears {
+            self.service.kept().forget_deliveries(now - KEPT_FOR).await?;
+        }
+        let due = self.service.kept().due_deliveries(now, AT_ONCE).await?;
+        futures::future::join_all(due.into_iter().map(|one| self.deliver(one))).await;
+        Ok(())
+    }
+
+    async fn deliver(&self, delivery: Delivery) {
+        let kept = self.service.kept();
+        match kept.claim_delivery(delivery.id, clock::now(), CLAIM).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return tracing::debug!(%error, "a delivery could not be claimed"),
+        }
+        let id = delivery.id;
+        let attempts = delivery.attempts + 1;
+        let attempt = self.attempt(&delivery).await;
+        let now = clock::now();
+        let noted = match attempt {
+            Attempt::Taken | Attempt::Void => kept.delivered(id).await,
+            Attempt::Later(why) if attempts < MOST => {
+                tracing::debug!(%id, %why, "a delivery was not taken; trying again");
+                kept.not_delivered(id, &why, Some(now + pause(attempts)), now).await
+            }
+            Attempt::Later(why) | Attempt::Refused(why) => {
+                tracing::warn!(%id, run = %delivery.run, %why, "a delivery was given up");
+                kept.not_delivered(id, &why, None, now).await
+            }
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, "the end of a delivery could not be noted; it may be sent twice");
+        }
+    }
+
+    async fn attempt(&self, delivery: &Delivery) -> Attempt {
+        let payload = match &delivery.payload {
+            Some(payload) => payload.clone(),
+            None => match self.make(delivery).await {
+                Ok(Some(payload)) => payload,
+                Ok(None) => return Attempt::Void,
+                Err(why) => return Attempt::Later(why),
+            },
+        };
+        let url = match callbacks::allowed(&self.service).check(&delivery.url) {
+            Ok(url) => url,
+            Err(error) => return Attempt::Refused(error.to_string()),
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in delivery.headers.as_object().into_iter().flatten() {
+            let value = value.as_str().and_then(|text| HeaderValue::from_str(text).ok());
+            if let (Ok(name), Some(value)) = (HeaderName::try_from(name.as_str()), value) {
+                headers.insert(name, value);
+            }
+        }
+        if let Ok(id) = HeaderValue::from_str(&delivery.id.to_string()) {
+            headers.insert(ID, id);
+        }
+        let kind = if delivery.kind == a2a::KIND { a2a::MEDIA } else { "application/json" };
+        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        let sent = self.client.post(url).headers(headers).body(payload.to_string()).send().await;
+        match sent.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => Attempt::Taken,
+            Ok(status) if may_pass(status) => Attempt::Later(format!("it was answered: {status}")),
+            Ok(status) => Attempt::Refused(format!("it was answered: {status}")),
+            // The address is the client's, and may hold a secret.
+            Err(error) => Attempt::Later(shown(&error.without_url())),
+        }
+    }
+
+    /// Makes what is sent, and keeps it.
+    async fn make(&self, delivery: &Delivery) -> Result<Option<Value>, String> {
+        let service = self.service.seen_by(Principal::loopback(&delivery.tenant));
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let run = service.kept().find_run(delivery.run).await.map_err(|error| text(&error))?;
+        let Some(run): Option<Run> = run else { return Ok(None) };
+        let payload = match delivery.kind.as_str() {
+            a2a::KIND => match a2a::pushed(&service, &run, &delivery.url).await? {
+                Some(payload) => payload,
+                None => return Ok(None),
+            },
+            _ => agent_server::called(&service, &run).await?,
+        };
+        service.kept().keep_payload(delivery.id, &payload).await.map_err(|error| text(&error))?;
+        Ok(Some(payload))
+    }
+}
+
+/// Returns how long it is until the next attempt: twice as long each time.
+fn pause(attempts: u32) -> TimeDelta {
+    TimeDelta::seconds(1_i64 << attempts.min(16)).min(LONGEST)
+}
+
+/// Returns whether what was answered may be answered otherwise later.
+fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
+}
+
+fn shown(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,83 @@
+//! When a cron's runs are due: an expression of five fields, by the clock of a time zone.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use croner::Cron;
+use croner::parser::{CronParser, Seconds};
+
+/// A schedule that was understood.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    cron: Cron,
+    zone: Tz,
+}
+
+impl Schedule {
+    /// Reads an expression and the name of a time zone, UTC by default.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn read(text: &str, zone: Option<&str>) -> Result<Self, String> {
+        let zone = match zone {
+            None => Tz::UTC,
+            Some(name) => name.parse().map_err(|_| {
+                format!(
+                    "a time zone has a name such as Europe/Berlin; there is none called: {name}"
+                )
+            })?,
+        };
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
+        let cron = parser.parse(text).map_err(|error| {
+            format!("a schedule has five fields, minute to weekday ({error}): {text}")
+        })?;
+        Ok(Self { cron, zone })
+    }
+
+    /// Returns the first time after another, if there is one.
+    pub fn after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let time = time.with_timezone(&self.zone);
+        let next = self.cron.find_next_occurrence(&time, false).ok()?;
+        Some(next.with_timezone(&Utc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(text: &str, zone: Option<&str>, time: &str) -> Option<String> {
+        let time: DateTime<Utc> = time.parse().unwrap();
+        Schedule::read(text, zone).unwrap().after(time).map(|next| next.to_rfc3339())
+    }
+
+    #[test]
+    fn a_time_is_that_of_the_zones_clock_over_changes_of_it() {
+        let berlin = Some("Europe/Berlin");
+        assert_eq!(
+            after("0 9 * * *", berlin, "2026-03-27T10:00:00Z").as_deref(),
+            Some("2026-03-28T08:00:00+00:00")
+        );
+        assert_eq!(
+            after("0 9 * * *", berlin, "2026-03-28T10:00:00Z").as_deref(),
+            Some("2026-03-29T07:00:00+00:00")
+        );
+        assert_eq!(
+            after("0 0 1 1 *", None, "2026-11-20T15:07:36Z").as_deref(),
+            Some("2027-01-01T00:00:00+00:00")
+        );
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_refused_by_name() {
+        for (text, zone, part) in [
+            ("whenever", None, "five fields"),
+            ("* * * * * *", None, "five fields"),
+            ("61 * * * *", None, "61"),
+            ("0 9 * * *", Some("Mars/Olympus"), "Mars/Olympus"),
+        ] {
+            let why = Schedule::read(text, zone).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+        assert_eq!(after("0 0 30 2 *", None, "2026-01-01T00:00:00Z"), None);
+    }
+}

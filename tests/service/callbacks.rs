@@ -1,0 +1,108 @@
+//! Webhooks and push notifications: said once a run has ended, until they are taken, and to nobody inside.
+
+use serde_json::{Value, json};
+
+use super::receiver::Receiver;
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    a_webhook_is_called_when_its_run_has_ended_until_it_is_taken,
+    an_address_inside_is_called_only_where_the_operator_allows_it,
+    an_agent_is_told_how_its_task_stands,
+);
+
+/// The settings that let tests be called.
+const ALLOWED: [(&str, &str); 1] = [("PERIHELION_SERVE_CALLBACK_HOSTS", "127.0.0.1")];
+
+/// S2.12
+async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Served) {
+    let mut served = served.again_with(&ALLOWED).await;
+    let mut receiver = Receiver::answering(&[503]).await;
+    let thread = served.thread().await;
+    let mut body = saying("hello");
+    body["webhook"] = json!(receiver.url);
+    let (code, run) = served.post(&format!("/threads/{thread}/runs"), &body).await;
+    assert_eq!(code, 200, "{run}");
+    let first = receiver.next().await;
+    assert_eq!(first.body["run_id"], run["run_id"]);
+    assert_eq!(first.body["status"], "success");
+    assert_eq!(first.body["values"]["answer"], "Hello from the star.");
+    // It was not taken: whoever serves the database next sends the very same.
+    served.crash_and_start_again().await;
+    let second = receiver.next().await;
+    assert_eq!(second.body, first.body);
+    let id = "x-perihelion-delivery";
+    assert_eq!(second.header(id), first.header(id));
+    // A run that ends later is told of later, so that nothing else can be on its way.
+    let (_, other) = served.post(&format!("/threads/{thread}/runs"), &body).await;
+    assert_eq!(receiver.next().await.body["run_id"], other["run_id"]);
+    assert!(receiver.is_empty());
+}
+
+async fn an_address_inside_is_called_only_where_the_operator_allows_it(served: Served) {
+    let thread = served.thread().await;
+    for inside in [
+        "http://127.0.0.1:9/",
+        "http://localhost:9/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://user:secret@example.org/",
+        "file:///etc/passwd",
+        "nowhere",
+    ] {
+        let mut body = saying("hello");
+        body["webhook"] = json!(inside);
+        let (code, refused) = served.post(&format!("/threads/{thread}/runs"), &body).await;
+        assert_eq!(code, 422, "{inside}: {refused}");
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+        let cron = json!({ "assistant_id": "swarm", "schedule": "0 0 1 1 *", "webhook": inside, "input": { "question": "x" } });
+        assert_eq!(served.post("/runs/crons", &cron).await.0, 422, "{inside}");
+    }
+    let (_, runs) = served.get(&format!("/threads/{thread}/runs")).await;
+    assert_eq!(runs, json!([]));
+}
+
+async fn an_agent_is_told_how_its_task_stands(served: Served) {
+    let served = served.again_with(&ALLOWED).await;
+    let mut receiver = Receiver::answering(&[]).await;
+    let url = receiver.url.clone();
+    let message = |text: &str, task: Option<&str>| {
+        json!({
+            "message": { "messageId": format!("m-{text}"), "role": "ROLE_USER", "parts": [{ "text": text }], "taskId": task },
+            "configuration": {
+                "returnImmediately": true,
+                "taskPushNotificationConfig": {
+                    "id": "mine", "url": url, "token": "t-1",
+                    "authentication": { "scheme": "Bearer", "credentials": "c-1" },
+                },
+            },
+        })
+    };
+    let (code, sent) = served.post("/a2a/message:send", &message("approve this", None)).await;
+    assert_eq!(code, 200, "{sent}");
+    let task = sent["task"]["id"].as_str().unwrap().to_owned();
+    let heard = receiver.next().await;
+    assert_eq!(heard.body["task"]["id"], task.as_str());
+    assert_eq!(heard.body["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(heard.header("x-a2a-notification-token"), "t-1");
+    assert_eq!(heard.header("authorization"), "Bearer c-1");
+    assert_eq!(heard.header("content-type"), "application/a2a+json");
+    let place = format!("/a2a/tasks/{task}/pushNotificationConfigs");
+    let (_, listed) = served.get(&place).await;
+    assert_eq!(listed["configs"][0]["id"], "mine");
+    // The next run of the task tells the same address, named again or not.
+    let mut answer = message("approve", Some(&task));
+    answer["configuration"]["taskPushNotificationConfig"] = Value::Null;
+    served.post("/a2a/message:send", &answer).await;
+    let heard = receiver.next().await;
+    assert_eq!(heard.body["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(heard.body["task"]["artifacts"][0]["parts"][0]["text"], "Hello from the star.");
+    let rpc = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "taskId": task, "id": "mine" } });
+    let (_, got) = served.post("/a2a", &rpc("GetTaskPushNotificationConfig")).await;
+    assert_eq!(got["result"]["url"], url.as_str());
+    served.post("/a2a", &rpc("DeleteTaskPushNotificationConfig")).await;
+    assert_eq!(served.get(&format!("{place}/mine")).await.0, 404);
+    let (_, card) = served.get("/.well-known/agent-card.json").await;
+    assert_eq!(card["capabilities"]["pushNotifications"], true);
+}

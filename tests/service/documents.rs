@@ -1,0 +1,116 @@
+//! Documents over HTTP: sent, listed, searched, cited with their pages, deleted.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::served::Served;
+
+on_both!(documents_are_sent_found_cited_with_their_page_and_deleted);
+
+/// Writes a PDF with a line of text on each page.
+fn pdf(pages: &[&str]) -> Vec<u8> {
+    let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+    ];
+    for (number, text) in pages.iter().enumerate() {
+        let stream = 5 + 2 * number;
+        let content = format!("BT /F 10 Tf 72 700 Td ({text}) Tj ET\n");
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents {stream} 0 R >>"
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    let mut file = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        places.push(file.len());
+        file.extend(format!("{} 0 obj\n{object}\nendobj\n", number + 1).into_bytes());
+    }
+    let table = file.len();
+    let rows: String = places.iter().map(|place| format!("{place:010} 00000 n \n")).collect();
+    let size = places.len() + 1;
+    file.extend(format!("xref\n0 {size}\n0000000000 65535 f \n{rows}").into_bytes());
+    file.extend(
+        format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n")
+            .into_bytes(),
+    );
+    file
+}
+
+async fn sent(served: &Served, path: &str, kind: &str, body: Vec<u8>) -> (u16, Value) {
+    let asked = served.http.post(format!("{}{path}", served.url)).header("content-type", kind);
+    let answer = asked.body(body).send().await.unwrap();
+    let code = answer.status().as_u16();
+    (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+}
+
+/// S3.08
+async fn documents_are_sent_found_cited_with_their_page_and_deleted(served: Served) {
+    let file = pdf(&[
+        "This lease is made in spring.",
+        "The rent is 1250 crowns a month.",
+        "Notice is three months.",
+    ]);
+    let path = "/v1/documents?name=lease.pdf&collection=work";
+    let (code, added) = sent(&served, path, "application/pdf", file.clone()).await;
+    assert_eq!(code, 200, "{added}");
+    assert_eq!(
+        (&added["document"]["path"], &added["unchanged"]),
+        (&json!("lease.pdf"), &json!(false))
+    );
+    let id = added["document"]["id"].as_str().unwrap().to_owned();
+    let (_, again) = sent(&served, path, "application/pdf", file).await;
+    assert_eq!((&again["document"]["id"], &again["unchanged"]), (&json!(id), &json!(true)));
+    let form = "--x\r\ncontent-disposition: form-data; name=\"collection\"\r\n\r\nwork\r\n--x\r\n\
+        content-disposition: form-data; name=\"file\"; filename=\"../notes/garden.md\"\r\n\
+        content-type: text/markdown\r\n\r\n# Garden\n\nTomatoes want sun.\n\r\n--x--\r\n";
+    let (code, second) =
+        sent(&served, "/v1/documents", "multipart/form-data; boundary=x", form.into()).await;
+    assert_eq!(code, 200, "{second}");
+    assert_eq!(second["document"]["path"], "garden.md");
+    let (_, listed) = served.get("/v1/documents?collection=work").await;
+    assert_eq!(listed["documents"].as_array().unwrap().len(), 2);
+    let (_, found) = served.get("/v1/documents/search?text=rent&collection=work").await;
+    let hit = &found["hits"][0];
+    assert_eq!((&hit["document"], &hit["page"]), (&json!(id), &json!(2)), "{found}");
+    let place = format!("/v1/documents/{id}/page?at={}", hit["start"]);
+    let (_, page) = served.get(&place).await;
+    assert_eq!((&page["number"], &page["pages"]), (&json!(2), &json!(3)), "{page}");
+    assert!(
+        page["text"].as_str().unwrap().contains(hit["quote"].as_str().unwrap().trim()),
+        "{page}"
+    );
+    assert_eq!(served.get(&format!("/v1/documents/{id}/page?number=2")).await.1, page);
+    for (path, code) in [
+        (format!("/v1/documents/{id}/page?number=4"), 422),
+        (format!("/v1/documents/{id}/page?at=99999"), 422),
+        (format!("/v1/documents/{id}/page"), 422),
+        (
+            format!("/v1/documents/{}/page?number=1", second["document"]["id"].as_str().unwrap()),
+            404,
+        ),
+        ("/v1/documents/nowhere/page?number=1".to_owned(), 404),
+    ] {
+        assert_eq!(served.get(&path).await.0, code, "{path}");
+    }
+    for (path, kind, body, code) in [
+        ("/v1/documents", "application/pdf", b"x".to_vec(), 422),
+        ("/v1/documents?name=x.pdf", "application/pdf", b"%PDF-1.7 rubbish".to_vec(), 422),
+        ("/v1/documents?name=x.md&collection=a/b", "text/markdown", b"# x".to_vec(), 422),
+        ("/v1/documents?name=x.md", "multipart/form-data", b"x".to_vec(), 400),
+        ("/v1/documents?name=x.md", "text/plain", vec![b'x'; (64 << 20) + 1], 413),
+    ] {
+        let refused = sent(&served, path, kind, body).await;
+        assert_eq!(refused.0, code, "{path}: {refused:?}");
+    }
+    assert_eq!(
+        served.send(Method::DELETE, &format!("/v1/documents/{id}"), &json!({})).await.0,
+        204
+    );
+    assert_eq!(served.get(&format!("/v1/documents/{id}")).await.0, 404);
+}

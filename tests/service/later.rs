@@ -1,0 +1,99 @@
+//! Assistants, items and batches, as the reference server was recorded.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::recorded::assert_shape;
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    an_assistant_has_versions_and_the_chosen_one_is_used,
+    items_are_kept_found_and_forgotten_under_their_paths,
+    a_batch_begins_all_of_its_runs_or_none,
+);
+
+async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
+    let body = json!({ "graph_id": "swarm", "name": "Clerk", "metadata": { "team": "blue" }, "config": { "recursion_limit": 9 } });
+    let (code, made) = served.post("/assistants", &body).await;
+    assert_eq!(code, 200, "{made}");
+    assert_shape("assistant", &made);
+    let id = made["assistant_id"].as_str().unwrap();
+    let place = format!("/assistants/{id}");
+    let (_, second) = served.send(Method::PATCH, &place, &json!({ "name": "Chief" })).await;
+    assert_eq!((&second["version"], &second["name"]), (&json!(2), &json!("Chief")));
+    assert_eq!(second["config"], made["config"]);
+    let (_, versions) = served.post(&format!("{place}/versions"), &json!({})).await;
+    let numbers: Vec<&Value> =
+        versions.as_array().unwrap().iter().map(|one| &one["version"]).collect();
+    assert_eq!(numbers, [&json!(2), &json!(1)]);
+    let (_, chosen) = served.post(&format!("{place}/latest"), &json!({ "version": 1 })).await;
+    assert_eq!(chosen["name"], "Clerk");
+    assert_eq!(served.post(&format!("{place}/latest"), &json!({ "version": 7 })).await.0, 404);
+    for (filter, count) in [
+        (json!({}), 2),
+        (json!({ "metadata": { "team": "blue" } }), 1),
+        (json!({ "name": "clerk" }), 1),
+        (json!({ "graph_id": "other" }), 0),
+    ] {
+        assert_eq!(served.post("/assistants/count", &filter).await.1, json!(count), "{filter}");
+    }
+    let again = json!({ "graph_id": "swarm", "assistant_id": id });
+    assert_eq!(served.post("/assistants", &again).await.0, 409);
+    let again = json!({ "graph_id": "swarm", "assistant_id": id, "if_exists": "do_nothing" });
+    assert_eq!(served.post("/assistants", &again).await.1["assistant_id"], id);
+    let thread = served.thread().await;
+    let mut run = saying("hello");
+    run["assistant_id"] = json!(id);
+    let (_, left) = served.post(&format!("/threads/{thread}/runs/wait"), &run).await;
+    assert_eq!(left["answer"], "Hello from the star.");
+    assert_eq!(served.send(Method::DELETE, &place, &json!({})).await.0, 204);
+    assert_eq!(served.get(&place).await.0, 404);
+    let own = served.send(Method::DELETE, "/assistants/swarm", &json!({})).await;
+    assert_eq!(own.0, 409, "{own:?}");
+}
+
+async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
+    for (path, key, value) in [
+        (json!(["users", "u1"]), "tea", json!({ "kind": "green", "cups": 2 })),
+        (json!(["users", "u2"]), "tea", json!({ "kind": "black" })),
+        (json!(["teams"]), "blue", json!({ "size": 3 })),
+    ] {
+        let item = json!({ "namespace": path, "key": key, "value": value });
+        assert_eq!(served.send(Method::PUT, "/store/items", &item).await.0, 204);
+    }
+    let (_, got) = served.get("/store/items?namespace=users.u1&key=tea").await;
+    assert_eq!(got["value"]["cups"], 2);
+    assert_eq!(served.get("/store/items?namespace=users.u9&key=tea").await.1, Value::Null);
+    let search = async |body: Value| served.post("/store/items/search", &body).await.1;
+    let found =
+        search(json!({ "namespace_prefix": ["users"], "filter": { "kind": "black" } })).await;
+    assert_eq!(found["items"].as_array().unwrap().len(), 1);
+    assert_eq!(found["items"][0]["namespace"], json!(["users", "u2"]));
+    let found = search(json!({ "namespace_prefix": [], "query": "GREEN" })).await;
+    assert_eq!(found["items"][0]["key"], "tea");
+    let (_, all) = served.post("/store/namespaces", &json!({})).await;
+    assert_eq!(all["namespaces"], json!([["teams"], ["users", "u1"], ["users", "u2"]]));
+    let (_, short) =
+        served.post("/store/namespaces", &json!({ "prefix": ["users"], "max_depth": 1 })).await;
+    assert_eq!(short["namespaces"], json!([["users"]]));
+    let dotted = json!({ "namespace": ["a.b"], "key": "k", "value": {} });
+    assert_eq!(served.send(Method::PUT, "/store/items", &dotted).await.0, 422);
+    let gone = json!({ "namespace": ["users", "u1"], "key": "tea" });
+    assert_eq!(served.send(Method::DELETE, "/store/items", &gone).await.0, 204);
+    assert_eq!(served.get("/store/items?namespace=users.u1&key=tea").await.1, Value::Null);
+}
+
+async fn a_batch_begins_all_of_its_runs_or_none(served: Served) {
+    let runs = json!([saying("hello"), saying("clarify this")]);
+    let (code, begun) = served.post("/runs/batch", &runs).await;
+    assert_eq!(code, 200, "{begun}");
+    assert_shape("run", &begun[0]);
+    let ids: Vec<&str> =
+        begun.as_array().unwrap().iter().map(|run| run["thread_id"].as_str().unwrap()).collect();
+    assert!(ids.len() == 2 && ids[0] != ids[1]);
+    let (_, before) = served.post("/threads/count", &json!({})).await;
+    let half = json!([saying("hello"), { "assistant_id": "nobody", "input": { "question": "x" } }]);
+    assert_eq!(served.post("/runs/batch", &half).await.0, 422);
+    assert_eq!(served.post("/threads/count", &json!({})).await.1, before, "nothing was begun");
+}
