@@ -27,6 +27,9 @@ impl Api {
     }
 }
 
+/// What agents' names begin with in states and traces; tables go without it.
+const AGENT_PREFIX: &str = "mcp_agent_";
+
 section! {
     /// The endpoint that every role uses unless its own table says otherwise.
     Endpoint, EndpointFile, "models" {
@@ -108,7 +111,8 @@ impl Setting for JsonMode {
     }
 }
 
-/// What one role does differently; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` in the environment.
+/// What one role or one agent does differently; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` and
+/// `PERIHELION_MODELS_AGENTS_<NAME>_<KEY>` in the environment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoleSettings {
@@ -121,6 +125,7 @@ pub struct RoleSettings {
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
     pub timeout_sec: Option<f64>,
+    pub max_retries: Option<u32>,
     /// Read from the environment, never from the file.
     #[serde(skip)]
     api_key: Option<SecretString>,
@@ -143,7 +148,7 @@ macro_rules! roles {
             }
 
             fn resolve(self, sources: &Sources<'_>) -> Result<Self, Error> {
-                Ok(Self { $($role: self.$role.resolve(stringify!($role), sources)?,)* })
+                Ok(Self { $($role: self.$role.resolve("roles", stringify!($role), sources)?,)* })
             }
         }
     };
@@ -151,9 +156,11 @@ macro_rules! roles {
 roles!(supervisor, agent, reflector, qa, architect, extractor, summarizer, classifier, reranker);
 
 impl RoleSettings {
-    fn resolve(self, role: &str, sources: &Sources<'_>) -> Result<Self, Error> {
-        let key = |name: &str| format!("models.roles.{role}.{name}");
-        let variable = |name: &str| format!("PERIHELION_MODELS_ROLES_{role}_{name}").to_uppercase();
+    fn resolve(self, kind: &str, of: &str, sources: &Sources<'_>) -> Result<Self, Error> {
+        let key = |name: &str| format!("models.{kind}.{of}.{name}");
+        let variable = |name: &str| {
+            format!("PERIHELION_MODELS_{kind}_{of}_{name}").to_uppercase().replace('-', "_")
+        };
         let api_key_env =
             sources.find(&key("api_key_env"), &variable("api_key_env"), self.api_key_env, any)?;
         Ok(Self {
@@ -184,6 +191,12 @@ impl RoleSettings {
                     seconds_if_any,
                 )?
                 .flatten(),
+            max_retries: sources.find(
+                &key("max_retries"),
+                &variable("max_retries"),
+                self.max_retries,
+                any,
+            )?,
             api_key: api_key_env.as_deref().and_then(|name| secret(sources, name)),
             api_key_env,
         })
@@ -207,6 +220,7 @@ pub(super) struct ModelsFile {
     temperature: Option<Option<f64>>,
     max_tokens: Option<Option<u32>>,
     roles: Roles,
+    agents: BTreeMap<String, RoleSettings>,
     prices: BTreeMap<String, Price>,
 }
 
@@ -215,6 +229,8 @@ pub(super) struct ModelsFile {
 pub struct Models {
     pub endpoint: Endpoint,
     pub roles: Roles,
+    /// What single agents do differently, by their server's name; only the file can name one.
+    pub agents: BTreeMap<String, RoleSettings>,
     /// What models charge, by model name; only the file can say it.
     pub prices: BTreeMap<String, Price>,
     api_key: Option<SecretString>,
@@ -262,7 +278,13 @@ impl Models {
         )?;
         let api_key = secret(sources, &endpoint.api_key_env);
         let (roles, prices) = (file.roles.resolve(sources)?, file.prices);
-        Ok(Self { roles, prices, endpoint, api_key })
+        let mut agents = BTreeMap::new();
+        for (name, table) in file.agents {
+            let name = name.trim_start_matches(AGENT_PREFIX).to_owned();
+            let table = table.resolve("agents", &name, sources)?;
+            agents.insert(name, table);
+        }
+        Ok(Self { roles, agents, prices, endpoint, api_key })
     }
 
     /// Returns the prices by which calls are counted.
@@ -278,6 +300,7 @@ impl Models {
         self.endpoint.model = model.to_owned();
         self.endpoint.api = Api::ChatCompletions;
         self.roles = Roles::default();
+        self.agents.clear();
         self.api_key = None;
         self
     }
@@ -289,32 +312,60 @@ impl Models {
 
     /// Returns what the calls of a role need; an unknown role gets the endpoint's own settings.
     pub fn for_role(&self, role: &str) -> ModelSettings {
+        self.of_endpoint().with(self.roles.get(role))
+    }
+
+    /// Returns what an agent's own calls need: its table's word before that of its role.
+    pub fn for_agent(&self, name: &str) -> ModelSettings {
+        self.for_role("agent").with(self.agents.get(name.trim_start_matches(AGENT_PREFIX)))
+    }
+
+    fn of_endpoint(&self) -> ModelSettings {
         let base = &self.endpoint;
-        let own = self.roles.get(role).cloned().unwrap_or_default();
-        // A key belongs to the address it was given for: it does not follow a role to another one.
-        let api_key = match (&own.api_key_env, &own.url) {
-            (Some(_), _) => own.api_key,
-            (None, Some(url)) if Some(url) != base.url.as_ref() => None,
-            (None, _) => self.api_key.clone(),
-        };
-        let api = own.api.unwrap_or(base.api);
-        let url = own
-            .url
-            .or_else(|| base.url.clone())
-            .or_else(|| api_key.as_ref().map(|_| api.public_endpoint().to_owned()));
+        let public = || self.api_key.as_ref().map(|_| base.api.public_endpoint().to_owned());
         ModelSettings {
-            url,
-            api_key,
-            model: own.model.unwrap_or_else(|| base.model.clone()),
-            timeout: Duration::from_secs_f64(own.timeout_sec.unwrap_or(base.timeout_sec)),
+            url: base.url.clone().or_else(public),
+            api_key: self.api_key.clone(),
+            model: base.model.clone(),
+            timeout: Duration::from_secs_f64(base.timeout_sec),
             connect_timeout: Duration::from_secs_f64(base.connect_timeout_sec),
             max_retries: base.max_retries,
             backoff: Duration::from_millis(base.backoff_ms),
             backoff_max: Duration::from_secs_f64(base.backoff_max_sec),
-            api,
+            api: base.api,
             json_mode: base.json_mode,
-            temperature: own.temperature.or(base.temperature),
-            max_tokens: own.max_tokens.or(base.max_tokens),
+            temperature: base.temperature,
+            max_tokens: base.max_tokens,
+        }
+    }
+}
+
+impl ModelSettings {
+    /// Lays a table over these.
+    fn with(self, own: Option<&RoleSettings>) -> Self {
+        let Some(own) = own.cloned() else { return self };
+        let api = own.api.unwrap_or(self.api);
+        // Another API without an address is its provider's own.
+        let elsewhere = (api != self.api).then(|| api.public_endpoint().to_owned());
+        let url = own.url.or(elsewhere);
+        // A key belongs to the address it was given for: it does not follow to another one.
+        let is_elsewhere = url.as_ref().is_some_and(|url| Some(url) != self.url.as_ref());
+        let api_key = match own.api_key_env {
+            Some(_) => own.api_key,
+            None if is_elsewhere => None,
+            None => self.api_key,
+        };
+        let public = || api_key.as_ref().map(|_| api.public_endpoint().to_owned());
+        Self {
+            url: url.or(self.url).or_else(public),
+            api_key,
+            api,
+            model: own.model.unwrap_or(self.model),
+            timeout: own.timeout_sec.map_or(self.timeout, Duration::from_secs_f64),
+            max_retries: own.max_retries.unwrap_or(self.max_retries),
+            temperature: own.temperature.or(self.temperature),
+            max_tokens: own.max_tokens.or(self.max_tokens),
+            ..self
         }
     }
 }

@@ -32,10 +32,15 @@ pub struct Prices {
 impl Prices {
     /// Returns the price of a call: that of the model that answered, else of the one that the role asks.
     ///
-    /// Endpoints often answer under a longer name than the one they were asked by.
+    /// Endpoints often answer under a longer name than the one they were asked by: the longest name that it begins with
+    /// counts.
     pub fn of(&self, role: &str, answered_by: &str) -> Option<Price> {
+        let longer = || {
+            let named = self.models.iter().filter(|(name, _)| answered_by.starts_with(*name));
+            named.max_by_key(|(name, _)| name.len()).map(|(_, price)| price)
+        };
         let asked = || self.models.get(self.roles.get(role)?);
-        self.models.get(answered_by).or_else(asked).copied()
+        self.models.get(answered_by).or_else(longer).or_else(asked).copied()
     }
 }
 

@@ -174,8 +174,9 @@ impl Settings {
 /// Refuses a budget in money while a model's price is unknown, because it could not be kept.
 fn check_prices(models: &Models) -> Result<(), String> {
     let prices = models.price_list();
-    for role in super::Roles::NAMES {
-        let model = models.for_role(role).model;
+    let of_roles = super::Roles::NAMES.iter().map(|role| (*role, models.for_role(role).model));
+    let of_agents = models.agents.keys().map(|name| ("", models.for_agent(name).model));
+    for (role, model) in of_roles.chain(of_agents) {
         if prices.of(role, &model).is_none() {
             return Err(format!(
                 "needs the price of every model that is used: add [models.prices.{model:?}] with \

@@ -237,3 +237,31 @@ fn metrics_go_to_the_traces_collector_unless_its_address_or_the_environment_says
     assert!(collector(named, &[("OTEL_METRICS_EXPORTER", "otlp,console")]).is_some());
     assert_eq!(collector("", &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t")]), None);
 }
+
+/// S3.02: an agent has a model, an endpoint and limits of its own; what it leaves out is its role's.
+#[test]
+fn an_agent_has_settings_of_its_own_above_those_of_its_role() {
+    let (_keep, path) = file_with(
+        "[models]\nurl = \"http://a.example/v1\"\nmodel = \"base\"\n\
+         [models.roles.agent]\ntemperature = 0.1\ntimeout_sec = 7\n\
+         [models.agents.sales]\nmodel = \"own\"\nmax_retries = 9\n\
+         [models.agents.far]\napi = \"anthropic\"\napi_key_env = \"FAR_KEY\"\n",
+    );
+    let env = |name: &str| match name {
+        "OPENAI_API_KEY" => Some("sk-canary".to_owned()),
+        "FAR_KEY" => Some("sk-far".to_owned()),
+        _ => None,
+    };
+    let models = Settings::load(Overrides::default(), Some(&path), &env).unwrap().models;
+    let sales = models.for_agent("mcp_agent_sales");
+    assert_eq!((sales.model.as_str(), sales.max_retries), ("own", 9));
+    assert_eq!((sales.temperature, sales.timeout.as_secs()), (Some(0.1), 7));
+    assert_eq!(sales.api_key.unwrap().expose_secret(), "sk-canary");
+    let far = models.for_agent("far");
+    assert_eq!(far.url.as_deref(), Some("https://api.anthropic.com/v1"));
+    assert_eq!(
+        (far.api, far.api_key.unwrap().expose_secret()),
+        (crate::config::Api::Anthropic, "sk-far")
+    );
+    assert_eq!(models.for_agent("other").model, "base");
+}

@@ -26,11 +26,13 @@ use async_trait::async_trait;
 use self::dialect::Dialect;
 use self::lane::Lane;
 use super::{ChatModel, ChatRequest, ChatResponse, Error, Role, TokenSink};
-use crate::config;
+use crate::config::{self, ModelSettings};
 
 /// The models of all roles: one lane per role, each with its own address, model and limits.
 pub struct OpenAiModel {
     lanes: BTreeMap<Role, Lane>,
+    /// Of agents with settings of their own, by their server's name.
+    agents: BTreeMap<String, Lane>,
 }
 
 impl OpenAiModel {
@@ -41,12 +43,10 @@ impl OpenAiModel {
     pub fn new(models: &config::Models) -> Result<Self, Error> {
         config::tls::install();
         let mut dialects = BTreeMap::new();
-        let mut lanes = BTreeMap::new();
         let connect_timeout = models.for_role(Role::Agent.as_str()).connect_timeout;
         let mut clients: BTreeMap<bool, reqwest::Client> = BTreeMap::new();
-        for role in Role::ALL {
-            let settings = models.for_role(role.as_str());
-            let Some(url) = settings.url.clone() else { continue };
+        let mut lane = |settings: ModelSettings| -> Result<Option<Lane>, Error> {
+            let Some(url) = settings.url.clone() else { return Ok(None) };
             let dialect = dialects
                 .entry((url.clone(), settings.model.clone(), settings.api))
                 .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode)))
@@ -57,9 +57,29 @@ impl OpenAiModel {
                 None => transport::client(connect_timeout, direct)?,
             };
             clients.insert(direct, http.clone());
-            lanes.insert(role, Lane::new(&http, &url, settings, dialect));
+            Ok(Some(Lane::new(&http, &url, settings, dialect)))
+        };
+        let (mut lanes, mut agents) = (BTreeMap::new(), BTreeMap::new());
+        for role in Role::ALL {
+            if let Some(lane) = lane(models.for_role(role.as_str()))? {
+                lanes.insert(role, lane);
+            }
         }
-        Ok(Self { lanes })
+        for name in models.agents.keys() {
+            if let Some(lane) = lane(models.for_agent(name))? {
+                agents.insert(name.clone(), lane);
+            }
+        }
+        Ok(Self { lanes, agents })
+    }
+
+    /// Returns the way of an agent's own calls where it has one, and of its role otherwise.
+    fn lane(&self, request: &ChatRequest) -> Option<&Lane> {
+        let agent = request.agent.as_deref().filter(|_| request.role == Role::Agent);
+        let own = agent.and_then(|agent| {
+            self.agents.get(agent).or_else(|| self.agents.get(agent.strip_prefix("mcp_agent_")?))
+        });
+        own.or_else(|| self.lanes.get(&request.role))
     }
 }
 
@@ -70,7 +90,7 @@ impl ChatModel for OpenAiModel {
         request: &ChatRequest,
         sink: Option<TokenSink<'_>>,
     ) -> Result<ChatResponse, Error> {
-        let lane = self.lanes.get(&request.role).ok_or(Error::NotConfigured)?;
+        let lane = self.lane(request).ok_or(Error::NotConfigured)?;
         lane.chat(request, sink).await
     }
 }

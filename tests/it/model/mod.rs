@@ -1,5 +1,6 @@
 //! Model calls over real HTTP, against the scripted model.
 
+mod agents;
 mod answers;
 mod failures;
 mod native;
