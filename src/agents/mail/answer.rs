@@ -40,7 +40,7 @@ async fn read(stage: Stage<Letter>) -> StageResult<Letter> {
             mail.recipients(),
             mail.date.as_deref().unwrap_or("?")
         );
-        json!({ "number": number, "title": mail.subject, "section": section, "text": mail.text })
+        json!({ "number": number, "title": mail.subject, "page": null, "section": section, "text": mail.text })
     };
     let passages: Vec<Value> = (1..).zip(&messages).map(passage).collect();
     let variables = json!({

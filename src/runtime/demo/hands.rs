@@ -60,7 +60,9 @@ pub async fn open_hands(
     settings.models = settings.models.at(server.url(), "scripted");
     let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models)?);
     let text = servers(&data, &spec, &atlas.url);
-    let file = ServersFile::parse(Path::new("(demo)"), &text, &|_| None)?;
+    // Python's sandbox is found on the path; nothing else of the environment is handed on.
+    let path = |name: &str| (name == "PATH").then(|| std::env::var(name).ok()).flatten();
+    let file = ServersFile::parse(Path::new("(demo)"), &text, &path)?;
     let pool = Pool::new(file, pool);
     let runtime = Runtime::going_on(settings, model, pool, store, goes_on).await?;
     Ok(runtime.beside(TENANT, server).with_atlas(atlas))
