@@ -3,7 +3,7 @@
 //! The course: a plan of three tasks in a row. The rows reach the program as data, not through the model; the API is a real one on
 //! loopback. What the scripted model writes is put together from what stands in its requests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub async fn open_hands(
     Ok(runtime.beside(TENANT, server).with_atlas(atlas))
 }
 
-fn servers(data: &DemoData, spec: &PathBuf, atlas: &str) -> String {
+fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
     let quote = |text: &dyn std::fmt::Display| toml::Value::String(text.to_string()).to_string();
     format!(
         "[mcp_servers.timezones]\n\
