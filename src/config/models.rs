@@ -186,6 +186,8 @@ pub struct ModelSettings {
     pub url: Option<String>,
     pub model: String,
     pub api_key: Option<SecretString>,
+    /// The variable that the key is read from; none: no key goes to this address.
+    pub api_key_env: Option<String>,
     pub timeout: Duration,
     pub connect_timeout: Duration,
     pub max_retries: u32,
@@ -248,10 +250,10 @@ impl Models {
         let base = &self.endpoint;
         let own = self.roles.get(role).cloned().unwrap_or_default();
         // A key belongs to the address it was given for: it does not follow a role to another one.
-        let api_key = match (&own.api_key_env, &own.url) {
-            (Some(_), _) => own.api_key,
-            (None, Some(url)) if Some(url) != base.url.as_ref() => None,
-            (None, _) => self.api_key.clone(),
+        let (api_key_env, api_key) = match (own.api_key_env, &own.url) {
+            (Some(variable), _) => (Some(variable), own.api_key),
+            (None, Some(url)) if Some(url) != base.url.as_ref() => (None, None),
+            (None, _) => (Some(base.api_key_env.clone()), self.api_key.clone()),
         };
         let url = own
             .url
@@ -260,6 +262,7 @@ impl Models {
         ModelSettings {
             url,
             api_key,
+            api_key_env,
             model: own.model.unwrap_or_else(|| base.model.clone()),
             timeout: Duration::from_secs_f64(own.timeout_sec.unwrap_or(base.timeout_sec)),
             connect_timeout: Duration::from_secs_f64(base.connect_timeout_sec),
