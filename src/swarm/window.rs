@@ -88,12 +88,12 @@ pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
     })
 }
 
-/// Returns the last messages but those that an agent is given as its task or as what the task depends on.
+/// Returns the last messages but those that an agent is given as what its task depends on.
 pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<Said> {
     let given = |message: &Message| {
         let content = message.content.trim();
-        let outputs = assignment.dependency_outputs.iter().map(|one| one.output.as_str());
-        outputs.chain([assignment.task.as_str()]).any(|text| text.trim() == content)
+        let mut outputs = assignment.dependency_outputs.iter();
+        message.name.is_some() && outputs.any(|one| one.output.trim() == content)
     };
     of_late(state).into_iter().filter(|message| !given(message)).map(said).collect()
 }
