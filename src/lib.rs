@@ -18,6 +18,7 @@ pub mod ingest;
 pub mod llm;
 pub mod mcp;
 pub mod metrics;
+pub mod nodes;
 pub mod runtime;
 pub mod servers;
 pub mod service;

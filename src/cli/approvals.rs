@@ -79,15 +79,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     };
     let interrupt = waiting.asked.id.parse().ok();
     let job = Job::Answer { thread: waiting.thread.id, interrupt, answer };
-    let show = Show {
-        json,
-        events: false,
-        include_data: false,
-        found: false,
-        quiet,
-        invocation: globals.invocation(),
-        observer: None,
-    };
+    let show = Show { json, quiet, ..Show::new(globals.invocation()) };
     execute::execute(settings, job, &show).await
 }
 

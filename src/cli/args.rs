@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::{
-    agents, approvals, demo, diff, documents, eval, keys, memory, replay, resume, run, serve,
-    skills, teams, threads, trace, users, worker,
+    agents, approvals, completing, demo, diff, documents, eval, init, keys, memory, replay, resume,
+    run, serve, skills, teams, threads, trace, users, worker,
 };
 use crate::config::{DatabaseUrl, Overrides};
 use crate::servers::Bundled;
@@ -20,6 +20,8 @@ Examples:
   perihelion agents
   perihelion demo
   perihelion doctor
+
+Global options, which every command takes, are shown by --help.
 
 Exit codes:
   0  done
@@ -43,22 +45,22 @@ pub struct Cli {
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
     /// Settings file; by default ./perihelion.toml where there is one [env: PERIHELION_CONFIG]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// MCP servers file; by default ./mcp-servers.toml [env: PERIHELION_SERVERS]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub servers: Option<PathBuf>,
     /// Database: sqlite:PATH, postgres://… or memory:; by default a file in the user's data directory [env: DATABASE_URL]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub database: Option<String>,
     /// Address of an OpenAI-compatible endpoint; its key is read from OPENAI_API_KEY [env: OPENAI_BASE_URL]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub model_url: Option<String>,
     /// Model name [env: OPENAI_MODEL]
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "NAME")]
     pub model: Option<String>,
     /// Log filter, such as info or perihelion=debug,warn [env: PERIHELION_LOG]
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILTER")]
     pub log: Option<String>,
 }
 
@@ -114,6 +116,8 @@ pub enum Command {
     /// Parse a document from standard input and end; what the program starts for each one.
     #[command(hide = true)]
     ParseDocument { name: String },
+    /// Write a first perihelion.toml and a first mcp-servers.toml.
+    Init(init::Args),
     /// Check settings, database, model endpoint and servers, and say what to fix.
     Doctor,
     /// Print a completion script for a shell.
@@ -121,6 +125,9 @@ pub enum Command {
         after_help = "Example:\n  perihelion completions bash > ~/.local/share/bash-completion/completions/perihelion"
     )]
     Completions { shell: clap_complete::Shell },
+    /// List names for the completion of a shell.
+    #[command(hide = true)]
+    Complete { what: completing::What },
 }
 
 impl Globals {

@@ -61,14 +61,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     };
     let show = Show {
         json: args.json,
-        include_data: false,
         found: args.analyst && !args.quiet,
-        events: false,
         quiet: args.quiet,
         observer: args
             .crash
             .then(|| crash(format!("{invocation} resume {thread}"), args.documents)),
-        invocation,
+        ..Show::new(invocation)
     };
     if !args.quiet {
         output::note(

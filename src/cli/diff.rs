@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::{Error, Exit, changes, output};
+use super::{Error, Exit, changes, naming, output};
 use crate::config::Settings;
-use crate::ids::ThreadId;
 use crate::runtime::{self, Aspect, Change, Comparison, Pair, Side, Totals, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
@@ -43,9 +42,10 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         [a, b] => (Some(*a), Some(*b)),
         _ => return Err(Error::ManyRuns),
     };
-    let thread = |name: &str| ThreadId::from_name(name).0;
+    let a = naming::find_in(&settings, Some(&args.a)).await?;
+    let b = naming::find_in(&settings, Some(&args.b)).await?;
     let store = open_store_to_read(&settings).await?;
-    let (a, b) = ((thread(&args.a), run_a), (thread(&args.b), run_b));
+    let (a, b) = ((a, run_a), (b, run_b));
     let compared = runtime::compare(store.as_ref(), a, b).await;
     store.close().await;
     let named = |error: crate::checkpoint::Error| Error::from(error).about(&args.a).about(&args.b);

@@ -1,5 +1,6 @@
 //! `perihelion doctor`: looks at everything a run needs and says what to fix.
 
+use super::init::no_agents;
 use super::{Error, Exit, Globals, Signals, environment, looking, output};
 use crate::config::Settings;
 use crate::runtime::checkup;
@@ -45,7 +46,7 @@ pub(super) async fn run(globals: &Globals) -> Result<Exit, Error> {
             }
         }
     }
-    output::text(&findings.lines.join("\n"))?;
+    output::marked(&findings.lines)?;
     Ok(if findings.bad { Exit::Failed } else { Exit::Done })
 }
 
@@ -71,7 +72,7 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             Ok(None) => findings.odd(&format!(
                 "{name}: the endpoint answers, but lists no models, so the name was not checked"
             )),
-            Err(error) => findings.bad(&format!("model: {error}")),
+            Err(error) => findings.bad(&format!("model: {error}{}", endpoint.advice)),
         }
     }
     if let Err(error) = crate::runtime::Runtime::check_model(settings) {
@@ -104,12 +105,12 @@ async fn look(settings: &Settings, findings: &mut Findings) {
         Ok(found) => {
             let file = settings.servers.file.display();
             if found.agents.is_empty() && found.failed.is_empty() {
-                findings
-                    .odd(&format!("servers: none is configured in {file}, so there is no agent"));
+                findings.odd(&no_agents(settings));
             }
             for agent in &found.agents {
                 let (server, tools) = (&agent.server.name, agent.server.tools.len());
-                findings.good(&format!("server {server}: {tools} tools, agent {}", agent.name));
+                let tools = output::count(tools as u64, "tool");
+                findings.good(&format!("server {server}: {tools}, agent {}", agent.name));
                 if let Some(what) = agent.undeclared() {
                     findings.odd(&format!("server {server} {what}"));
                 }

@@ -65,6 +65,22 @@ pub enum Error {
     NoAgent { server: String, problem: String },
     #[error("unknown thread: {0}; `perihelion threads` lists the known ones")]
     UnknownThread(String),
+    #[error("there is no thread here; `perihelion run \"QUESTION\"` makes one")]
+    NoThread,
+    #[error(
+        "several threads have ids that begin or end with {name}; say more of the one that is meant: {ids}"
+    )]
+    ManyThreads { name: String, ids: String },
+    #[error("{who} is working on the thread {thread}; {what}")]
+    AtWork { thread: String, who: String, what: &'static str },
+    #[error("cannot use the schema in {}: {reason}", path.display())]
+    Schema { path: PathBuf, reason: String },
+    #[error("nothing to change: say --set FIELD=VALUE")]
+    NothingToSet,
+    #[error("nothing is under way on the thread {0}, so there is nothing to cancel")]
+    NothingUnderWay(String),
+    #[error("there already: {0}; say --force to replace what stands there")]
+    Exists(String),
     #[error("nobody is there to confirm; say --yes to {what}: {name}")]
     Unconfirmed { what: &'static str, name: String },
     #[error(
@@ -137,6 +153,8 @@ impl Error {
             | Self::ServeMetrics { .. }
             | Self::NoAgent { .. }
             | Self::NotShortened(_)
+            | Self::AtWork { .. }
+            | Self::NothingUnderWay(_)
             | Self::UnderWay { .. } => Exit::Failed,
             _ => Exit::Usage,
         }
@@ -147,10 +165,28 @@ impl Error {
     /// Speaks of a thread by the name it was called, where that is not its id.
     pub(super) fn about(self, name: &str) -> Self {
         match self {
+            Self::Runtime(runtime::Error::Store(checkpoint::Error::Busy { owner, .. })) => {
+                let (thread, who) = (name.to_owned(), super::naming::holder(&owner));
+                let what = "wait for it, follow it with `perihelion resume`, or end it with `perihelion threads cancel`";
+                Self::AtWork { thread, who, what }
+            }
             Self::Runtime(runtime::Error::Store(checkpoint::Error::UnknownThread(id)))
                 if ThreadId::from_name(name) == (id, Some(name)) =>
             {
                 Self::UnknownThread(name.to_owned())
+            }
+            other => other,
+        }
+    }
+}
+
+impl Error {
+    /// Speaks of a question that was not taken, because somebody is at work on its thread.
+    pub(super) fn untaken(self, name: &str) -> Self {
+        match self.about(name) {
+            Self::AtWork { thread, who, .. } => {
+                let what = "the question was not taken; follow the thread with `perihelion resume`, and ask again then";
+                Self::AtWork { thread, who, what }
             }
             other => other,
         }

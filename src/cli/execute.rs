@@ -7,13 +7,19 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::args::quoted;
+use super::init::no_agents;
+use super::inline::Asking;
 use super::progress::Progress;
-use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins, questions};
+use super::{
+    Error, Exit, Signals, environment, found, keys, looking, naming, output, plugins, questions,
+};
+use crate::checkpoint::ThreadStatus;
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner::RunOptions;
-use crate::runtime::{Answer, RunReport, RunStatusView, Runtime};
+use crate::runtime::{Answer, RunReport, RunStatusView, Runtime, is_abandoned};
 use crate::swarm::{GraphState, Request};
 
 /// Events that may wait to be shown; a slow terminal slows the run rather than filling memory.
@@ -75,6 +81,10 @@ pub struct Show {
     pub json: bool,
     /// Add the events to that object.
     pub events: bool,
+    /// Print the events as lines of JSON while they happen.
+    pub lines: bool,
+    /// The answer was to be JSON of a schema.
+    pub structured: bool,
     /// Add the first table that was found to that object.
     pub include_data: bool,
     /// Show tables and charts where standard output is no terminal, too.
@@ -83,7 +93,38 @@ pub struct Show {
     pub quiet: bool,
     /// How the program was called, with its global options: the beginning of commands to be typed next.
     pub invocation: String,
+    /// The thread as the user named it, where they did.
+    pub name: Option<String>,
     pub observer: Option<Observer>,
+}
+
+impl Show {
+    /// Shows the answer and the progress, and nothing special.
+    pub fn new(invocation: String) -> Self {
+        Self {
+            json: false,
+            events: false,
+            lines: false,
+            structured: false,
+            include_data: false,
+            found: false,
+            quiet: false,
+            invocation,
+            name: None,
+            observer: None,
+        }
+    }
+
+    /// Returns how commands that are to be typed next name the thread: as the user did.
+    fn called(&self, thread: ThreadId) -> String {
+        self.name.as_deref().map_or_else(|| thread.to_string(), quoted)
+    }
+
+    /// Tells whether a person sits there who can be asked.
+    fn can_ask(&self) -> bool {
+        let is_shown = !self.json && !self.quiet;
+        is_shown && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
 }
 
 /// Opens a runtime, drives one job on it and closes it again, whatever happens.
@@ -110,10 +151,33 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     if let Some(audit) = audit {
         runtime.keep_audit(audit);
     }
-    let plugins = plugins::keep(&runtime, "run", show.quiet);
-    let ended = drive(&runtime, job, show, &signals).await;
+    let thread = job.thread();
+    let holder = follows(&runtime, &job).await;
+    if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
+        output::note(&format!("following: {who} is working on it"));
+    }
+    // Who only follows uses no server, and has none to be read again.
+    let plugins = holder.is_none().then(|| plugins::keep(&runtime, "run", show.quiet));
+    let mut ended = drive(&runtime, job, show, &signals).await;
+    let mut asking = Asking::default();
+    while show.can_ask() && matches!(ended, Ok(Exit::Waiting)) {
+        let called = show.called(thread);
+        ended = match asking.answer(&runtime, thread, &called, &show.invocation, &signals).await {
+            Ok(true) => drive(&runtime, Job::Resume { thread }, show, &signals).await,
+            Ok(false) => break,
+            Err(error) => Err(error),
+        };
+    }
     drop(plugins);
     finish(runtime, ended, &signals).await
+}
+
+/// Says who works on the thread that is to be gone on with, where somebody does.
+async fn follows(runtime: &Runtime, job: &Job) -> Option<String> {
+    let Job::Resume { thread } = job else { return None };
+    let info = runtime.store().info(*thread).await.ok()?;
+    let is_held = info.status == ThreadStatus::Busy && !is_abandoned(&info);
+    Some(naming::holder(info.owner.as_deref().filter(|_| is_held)?))
 }
 
 /// Closes the runtime after [`drive`], unless somebody does not want to wait for that.
@@ -147,6 +211,9 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
+    if runtime.agents().is_empty() {
+        output::warning(&no_agents(runtime.settings()));
+    }
     for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
@@ -167,8 +234,11 @@ pub async fn drive(
     };
     let is_submission = matches!(job, Job::Submit { .. });
     let progress = Progress::begin(show.quiet || is_submission, job.thread());
-    let shown = tokio::spawn(progress.follow(listener, show.observer.clone()));
+    let observer =
+        if show.lines { Some(Arc::new(line) as Observer) } else { show.observer.clone() };
+    let shown = tokio::spawn(progress.follow(listener, observer));
     let thread = job.thread();
+    let is_question = matches!(job, Job::Ask { .. } | Job::Submit { .. } | Job::Message { .. });
     let running = job.perform(runtime, options);
     tokio::pin!(running);
     let mut told = show.quiet;
@@ -193,11 +263,17 @@ pub async fn drive(
     let mut report = match ended {
         Ok(report) => report,
         Err(error) => {
-            let error = Error::from(error);
+            let error = match is_question {
+                true => Error::from(error).untaken(&show.called(thread)),
+                false => Error::from(error).about(&show.called(thread)),
+            };
+            if matches!(error, Error::AtWork { .. }) {
+                return Err(error);
+            }
             if error.exit() == Exit::Failed {
                 output::error(&error.to_string());
                 output::note(&match runtime.store().info(thread).await {
-                    Ok(_) => way_on(&show.invocation, thread),
+                    Ok(_) => way_on(show, thread),
                     Err(_) => "nothing was begun: there is no thread to go on with".to_owned(),
                 });
                 return Ok(Exit::Failed);
@@ -222,7 +298,13 @@ fn is_watched(show: &Show) -> bool {
     !show.quiet && std::io::stdout().is_terminal()
 }
 
-fn way_on(invocation: &str, thread: ThreadId) -> String {
+/// Prints an event as a line of JSON; a reader that is gone is found out at the end.
+fn line(event: &RunEvent<GraphState>) {
+    let _ = output::json_line(event);
+}
+
+fn way_on(show: &Show, thread: ThreadId) -> String {
+    let (invocation, thread) = (&show.invocation, show.called(thread));
     format!("what was done is kept; go on with: {invocation} resume {thread}")
 }
 
@@ -234,8 +316,10 @@ fn present(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    if show.json {
-        output::json(report)?;
+    match show.json {
+        true if show.lines => output::json_line(report)?,
+        true => output::json(report)?,
+        false => {}
     }
     match report.status {
         RunStatusView::Done => {
@@ -245,12 +329,16 @@ fn present(
             if !show.json {
                 output::text(report.answer.as_deref().unwrap_or_default())?;
             }
+            if show.structured && report.structured.is_none() {
+                output::error("the answer is not JSON of the schema that was asked for");
+                return Ok(Exit::Failed);
+            }
             Ok(Exit::Done)
         }
         RunStatusView::Interrupted => {
-            if !show.json {
-                let thread = &report.thread_id;
-                output::note(&questions::explain(&report.interrupts, thread, &show.invocation));
+            if !show.json && !show.can_ask() {
+                let called = show.called(thread);
+                output::note(&questions::explain(&report.interrupts, &called, &show.invocation));
             }
             Ok(Exit::Waiting)
         }
@@ -259,14 +347,14 @@ fn present(
                 output::text(&report.thread_id)?;
             }
             if !show.quiet {
-                let resume = format!("{} resume {thread}", show.invocation);
+                let resume = format!("{} resume {}", show.invocation, show.called(thread));
                 output::note(&format!("left to the workers; follow it with: {resume}"));
             }
             Ok(if is_submission { Exit::Done } else { Exit::Failed })
         }
         RunStatusView::Failed => {
             if signals.is_stopped() {
-                let resume = format!("{} resume {thread}", show.invocation);
+                let resume = format!("{} resume {}", show.invocation, show.called(thread));
                 output::note(&format!("stopped; resume with: {resume}"));
             } else {
                 output::error(report.error.as_deref().unwrap_or("the run failed"));
@@ -274,7 +362,7 @@ fn present(
                     // The turn is over: there is nothing to resume.
                     Some(answer) if !show.json => output::text(answer)?,
                     Some(_) => {}
-                    None => output::note(&way_on(&show.invocation, thread)),
+                    None => output::note(&way_on(show, thread)),
                 }
             }
             Ok(Exit::Failed)

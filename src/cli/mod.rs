@@ -11,6 +11,7 @@ mod approvals;
 mod args;
 mod browser;
 mod changes;
+mod completing;
 mod demo;
 mod diff;
 mod doctor;
@@ -19,10 +20,13 @@ mod error;
 mod eval;
 pub mod execute;
 mod found;
+mod init;
+mod inline;
 mod keys;
 mod logging;
 mod looking;
 mod memory;
+mod naming;
 mod output;
 mod plugins;
 mod privacy;
@@ -54,7 +58,7 @@ pub use error::{Error, Exit};
 pub use signals::Signals;
 
 use self::args::Command;
-use crate::config::{Overrides, Settings};
+use crate::config::{Overrides, Settings, variables};
 use crate::servers::{Bundled, Finding};
 
 /// How long tasks may take to end once the command is over.
@@ -63,8 +67,19 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Runs the program: reads the arguments, does what they say, and returns the exit code.
 pub fn main() -> ExitCode {
     privacy::keep();
-    // Ends the process itself on `--help`, `--version` (0) and bad usage (2).
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            if error.use_stderr() && wants_json() {
+                let told = error.render().to_string();
+                let message = told.lines().next().unwrap_or_default();
+                let message = message.strip_prefix("error: ").unwrap_or(message);
+                tell_as_json("usage", message);
+            }
+            // Ends the process on `--help`, `--version` (0) and bad usage (2).
+            error.exit()
+        }
+    };
     if let Command::ParseDocument { name } = &cli.command {
         return parse_document(name);
     }
@@ -89,7 +104,25 @@ fn parse_document(name: &str) -> ExitCode {
 
 fn fail(error: &Error) -> Exit {
     output::error(&error.to_string());
+    if wants_json() && !output::has_said() {
+        tell_as_json(
+            if error.exit() == Exit::Usage { "usage" } else { "failed" },
+            &error.to_string(),
+        );
+    }
     error.exit()
+}
+
+/// Tells whether the command line asks for JSON, whatever else is wrong with it.
+fn wants_json() -> bool {
+    let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
+    arguments.any(|argument| argument == "--json")
+}
+
+/// Prints why nothing was done for a program that reads standard output; nobody is left to be told when that fails.
+fn tell_as_json(kind: &str, message: &str) {
+    let message = output::one_line(message);
+    let _ = output::json(&serde_json::json!({ "error": { "type": kind, "message": message } }));
 }
 
 /// Reads one environment variable; one that is not Unicode counts as unset.
@@ -103,9 +136,12 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "perihelion", &mut script);
-            output::bytes(&script)?;
+            let script = String::from_utf8_lossy(&script);
+            output::bytes(completing::with_names(&script, shell).as_bytes())?;
             return Ok(Exit::Done);
         }
+        // It writes what the others read.
+        Command::Init(args) => return init::run(&globals, &args),
         // It diagnoses what the others need.
         Command::Doctor => return doctor::run(&globals).await,
         // Its own --database goes before the global one, which is none of its business.
@@ -132,6 +168,10 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Serve(args) => globals.settings_with(args.overrides(&globals))?,
         _ => globals.settings()?,
     };
+    // What a shell asks for while somebody types says nothing beside it.
+    if let Command::Complete { what } = command {
+        return completing::run(&settings, what).await;
+    }
     logging::start(&settings.log)?;
     match command {
         Command::Run(args) => run::run(&globals, settings, args).await,
@@ -153,7 +193,9 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Users(args) => users::run(settings, args).await,
         Command::Demo(args) => demo::run(&globals, settings, args).await,
         Command::Completions { .. }
+        | Command::Complete { .. }
         | Command::Doctor
+        | Command::Init(_)
         | Command::Mcp { .. }
         | Command::ParseDocument { .. } => Ok(Exit::Done),
     }
@@ -179,7 +221,14 @@ impl Globals {
 
     fn settings_with(&self, overrides: Overrides) -> Result<Settings, Error> {
         let file = Settings::file(self.config.as_deref(), &environment);
-        Ok(Settings::load(overrides, file.as_deref(), &environment)
-            .map_err(crate::runtime::Error::from)?)
+        let settings = Settings::load(overrides, file.as_deref(), &environment)
+            .map_err(crate::runtime::Error::from)?;
+        // What a user calls a variable of their own stands in one of the files.
+        let files = file.iter().chain([&settings.servers.file]);
+        let texts: Vec<String> =
+            files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        variables::check(names, &texts).map_err(crate::runtime::Error::from)?;
+        Ok(settings)
     }
 }

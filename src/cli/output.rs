@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{ContentArrangement, presets};
 use indicatif::MultiProgress;
@@ -13,8 +14,17 @@ use super::shown::shown_json;
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
+/// Whether anything was written to standard output.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// Tells whether standard output has its content already.
+pub(super) fn has_said() -> bool {
+    SAID.load(Ordering::Relaxed)
+}
+
 /// Writes to standard output; a reader that has seen enough is no error.
 pub(super) fn bytes(bytes: &[u8]) -> Result<(), Error> {
+    SAID.store(true, Ordering::Relaxed);
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::Output(error)),
@@ -36,6 +46,12 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
     bytes(format!("{}\n", text.map_err(|error| Error::Output(error.into()))?).as_bytes())
 }
 
+/// Writes one JSON value on a line of its own to standard output.
+pub(super) fn json_line<T: Serialize>(value: &T) -> Result<(), Error> {
+    let text = serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?;
+    bytes(format!("{}\n", shown_json(&text)).as_bytes())
+}
+
 /// Writes lines to standard error; nobody is left to be told when that fails.
 pub(super) fn note(text: &str) {
     let shown = plain(text);
@@ -46,12 +62,55 @@ pub(super) fn note(text: &str) {
 
 /// Writes an error: one line.
 pub(super) fn error(message: &str) {
-    note(&format!("error: {}", one_line(message)));
+    labelled("error:", RED, message);
 }
 
 /// Writes a warning: one line.
 pub(super) fn warning(message: &str) {
-    note(&format!("warning: {}", one_line(message)));
+    labelled("warning:", YELLOW, message);
+}
+
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+
+fn labelled(label: &str, color: &str, message: &str) {
+    let label = painted(label, color, std::io::stderr().is_terminal());
+    BARS.suspend(|| {
+        let _ = writeln!(std::io::stderr().lock(), "{label} {}", one_line(message));
+    });
+}
+
+/// Writes lines that begin with ✓, ! or ✗ to standard output, the marks in the colours of what they mean.
+pub(super) fn marked(lines: &[String]) -> Result<(), Error> {
+    let mut shown = String::new();
+    for line in lines {
+        let line = plain(line);
+        let (mark, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
+        let color = match mark {
+            "✓" => GREEN,
+            "!" => YELLOW,
+            _ => RED,
+        };
+        shown.push_str(&painted(mark, color, std::io::stdout().is_terminal()));
+        shown.push_str(rest);
+        shown.push('\n');
+    }
+    bytes(shown.as_bytes())
+}
+
+/// Gives a word a colour where a person looks on who did not refuse it with `NO_COLOR`.
+fn painted(word: &str, color: &str, is_terminal: bool) -> String {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match is_terminal && !is_refused {
+        true => format!("\u{1b}[{color}m{word}\u{1b}[0m"),
+        false => word.to_owned(),
+    }
+}
+
+/// Counts things: `1 tool`, `3 tools`.
+pub(super) fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Takes out what could steer a terminal; models and servers write some of what is shown.
@@ -120,5 +179,11 @@ mod tests {
     fn what_a_model_writes_cannot_steer_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\u{9b}1mc\rd\n\te"), "a[2Jb1mcd\n\te");
         assert_eq!(brief("one\n two  three", 9), "one two …");
+    }
+
+    #[test]
+    fn things_are_counted_in_singular_and_plural() {
+        assert_eq!((&*count(1, "tool"), &*count(0, "tool")), ("1 tool", "0 tools"));
+        assert_eq!(painted("error:", RED, false), "error:", "a pipe is given no colours");
     }
 }

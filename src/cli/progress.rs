@@ -86,7 +86,9 @@ impl Progress {
         }
         let Some(report) = report else { return };
         if report.status == RunStatusView::Done {
-            for source in &report.citations {
+            let answer = report.answer.as_deref().unwrap_or_default();
+            let is_cited = |number: usize| answer.contains(&format!("[{number}]"));
+            for source in report.citations.iter().filter(|one| is_cited(one.number)) {
                 let arguments = brief(&source.arguments.to_string(), SHOWN);
                 self.line(&format!("source [{}] {} {arguments}", source.number, source.source));
             }

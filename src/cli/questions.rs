@@ -14,11 +14,7 @@ pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) ->
         count => format!("the thread {thread} waits for a person: {count} questions\n"),
     };
     for one in open {
-        let by = if one.agent.is_empty() { String::new() } else { format!(", {}", one.agent) };
-        text.push_str(&format!("\n{}{by}\n", one.kind));
-        for line in body(one).lines() {
-            text.push_str(&format!("  {}\n", shown(line)));
-        }
+        text.push_str(&asked(one));
         text.push_str("answer with:\n");
         let which = match open.len() {
             1 => String::new(),
@@ -27,6 +23,16 @@ pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) ->
         for answer in answers(one) {
             text.push_str(&format!("  {invocation} resume {thread}{which} {answer}\n"));
         }
+    }
+    text
+}
+
+/// Words one question, without the ways to answer it.
+pub(super) fn asked(one: &InterruptView) -> String {
+    let by = if one.agent.is_empty() { String::new() } else { format!(", {}", one.agent) };
+    let mut text = format!("\n{}{by}\n", one.kind);
+    for line in body(one).lines() {
+        text.push_str(&format!("  {}\n", shown(line)));
     }
     text
 }

@@ -1,8 +1,7 @@
 //! `perihelion replay`: runs a recorded thread again, offline, and shows where it would go otherwise.
 
-use super::{Error, Exit, changes, output};
+use super::{Error, Exit, changes, naming, output};
 use crate::config::Settings;
-use crate::ids::ThreadId;
 use crate::runtime::{self, About, Divergence, LeftOut, ReplayReport, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +31,7 @@ pub struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let (thread, _) = ThreadId::from_name(&args.thread);
+    let thread = naming::find_in(&settings, Some(&args.thread)).await?;
     let store = open_store_to_read(&settings).await?;
     let replayed = runtime::replay(&settings, &store, thread, args.run).await;
     store.close().await;

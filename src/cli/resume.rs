@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::execute::{self, Job, Show};
-use super::{Error, Exit, Globals};
+use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::Answer;
@@ -25,8 +25,8 @@ names one.")]
 #[command(group = clap::ArgGroup::new("given"))]
 #[command(group = clap::ArgGroup::new("decision").args(["approve", "deny"]))]
 pub struct Args {
-    /// The thread: a UUID, or the name it was given
-    thread: String,
+    /// The thread: a UUID or a part of one, or the name it was given; by default the newest
+    thread: Option<String>,
     /// Answer a clarification, or ask on when the thread is finished
     #[arg(long, value_name = "TEXT", group = "given")]
     message: Option<String>,
@@ -58,8 +58,11 @@ pub struct Args {
     #[arg(long, requires = "json")]
     include_data: bool,
     /// Add what happened to that object, event by event
-    #[arg(long = "trace", alias = "events", requires = "json")]
+    #[arg(long = "trace", requires = "json")]
     events: bool,
+    /// Print what happens as lines of JSON while it happens, and the object of --json last
+    #[arg(long = "events")]
+    lines: bool,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -74,20 +77,20 @@ enum Outcome {
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     let show = Show {
-        json: args.json,
+        json: args.json || args.lines,
         events: args.events,
+        lines: args.lines,
         include_data: args.include_data,
-        found: false,
         quiet: args.quiet,
-        invocation: globals.invocation(),
-        observer: None,
+        name: args.thread.clone(),
+        ..Show::new(globals.invocation())
     };
-    let name = args.thread.clone();
-    execute::execute(settings, job(args)?, &show).await.map_err(|error| error.about(&name))
+    let thread = naming::find_in(&settings, args.thread.as_deref()).await?;
+    let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
+    execute::execute(settings, job(thread, args)?, &show).await.map_err(|error| error.about(&name))
 }
 
-fn job(args: Args) -> Result<Job, Error> {
-    let (thread, _) = ThreadId::from_name(&args.thread);
+fn job(thread: ThreadId, args: Args) -> Result<Job, Error> {
     if args.result.is_some() && args.outcome != Some(Outcome::Done) {
         return Err(Error::StrayResult);
     }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use clap::builder::NonEmptyStringValueParser;
+use serde_json::Value;
 
 use super::execute::{self, Job, Show};
-use super::{Error, Exit, Globals};
+use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::swarm::Request;
@@ -65,8 +67,14 @@ pub struct Args {
     #[arg(long, requires = "json")]
     include_data: bool,
     /// Add what happened to that object, event by event
-    #[arg(long = "trace", alias = "events", requires = "json")]
+    #[arg(long = "trace", requires = "json")]
     events: bool,
+    /// Print what happens as lines of JSON while it happens, and the object of --json last
+    #[arg(long = "events", conflicts_with = "detach")]
+    lines: bool,
+    /// Answer with JSON that is valid against the JSON Schema in this file
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -95,7 +103,11 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         None => (ThreadId::new(), None),
         Some(name) => {
             let (thread, title) = ThreadId::from_name(name);
-            (thread, title.map(str::to_owned))
+            match naming::find_in(&settings, Some(name)).await {
+                // A part of the id of a thread that there is.
+                Ok(known) if known != thread => (known, None),
+                _ => (thread, title.map(str::to_owned)),
+            }
         }
     };
     let listed = |names: Vec<String>| {
@@ -111,19 +123,29 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         user: args.user,
         max_turns: args.max_turns,
         system_prompt: args.system_prompt,
+        answer_schema: args.schema.as_deref().map(schema).transpose()?,
     };
     let show = Show {
-        json: args.json,
+        json: args.json || args.lines,
         events: args.events,
+        lines: args.lines,
         include_data: args.include_data,
-        found: false,
+        structured: args.schema.is_some(),
         quiet: args.quiet,
-        invocation: globals.invocation(),
-        observer: None,
+        name: args.thread.clone(),
+        ..Show::new(globals.invocation())
     };
     let job = match args.detach {
         true => Job::Submit { thread, title, request },
         false => Job::Ask { thread, title, request },
     };
     execute::execute(settings, job, &show).await
+}
+
+/// Reads the schema of an answer, which is to be an object.
+fn schema(path: &Path) -> Result<Value, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let refuse = |reason: String| Error::Schema { path: path.to_owned(), reason };
+    serde_json::from_str(&text).map_err(|error| refuse(format!("it is not JSON: {error}")))
 }

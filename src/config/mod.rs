@@ -19,6 +19,7 @@ pub mod strict;
 pub mod tls;
 mod traces;
 mod trust;
+pub mod variables;
 
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};

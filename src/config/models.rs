@@ -243,6 +243,8 @@ pub struct ModelSettings {
     pub url: Option<String>,
     pub model: String,
     pub api_key: Option<SecretString>,
+    /// The variable that the key is read from; none: no key goes to this address.
+    pub api_key_env: Option<String>,
     pub timeout: Duration,
     pub connect_timeout: Duration,
     pub max_retries: u32,
@@ -326,6 +328,7 @@ impl Models {
         ModelSettings {
             url: base.url.clone().or_else(public),
             api_key: self.api_key.clone(),
+            api_key_env: Some(base.api_key_env.clone()),
             model: base.model.clone(),
             timeout: Duration::from_secs_f64(base.timeout_sec),
             connect_timeout: Duration::from_secs_f64(base.connect_timeout_sec),
@@ -350,15 +353,16 @@ impl ModelSettings {
         let url = own.url.or(elsewhere);
         // A key belongs to the address it was given for: it does not follow to another one.
         let is_elsewhere = url.as_ref().is_some_and(|url| Some(url) != self.url.as_ref());
-        let api_key = match own.api_key_env {
-            Some(_) => own.api_key,
-            None if is_elsewhere => None,
-            None => self.api_key,
+        let (api_key_env, api_key) = match own.api_key_env {
+            Some(variable) => (Some(variable), own.api_key),
+            None if is_elsewhere => (None, None),
+            None => (self.api_key_env, self.api_key),
         };
         let public = || api_key.as_ref().map(|_| api.public_endpoint().to_owned());
         Self {
             url: url.or(self.url).or_else(public),
             api_key,
+            api_key_env,
             api,
             model: own.model.unwrap_or(self.model),
             timeout: own.timeout_sec.map_or(self.timeout, Duration::from_secs_f64),

@@ -22,6 +22,9 @@ pub enum Error {
     /// An environment variable holds a value that is not acceptable.
     #[error("the environment variable {variable} is not acceptable: {message}")]
     Environment { variable: String, message: String },
+    /// An environment variable has a name of this program, which knows no such variable.
+    #[error("unknown environment variable: {variable}{hint}")]
+    UnknownVariable { variable: String, hint: String },
     /// A command-line option holds a value that is not acceptable.
     #[error("the option {option} is not acceptable: {message}")]
     Option { option: String, message: String },
@@ -71,9 +74,19 @@ fn nearest_hint(message: &str) -> String {
 
 /// Returns the candidate most like `wrong`, if any is alike enough to be worth suggesting.
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Letters that changed places in a short word are alike to people, and not by the first measure.
+    let slips = |candidate: &str| {
+        let most = (wrong.chars().count() / 4).max(1);
+        let slips = strsim::osa_distance(wrong, candidate);
+        if slips <= most && slips < candidate.chars().count() {
+            0.95 - 0.05 * slips as f64
+        } else {
+            0.0
+        }
+    };
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(wrong, candidate), candidate))
+        .map(|candidate| (strsim::jaro_winkler(wrong, candidate).max(slips(candidate)), candidate))
         .filter(|(score, _)| *score > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
@@ -88,6 +101,13 @@ mod tests {
     struct Sample {
         #[expect(dead_code, reason = "only its name matters here")]
         timeout_sec: u64,
+    }
+
+    #[test]
+    fn letters_that_changed_places_get_their_suggestion() {
+        assert_eq!(nearest("ulr", ["model", "url", "rule"]), Some("url"));
+        assert_eq!(nearest("x", ["a", "b"]), None);
+        assert_eq!(nearest("modle", ["model", "url"]), Some("model"));
     }
 
     #[test]

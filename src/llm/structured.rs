@@ -48,11 +48,46 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
 /// As [`ask`].
 pub async fn ask_checked<T: JsonSchema + DeserializeOwned>(
     model: &dyn ChatModel,
-    mut request: ChatRequest,
+    request: ChatRequest,
     name: &str,
     check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
 ) -> Result<Structured<T>, Error> {
-    let schema = strict_schema::<T>();
+    ask_by(model, request, name, strict_schema::<T>(), check).await
+}
+
+/// Asks for an object that is valid against a schema of somebody else's, and repairs what is not.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_value(
+    model: &dyn ChatModel,
+    request: ChatRequest,
+    name: &str,
+    schema: &Value,
+) -> Result<Structured<Value>, Error> {
+    ask_by(model, request, name, schema.clone(), Ok).await
+}
+
+/// Checks that a schema can be asked for: it is one, and describes an object.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("object") => {
+            jsonschema::validator_for(schema).map_err(|error| error.to_string()).map(|_| ())
+        }
+        _ => Err("it must describe an object: \"type\": \"object\"".to_owned()),
+    }
+}
+
+async fn ask_by<T: DeserializeOwned>(
+    model: &dyn ChatModel,
+    mut request: ChatRequest,
+    name: &str,
+    schema: Value,
+    check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
+) -> Result<Structured<T>, Error> {
     let invalid = |attempts, problems| Error::Invalid {
         role: request.role.as_str(),
         schema: name.to_owned(),

@@ -209,9 +209,7 @@ pub enum Error {
     )]
     NotConfigured,
     /// The endpoint could not be reached.
-    #[error(
-        "cannot reach the model endpoint {endpoint}: {reason}; check --model-url or OPENAI_BASE_URL"
-    )]
+    #[error("cannot reach the model endpoint {endpoint}: {reason}; {}", way_there(reason))]
     Unreachable { endpoint: String, reason: String },
     /// The endpoint did not answer in time.
     #[error(
@@ -246,7 +244,40 @@ pub enum Error {
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Says what helps against an endpoint that cannot be reached.
+fn way_there(reason: &str) -> &'static str {
+    let reason = reason.to_lowercase();
+    if reason.contains("connection refused") {
+        "nothing listens there: start the model server, or name another address with --model-url or OPENAI_BASE_URL"
+    } else if reason.contains("lookup") || reason.contains("dns") {
+        "no such host is known: check the name in --model-url or OPENAI_BASE_URL"
+    } else if reason.contains("certificate") {
+        "its certificate is not trusted here: check the address in --model-url or OPENAI_BASE_URL, and SSL_CERT_FILE"
+    } else {
+        "check --model-url or OPENAI_BASE_URL"
+    }
+}
+
 impl Error {
+    /// Says in a few words why a call is made once more.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Unreachable { endpoint, reason } => {
+                format!("no answer from {endpoint} ({reason})")
+            }
+            Self::Timeout { endpoint, seconds } => {
+                format!("no answer from {endpoint} within {seconds} s")
+            }
+            Self::Refused { endpoint, status, .. } => {
+                format!("{endpoint} answered with status {status}")
+            }
+            Self::Malformed { endpoint, .. } => {
+                format!("{endpoint} sent an answer that cannot be read")
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// Returns the class of the error in one word, to count by.
     pub fn class(&self) -> &'static str {
         match self {

@@ -131,14 +131,22 @@ pub(super) fn wants_token(error: &(dyn StdError + Send + Sync + 'static)) -> boo
 /// Joins an error with its causes; each layer of HTTP says only a part.
 pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
-    let mut source = error.source();
+    let mut source = behind(error);
     while let Some(cause) = source {
         let said = cause.to_string();
         if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
         }
-        source = cause.source();
+        source = behind(cause);
     }
     text
+}
+
+/// Returns what is behind an error; of the client's own failure rmcp shows the words and hides the causes.
+fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => error.source(),
+        _ => error.source(),
+    }
 }

@@ -62,7 +62,7 @@ pub use sandbox::Sandbox;
 pub use schema::validate_arguments;
 pub use servers_file::{
     ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, Origin,
-    RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
+    RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Unusable, Warning, import, schema,
 };
 pub use types::{
     AgentBinding, CallContext, Error, Knowledge, Progress, ServerInfo, ServerStatus,

@@ -36,6 +36,8 @@ pub(super) struct Around {
     pub logins: Option<Logins>,
     /// Do not believe what is on disk; only write it.
     pub refresh: bool,
+    /// Begin with what is pinned and not fresh any longer, and ask the server beside what goes on.
+    pub refresh_beside: bool,
     /// Counts changes of what is told of the servers.
     pub changes: watch::Sender<u64>,
 }

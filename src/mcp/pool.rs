@@ -13,8 +13,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     CallContext, Error, Gate, Leg, LoggedOut, Login, Logins, Pins, Reply, ServerInfo, ServerPin,
-    ServerState, ServerStatus, ToolHost, cache::Cache, opening::Around, server::Server,
-    servers_file::ServersFile,
+    ServerState, ServerStatus, ToolHost,
+    cache::Cache,
+    opening::Around,
+    server::Server,
+    servers_file::{ServersFile, Unusable},
 };
 
 /// How the pool treats processes and what it knows of them beforehand.
@@ -31,6 +34,9 @@ pub struct PoolOptions {
     pub cache: Option<PathBuf>,
     /// Start every server all the same; what is kept is written, not read.
     pub refresh: bool,
+    /// Begin with what is known of a server whose definitions are pinned, though it is not fresh any longer, and ask
+    /// the server beside what goes on.
+    pub refresh_beside: bool,
     /// Where definitions are pinned; without it every server is taken as it is.
     pub pins: Option<Arc<Pins>>,
     /// Where logins to servers are kept; by default nowhere: a server that wants one cannot be used.
@@ -54,6 +60,7 @@ impl Default for PoolOptions {
             executable: std::env::current_exe().ok(),
             cache: None,
             refresh: false,
+            refresh_beside: false,
             pins: None,
             logins: None,
             looks: watch::Sender::default(),
@@ -71,6 +78,8 @@ pub struct Pool {
     /// Servers that left the file and finish their calls.
     pub(super) draining: Arc<Mutex<Vec<Arc<Server>>>>,
     pub(super) ended: CancellationToken,
+    /// Servers of the file that cannot be used as things stand.
+    pub(super) unusable: RwLock<Vec<Unusable>>,
     scan_parallelism: usize,
     looks: watch::Sender<Looked>,
     _end: DropGuard,
@@ -85,12 +94,14 @@ impl Pool {
             patience: options.patience,
             cache: options.cache.map(Cache::new),
             refresh: options.refresh,
+            refresh_beside: options.refresh_beside,
             pins: options.pins,
             logins: options.logins,
             changes: watch::Sender::new(0),
         };
         let pool = Self {
             servers: RwLock::default(),
+            unusable: RwLock::new(file.unusable.clone()),
             around: Arc::new(around),
             draining: Arc::default(),
             scan_parallelism: options.scan_parallelism,
@@ -137,7 +148,9 @@ impl Pool {
 
     /// Tells whether the program should not start without this server (`required = true`).
     pub fn is_required(&self, server: &str) -> bool {
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
         self.servers().iter().any(|known| known.config.name == server && known.config.required)
+            || unusable.iter().any(|one| one.server == server && one.required)
     }
 
     /// Returns of each server whether its connection stands, where that was tried.
@@ -183,7 +196,13 @@ impl Pool {
             }
             ServerStatus { name: server.config.name.clone(), outcome }
         });
-        stream::iter(scans).buffered(self.scan_parallelism.max(1)).collect().await
+        let scans = stream::iter(scans).buffered(self.scan_parallelism.max(1));
+        let mut found: Vec<ServerStatus> = scans.collect().await;
+        let unusable = self.unusable.read().unwrap_or_else(PoisonError::into_inner);
+        found.extend(unusable.iter().cloned().map(|Unusable { server, reason, .. }| {
+            ServerStatus { name: server.clone(), outcome: Err(Error::Start { server, reason }) }
+        }));
+        found
     }
 
     pub(super) fn prepare(&self, file: ServersFile, running: &[Arc<Server>]) -> Vec<Arc<Server>> {
@@ -250,6 +269,10 @@ impl ToolHost for Pool {
 
     fn gate(&self, server: &str, tool: &str) -> Option<Gate> {
         self.find(server)?.gate(tool)
+    }
+
+    fn at_once(&self, server: &str) -> usize {
+        self.find(server).map_or(1, |known| known.config.calls_at_once())
     }
 
     async fn close(&self) {

@@ -36,6 +36,11 @@ impl Server {
         pins.judge(&self.config.name, &seen, is_off).map_err(|reason| self.quarantined(&reason))
     }
 
+    /// Tells whether there is a pin against which what is remembered is held, or none is needed.
+    pub(super) fn is_vouched_for(&self) -> bool {
+        self.is_bundled() || self.pins().is_some_and(|pins| pins.has(&self.config.name))
+    }
+
     fn pins(&self) -> Option<&Pins> {
         self.around.pins.as_deref().filter(|_| !self.is_bundled())
     }

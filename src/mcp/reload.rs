@@ -31,6 +31,7 @@ impl Pool {
     /// when their calls in flight have ended; until then they run beside their successors.
     pub fn reload(&self, file: ServersFile) -> Reloaded {
         let mut reloaded = Reloaded::default();
+        *self.unusable.write().unwrap_or_else(PoisonError::into_inner) = file.unusable.clone();
         let gone: Vec<Arc<Server>> = {
             let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
             let after = self.prepare(file, &servers);

@@ -124,8 +124,26 @@ impl Server {
                 self.change(|view| view.listing = Some(listing.clone()));
                 return Ok(listing.info.clone());
             }
+            // No call goes out before the server has said the same again.
+            if self.around.refresh_beside && self.is_vouched_for() && self.judge(&listing).is_ok() {
+                self.change(|view| view.listing = Some(listing.clone()));
+                self.refresh();
+                return Ok(listing.info.clone());
+            }
         }
         self.scan().await
+    }
+
+    /// Asks the server for its tools beside what goes on; ends with its start-up timeout, or when the pool is closed.
+    fn refresh(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        tokio::spawn(async move {
+            if let Err(error) = me.scan().await
+                && !me.closed.is_cancelled()
+            {
+                tracing::warn!(server = %me.config.name, %error, "MCP server is not as it was known");
+            }
+        });
     }
 
     /// Takes over what is known of the server that it replaces, so that no agent is missing meanwhile.

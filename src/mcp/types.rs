@@ -253,6 +253,11 @@ pub trait ToolHost: Send + Sync {
         None
     }
 
+    /// Returns how many calls of one answer the server is given at a time; more than that would only wait.
+    fn at_once(&self, _server: &str) -> usize {
+        1
+    }
+
     /// Closes every session and ends every child process, in parallel.
     async fn close(&self);
 }

@@ -19,6 +19,22 @@ pub struct EndpointCheck {
     pub model: String,
     /// Whether the endpoint lists the model; `None` when it lists none at all.
     pub listed: Result<Option<bool>, llm::Error>,
+    /// What more there is to say of an error.
+    pub advice: &'static str,
+}
+
+/// Asks about the end of an address at which nothing is found.
+fn without_version(error: &llm::Error, url: &str) -> &'static str {
+    let is_versioned = url.trim_end_matches('/').ends_with("/v1");
+    match error {
+        llm::Error::Refused { status: 404, .. } if is_versioned => {
+            "; there is no /models under this address: is it that of an OpenAI-compatible endpoint?"
+        }
+        llm::Error::Refused { status: 404, .. } => {
+            "; there is no /models under this address: should it end in /v1?"
+        }
+        _ => "",
+    }
 }
 
 /// Opens the database, writes a thread and removes it again; returns where the data lies.
@@ -190,7 +206,8 @@ pub async fn models(settings: &Settings) -> Vec<EndpointCheck> {
         let listed = openai::list_models(&url, &role).await;
         let listed = listed.map(|names| names.map(|names| names.contains(&model)));
         let url = url.split('?').next().unwrap_or_default().to_owned();
-        checks.push(EndpointCheck { url, model, listed });
+        let advice = listed.as_ref().err().map_or("", |error| without_version(error, &url));
+        checks.push(EndpointCheck { url, model, listed, advice });
     }
     checks
 }

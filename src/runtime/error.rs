@@ -41,6 +41,9 @@ pub enum Error {
     Document { path: String, reason: String },
     #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
     Client(reqwest::Error),
+    /// A change of a state that cannot be made.
+    #[error("the state cannot be changed so: {0}")]
+    Change(String),
     /// There is nowhere to send traces to.
     #[error("no collector is named; say --endpoint URL, or set traces.otlp_endpoint")]
     NoCollector,
@@ -123,7 +126,7 @@ impl Error {
         match self {
             Self::Config(_) | Self::Request(_) | Self::Answer(_) | Self::NoServersFile(_) => true,
             Self::ServersFileGone(_) => true,
-            Self::NoCollector | Self::NoServer(_) => true,
+            Self::NoCollector | Self::NoServer(_) | Self::Change(_) => true,
             Self::NoTeam { .. } | Self::TeamDesign(_) | Self::NoServers => true,
             Self::Trace(_) | Self::Traces(telemetry::otlp::Error::Setup(_)) => true,
             Self::Store(error) => matches!(

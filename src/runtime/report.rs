@@ -60,6 +60,9 @@ pub struct RunReport {
     pub run_id: String,
     pub status: RunStatusView,
     pub answer: Option<String>,
+    /// The answer as JSON, where a schema was given for it and it is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
     /// The first table that an agent found; whole, unless the agent itself cut it.
     pub data: Option<Table>,
     #[serde(serialize_with = "whole_results")]
@@ -88,6 +91,13 @@ pub struct RunReport {
     /// What happened in the run and those it went on with, in order; only where that was asked for.
     #[serde(rename = "trace", skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
+}
+
+/// Reads the answer where it was asked for as JSON; one that was put together without the model is none.
+fn structured(state: &GraphState) -> Option<Value> {
+    let schema = state.preferences.answer_schema.as_ref()?;
+    let answer: Value = serde_json::from_str(state.answer.as_deref()?).ok()?;
+    jsonschema::is_valid(schema, &answer).then_some(answer)
 }
 
 impl RunReport {
@@ -133,6 +143,7 @@ impl RunReport {
             run_id,
             status,
             answer: state.answer.clone().filter(|_| status == RunStatusView::Done),
+            structured: structured(state),
             results: state.results_of_turn().cloned().collect(),
             citations: state
                 .citations

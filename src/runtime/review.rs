@@ -57,6 +57,10 @@ pub async fn review(
     // Pins that are switched off can still be looked at and made; a damaged file is an error in any case.
     let pins = Pins::beside(&settings.servers.file, PinMode::Required)?;
     let mut file: ServersFile = read(&settings.servers.file, env)?;
+    if let Some(one) = file.unusable.iter().find(|one| one.server == server) {
+        let (server, reason) = (one.server.clone(), one.reason.clone());
+        return Err(Error::Server(mcp::Error::Start { server, reason }));
+    }
     file.servers.retain(|one| one.name == server && one.enabled);
     let options = PoolOptions { logins: Some(logins()), ..PoolOptions::default() };
     let pool = Pool::new(file, options);

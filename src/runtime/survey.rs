@@ -73,6 +73,12 @@ pub async fn survey(
     Ok(Survey { warnings, states, ..survey })
 }
 
+/// Returns the names of the enabled servers of the servers file, each of which gives an agent; nothing is started.
+pub fn server_names(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let file = read(&settings.servers.file, env).unwrap_or_default();
+    file.servers.into_iter().filter(|server| server.enabled).map(|server| server.name).collect()
+}
+
 /// Sorts what a scan gave.
 pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
     let mut survey = Survey::default();

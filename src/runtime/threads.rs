@@ -119,6 +119,24 @@ pub async fn history(
     store.history(thread, before, limit).await?.iter().map(StepView::new).collect()
 }
 
+/// Returns the first question of a star's thread, where its first step is kept.
+///
+/// # Errors
+/// As [`Store::history`], and when the step cannot be read.
+pub async fn first_question(
+    store: &dyn Store,
+    info: &ThreadInfo,
+) -> Result<Option<String>, checkpoint::Error> {
+    if info.graph != GRAPH || info.head == 0 {
+        return Ok(None);
+    }
+    let Some(row) = store.history(info.id, Some(2), 1).await?.pop() else { return Ok(None) };
+    let json = row.delta.to_json_bytes()?;
+    let written: Value = serde_json::from_slice(&json)
+        .map_err(|error| checkpoint::Error::Damaged(error.to_string()))?;
+    Ok(written.pointer("/0/u/input_request").and_then(Value::as_str).map(str::to_owned))
+}
+
 async fn next_nodes(
     store: &dyn Store,
     thread: ThreadId,

@@ -49,6 +49,7 @@ mod state;
 mod supervisor;
 mod taint;
 mod team;
+mod together;
 mod tool_loop;
 mod tool_names;
 mod tool_search;

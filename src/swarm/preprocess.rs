@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing};
 use super::team::clean_name;
 use super::{AGENT_PREFIX, TEAM_PREFIX, node};
 use crate::config::strict::nearest;
 use crate::graph::{Context, Node, NodeError, NodeOutput};
+use crate::llm::structured;
 
 /// Longest accepted question, in bytes.
 const MAX_QUESTION: usize = 256 * 1024;
@@ -32,6 +34,8 @@ pub struct Request {
     pub max_turns: Option<u32>,
     /// How the user wants the work done and the answer put; it changes no rule.
     pub system_prompt: Option<String>,
+    /// The JSON Schema that the answer is to be valid against; none: the answer is text.
+    pub answer_schema: Option<Value>,
 }
 
 /// Why a request was refused before anything ran.
@@ -49,6 +53,8 @@ pub enum RequestError {
         "the system prompt has {0} bytes, more than the {MAX_WISHES} that are accepted; put long material into a file"
     )]
     LongWishes(usize),
+    #[error("the schema of the answer cannot be used: {0}")]
+    Schema(String),
     #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
     UnknownAgent { name: String, hint: String },
     #[error("{name} could be any of these agents, so write it as it is written there: {agents}")]
@@ -82,6 +88,9 @@ impl Request {
         if let Some(text) = system_prompt.as_ref().filter(|text| text.len() > MAX_WISHES) {
             return Err(RequestError::LongWishes(text.len()));
         }
+        if let Some(schema) = &self.answer_schema {
+            structured::check_schema(schema).map_err(RequestError::Schema)?;
+        }
         let normalise =
             |names: &[String]| names.iter().map(|name| agent_name(name, agents)).collect();
         let prefer: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.prefer))?;
@@ -103,6 +112,7 @@ impl Request {
                 team,
                 max_turns,
                 system_prompt,
+                answer_schema: self.answer_schema,
                 ..Preferences::default()
             });
         // Who said so once asks on in the thread.

@@ -13,10 +13,13 @@ use super::result::{AgentResult, ResultStatus};
 use super::state::{GraphState, GraphUpdate, Message};
 use super::{citing, node, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
-use crate::llm::{ChatModel, ChatRequest, Error, Role};
+use crate::llm::{ChatModel, ChatRequest, Error, Role, structured};
 
 /// How long the answer may still be written when the run's time is up.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// Name of the schema under which a structured answer is asked for.
+const ANSWER: &str = "answer";
 
 /// Writes the answer.
 pub(super) struct Qa {
@@ -31,6 +34,7 @@ impl Node<GraphState> for Qa {
             RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
         let mut failure: Option<String> = None;
         let answer = match self.ask(&ctx, &model).await {
+            Ok(answer) if state.preferences.answer_schema.is_some() => answer,
             Ok(answer) if !answer.trim().is_empty() => {
                 citing::without_unknown(&answer, state.results_of_turn().count())
             }
@@ -76,6 +80,7 @@ impl Qa {
             "results": window::results(state, window::ANSWER_CHARS),
             "failures": failures(state),
             "reason": reason(state),
+            "is_object": state.preferences.answer_schema.is_some(),
         });
         let request = ChatRequest {
             role: Role::Qa,
@@ -86,6 +91,10 @@ impl Qa {
             tools: Vec::new(),
             format: None,
         };
+        if let Some(schema) = &state.preferences.answer_schema {
+            let answer = structured::ask_value(model, request, ANSWER, schema).await?;
+            return Ok(answer.value.to_string());
+        }
         Ok(model.chat(&request, None).await?.content.trim().to_owned())
     }
 }

@@ -85,6 +85,9 @@ pub struct Preferences {
     /// How the user wants the work done and the answer put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// The JSON Schema that the answer is to be valid against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Value>,
     /// The team that does the whole work, by its agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,

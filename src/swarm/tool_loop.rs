@@ -213,14 +213,8 @@ impl Loop<'_> {
             });
             let left = limit.saturating_sub(tools.log.calls.len());
             tools.ask_people(&response.tool_calls[..left.min(response.tool_calls.len())]).await?;
-            for (index, call) in response.tool_calls.iter().enumerate() {
-                let told = if tools.log.calls.len() < limit {
-                    tools.call(index, call).await?
-                } else {
-                    format!(
-                        "not called: the limit of {limit} tool calls was reached; answer with what you have"
-                    )
-                };
+            let told = tools.call_all(&response.tool_calls, limit).await?;
+            for (call, told) in response.tool_calls.iter().zip(told) {
                 messages.push(ChatMessage::tool(&call.id, told));
             }
         }
@@ -262,7 +256,7 @@ impl Loop<'_> {
             "wishes": state.preferences.system_prompt,
             "context": window::context(state),
             "artifacts": window::artifacts(state),
-            "recent_messages": window::recent(state),
+            "recent_messages": window::recent_beside(state, assignment),
             "dependency_outputs": assignment.dependency_outputs,
             "skills": self.skills,
         });

@@ -23,6 +23,20 @@ const REASON_CHARS: usize = 1_000;
 /// Times that the same call with the same arguments is made for one task.
 const SAME_CALLS: usize = 3;
 
+/// A call of the model that was looked up.
+pub(super) struct Prepared<'c> {
+    call: &'c ToolCall,
+    /// The server's tool, with what surrounds it by now; none where the agent's own is meant, or nothing.
+    tool: Option<ToolDefinition>,
+    name: String,
+    /// The name with the server's.
+    full_name: String,
+    /// What people decided of it.
+    decision: Option<Decision>,
+    /// It was made too often already.
+    is_refused: bool,
+}
+
 /// The tools of one agent while it works on one task.
 pub(super) struct Toolbox<'a> {
     caller: Caller<'a>,
@@ -122,43 +136,82 @@ impl<'a> Toolbox<'a> {
         Some(tool.under(self.gates.get(&tool.name).copied().unwrap_or_else(|| tool.gate())))
     }
 
-    /// Performs a call that the model asked for, the one at a place of its answer, and returns what the model
-    /// is told; a failure is told as data.
+    /// Tells whether a call may be in flight beside others: it reads, or may be repeated, on the server itself.
     ///
-    /// # Errors
-    /// [`NodeError`] when a person must decide first, or the run stops.
-    pub(super) async fn call(
-        &mut self,
-        place: usize,
-        call: &ToolCall,
-    ) -> Result<String, NodeError> {
-        let decision = self.decisions.remove(&place);
-        let found = self.find_tool(&call.name);
-        let tool = found.as_ref();
-        let name = tool.map_or_else(|| call.name.clone(), |tool| tool.name.clone());
-        let full_name = match tool {
+    /// A server that says of its tool that it only reads is believed in this: nothing but the order is at stake.
+    pub(super) fn commutes(&self, call: &ToolCall) -> bool {
+        self.find_tool(&call.name).is_some_and(|tool| {
+            tool.read_only || tool.repeatable || tool.annotations.read_only == Some(true)
+        })
+    }
+
+    /// Returns how many calls the server takes at a time.
+    pub(super) fn at_once(&self) -> usize {
+        self.caller.parts.tools.at_once(&self.caller.server.name).max(1)
+    }
+
+    /// Looks up what the model asked for, at a place of its answer.
+    pub(super) fn prepare<'c>(&mut self, place: usize, call: &'c ToolCall) -> Prepared<'c> {
+        let tool = self.find_tool(&call.name);
+        let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.name.clone());
+        let full_name = match &tool {
             None if is_built_in(&call.name) => call.name.clone(),
             _ => format!("{}.{name}", self.caller.server.name),
         };
-        let reply = match tool {
-            _ if self.is_repeated(&name, &call.arguments) => ToolReply::problem(format!(
+        let is_refused = self.is_repeated(&name, &call.arguments);
+        let decision = self.decisions.remove(&place);
+        Prepared { call, tool, name, full_name, decision, is_refused }
+    }
+
+    /// Sends a call of a tool of the server; a failure is a reply.
+    ///
+    /// # Errors
+    /// [`NodeError`] when a person must decide first, or the run stops.
+    pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
+        let Prepared { call, tool, decision, is_refused, .. } = prepared;
+        match tool {
+            _ if *is_refused => Ok(ToolReply::problem(format!(
                 "not called: the same call was made {SAME_CALLS} times for this task and will not be \
                  repeated; go on with what it gave"
-            )),
-            Some(tool) => self.caller.perform(tool, &call.arguments, decision).await?,
-            None if call.name == READ_ARTIFACT => match self.log.artifacts.read(&call.arguments) {
+            ))),
+            Some(tool) => self.caller.perform(tool, &call.arguments, decision.clone()).await,
+            None => Ok(ToolReply::problem(self.unknown(&call.name))),
+        }
+    }
+
+    /// Performs a call of whatever tool there is, the agent's own ones included; a failure is a reply.
+    ///
+    /// # Errors
+    /// As [`Toolbox::send`].
+    pub(super) async fn reply(&mut self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
+        let call = prepared.call;
+        if prepared.is_refused || prepared.tool.is_some() {
+            return self.send(prepared).await;
+        }
+        Ok(match call.name.as_str() {
+            READ_ARTIFACT => match self.log.artifacts.read(&call.arguments) {
                 Ok(piece) => {
                     self.log.tainted_by.extend(piece.tainted_by);
                     ToolReply { source: Some(piece.source), ..ToolReply::said(piece.text, false) }
                 }
                 Err(problem) => ToolReply::problem(problem),
             },
-            None if call.name == FIND_TOOL && self.search.is_some() => self.find(&call.arguments),
-            None if call.name == NOT_MINE => {
-                ToolReply::problem(format!("{NOT_MINE} needs a `reason` in words"))
-            }
-            None => ToolReply::problem(self.unknown(&call.name)),
-        };
+            FIND_TOOL if self.search.is_some() => self.find(&call.arguments),
+            NOT_MINE => ToolReply::problem(format!("{NOT_MINE} needs a `reason` in words")),
+            _ => ToolReply::problem(self.unknown(&call.name)),
+        })
+    }
+
+    /// Notes how a call ended, and returns what the model is told of it.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the prompt's template cannot be rendered.
+    pub(super) fn note(
+        &mut self,
+        prepared: Prepared<'_>,
+        reply: ToolReply,
+    ) -> Result<String, NodeError> {
+        let Prepared { call, tool, name, full_name, .. } = prepared;
         let is_open = tool.is_some_and(|tool| tool.open_world);
         self.log.note(&self.caller, &full_name, &reply, is_open);
         let ToolReply { text, source, is_error, instruction, .. } = reply;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::assignment::Assignment;
 use super::result::ResultStatus;
 use super::state::{Artifact, GraphState, Message};
 use crate::graph::NodeError;
@@ -87,12 +88,17 @@ pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
     })
 }
 
-/// Returns the last messages, whoever spoke.
-pub(super) fn recent(state: &GraphState) -> Vec<Said> {
-    of_late(state).into_iter().map(said).collect()
+/// Returns the last messages but those that an agent is given as what its task depends on.
+pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<Said> {
+    let given = |message: &Message| {
+        let content = message.content.trim();
+        let mut outputs = assignment.dependency_outputs.iter();
+        message.name.is_some() && outputs.any(|one| one.output.trim() == content)
+    };
+    of_late(state).into_iter().filter(|message| !given(message)).map(said).collect()
 }
 
-/// Returns the messages that [`recent`] shows.
+/// Returns the last messages, whoever spoke.
 pub(super) fn of_late(state: &GraphState) -> Vec<&Message> {
     last(state, AGENT_MESSAGES, |_| true)
 }

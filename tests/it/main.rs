@@ -24,6 +24,7 @@ mod mcp_servers_file;
 mod mcp_traps;
 mod mcp_versions;
 mod model;
+mod own_nodes;
 mod parallel_tasks;
 mod rolling_upgrade;
 mod runner;

@@ -163,8 +163,13 @@ fn what_clashes_or_cannot_be_used_is_refused_with_its_place() {
     let error = refused(".mcp.json", own, None);
     assert!(error.starts_with("mcp-servers.toml: mcp_servers.own: there is a server"), "{error}");
     let old = r#"{"mcpServers": {"a": {"type": "sse", "url": "http://h/"}}}"#;
-    let error = refused(".mcp.json", old, None);
-    assert!(error.contains("mcpServers.a.type: the old HTTP+SSE transport"), "{error}");
+    let left_out = taken(".mcp.json", old);
+    assert!(left_out.servers.is_empty());
+    let note = &left_out.notes[0].1;
+    assert!(
+        note.contains("the old HTTP+SSE transport") && note.ends_with("mcpServers.a.type"),
+        "{note}"
+    );
     let error = refused("x.json", "{\n  \"mcpServers\": {,}\n}", Some(Format::Claude));
     assert!(error.starts_with("x.json:2:"), "{error}");
     assert!(refused("x.json", "{}", None).contains("say which with --format"));

@@ -199,6 +199,7 @@ async fn what_surrounds_a_command_is_pinned_with_it_and_an_older_pin_is_complete
     let mut older: Value = serde_json::from_str(&lock).unwrap();
     let pin = older["servers"]["x"].as_object_mut().unwrap();
     pin.remove("setting").unwrap();
+    pin.remove("written").unwrap();
     let tools = pin["tools"].as_object().unwrap().iter();
     let tools: Map<String, Value> =
         tools.map(|(name, tool)| (name.clone(), tool["sha256"].clone())).collect();

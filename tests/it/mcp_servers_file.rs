@@ -93,11 +93,21 @@ fn an_unknown_key_is_refused_with_its_place_and_the_nearest_key() {
 
 #[test]
 fn a_variable_that_is_not_set_is_named_with_server_and_key() {
-    let error = refusal("[mcp_servers.a]\ncommand = \"x\"\nenv = { KEY = \"${NOT_SET}\" }");
-    assert!(error.starts_with("mcp-servers.toml:3:9: mcp_servers.a.env.KEY: "), "{error}");
-    assert!(error.ends_with("is not set: NOT_SET"), "{error}");
-    let error = refusal("[mcp_servers.a]\nurl = \"http://h/\"\nbearer_token_env_var = \"NOT_SET\"");
-    assert!(error.ends_with("is not set: NOT_SET"), "{error}");
+    let left_out = |text: &str| {
+        let file = parse(&format!("{text}\n[mcp_servers.b]\ncommand = \"y\"")).unwrap();
+        assert_eq!((file.servers.len(), &*file.servers[0].name), (1, "b"), "the others stay");
+        let [one] = file.unusable.as_slice() else { panic!("{:?}", file.unusable) };
+        assert_eq!(one.server, "a");
+        one.reason.clone()
+    };
+    let reason = left_out(
+        "[mcp_servers.a]\ncommand = \"x\"\nargs = [\"${NOT_A}\", \"${NOT_B:-b}\"]\nenv = { KEY = \"${NOT_SET}\" }",
+    );
+    assert!(reason.ends_with("are not set: NOT_A, NOT_SET"), "{reason}");
+    assert!(reason.contains("mcp-servers.toml"), "{reason}");
+    let reason =
+        left_out("[mcp_servers.a]\nurl = \"http://h/\"\nbearer_token_env_var = \"NOT_SET\"");
+    assert!(reason.ends_with("is not set: NOT_SET"), "{reason}");
     // Of a disabled server nothing is demanded.
     assert!(
         parse("[mcp_servers.a]\nenabled = false\nargs = [\"${NOT_SET}\"]\ncommand = \"x\"").is_ok()
@@ -178,7 +188,6 @@ fn how_a_token_is_got_is_read_and_what_cannot_be_meant_is_refused() {
         ("oauth = { grant = \"password\" }", "client_credentials`"),
         ("oauth = { client_secret_env_var = \"TOKEN\" }", "a secret goes with a `client_id`"),
         ("oauth = { grant = \"client_credentials\" }", "and `client_secret_env_var`"),
-        ("oauth = { client_id = \"me\", client_secret_env_var = \"NOT_SET\" }", "not set: NOT_SET"),
         ("oauth = { client_metadata_url = \"http://h/me.json\" }", "with a path: http://h/me.json"),
         (
             "oauth = { client_id = \"me\", client_metadata_url = \"https://h/me.json\" }",

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::output;
 use super::show::row;
 use crate::cli::Error;
+use crate::cli::init::no_agents;
 use crate::config::Settings;
 use crate::runtime::{Process, ServerProblem, ServerState, Survey, processes};
 
@@ -60,8 +61,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
         output::warning(&format!("MCP server {}: {}", one.server, one.problem));
     }
     if found.agents.is_empty() && found.failed.is_empty() {
-        let file = settings.servers.file.display();
-        output::note(&format!("there are no agents: no MCP server is configured in {file}"));
+        output::note(&no_agents(settings));
     }
     Ok(())
 }

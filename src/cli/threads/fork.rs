@@ -3,8 +3,9 @@
 use clap::builder::NonEmptyStringValueParser;
 
 use super::list::as_json;
-use super::{Error, named};
+use super::{Error, found};
 use crate::checkpoint::Store;
+use crate::cli::args::quoted;
 use crate::cli::output;
 use crate::ids::ThreadId;
 use crate::runtime;
@@ -29,18 +30,21 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
         None => (ThreadId::new(), None),
         Some(name) => ThreadId::from_name(name),
     };
-    let source = named(&args.thread);
+    let source = found(store, Some(&args.thread)).await?;
     let fork = runtime::fork(store, source, args.at, id, title.map(str::to_owned)).await?;
     if args.json {
         return output::json(&as_json(&fork));
     }
     output::text(&fork.id.to_string())?;
+    if !runtime::is_of_star(store, fork.id).await? {
+        output::note(&format!("only a program of its own graph can go on with it: {}", fork.graph));
+        return Ok(());
+    }
     let next = runtime::read_state(store, fork.id, None).await?.next;
+    let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
     match next.is_empty() {
-        true => {
-            output::note(&format!("ask on with: {invocation} run --thread {} QUESTION", fork.id))
-        }
-        false => output::note(&format!("go on from there with: {invocation} resume {}", fork.id)),
+        true => output::note(&format!("ask on with: {invocation} run --thread {name} QUESTION")),
+        false => output::note(&format!("go on from there with: {invocation} resume {name}")),
     }
     Ok(())
 }

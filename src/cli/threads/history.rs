@@ -1,14 +1,14 @@
 //! `threads history`.
 
-use super::{Error, moment, named};
+use super::{Error, found, moment};
 use crate::checkpoint::Store;
 use crate::cli::output;
 use crate::runtime::{StepView, history};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread
-    pub(super) thread: String,
+    /// The thread; by default the newest
+    pub(super) thread: Option<String>,
     /// Only steps before this one
     #[arg(long, value_name = "STEP")]
     before: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
-    let thread = named(&args.thread);
+    let thread = found(store, args.thread.as_deref()).await?;
     // An unknown thread is an error, not an empty history.
     let info = store.info(thread).await?;
     let limit = if args.limit == 0 { u32::MAX } else { args.limit };

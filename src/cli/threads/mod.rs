@@ -1,5 +1,6 @@
 //! `perihelion threads`: looks after threads; needs the database and nothing else.
 
+mod cancel;
 mod fork;
 mod history;
 mod list;
@@ -8,10 +9,11 @@ mod remove;
 mod show;
 mod state;
 mod transfer;
+mod update;
 
 use std::sync::Arc;
 
-use super::{Error, Exit, Globals};
+use super::{Error, Exit, Globals, naming};
 use crate::checkpoint::{Store, ThreadInfo};
 use crate::cli::output::one_line;
 use crate::config::Settings;
@@ -20,7 +22,8 @@ use crate::runtime::{open_store, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A THREAD is a UUID, or the name it was given with --thread.
+A THREAD is a UUID, the name it was given with --thread, or a part of a UUID that no other one begins or ends with,
+such as the one that the list shows. Without one, the newest thread is taken where nothing is changed.
 
 Examples:
   perihelion threads list --status interrupted
@@ -51,6 +54,10 @@ enum Command {
     State(state::Args),
     /// Make a new thread that shares the history of another one up to a step.
     Fork(fork::Args),
+    /// End what is under way on a thread, whatever process has it; what was done is kept.
+    Cancel(cancel::Args),
+    /// Change the state of a thread, as a step of it.
+    Update(update::Args),
     /// Write a thread to a file, or to standard output.
     Export(transfer::ExportArgs),
     /// Read a thread from a file that `export` wrote; - reads standard input.
@@ -66,9 +73,11 @@ impl Command {
     fn thread(&self) -> Option<&str> {
         match self {
             Self::List(_) | Self::Import(_) => None,
-            Self::Show(args) => Some(&args.thread),
-            Self::History(args) => Some(&args.thread),
-            Self::State(args) => Some(&args.thread),
+            Self::Show(args) => args.thread.as_deref(),
+            Self::History(args) => args.thread.as_deref(),
+            Self::State(args) => args.thread.as_deref(),
+            Self::Cancel(args) => args.thread.as_deref(),
+            Self::Update(args) => Some(&args.thread),
             Self::Fork(args) => Some(&args.thread),
             Self::Export(args) => Some(&args.thread),
             Self::Delete(args) => Some(&args.thread),
@@ -101,6 +110,7 @@ async fn perform(
     store: &Arc<dyn Store>,
     args: Args,
 ) -> Result<(), Error> {
+    let shared = store;
     let store = store.as_ref();
     match args.command.unwrap_or(Command::List(args.list)) {
         Command::List(args) => list::run(store, &args).await,
@@ -108,6 +118,8 @@ async fn perform(
         Command::History(args) => history::run(store, &args).await,
         Command::State(args) => state::run(store, &args).await,
         Command::Fork(args) => fork::run(store, &args, &globals.invocation()).await,
+        Command::Cancel(args) => cancel::run(store, &args, &globals.invocation()).await,
+        Command::Update(args) => update::run(shared, settings, &args).await,
         Command::Export(args) => transfer::export(store, &args).await,
         Command::Import(args) => transfer::import(store, &args).await,
         Command::Delete(args) => remove::delete(store, &args).await,
@@ -115,9 +127,9 @@ async fn perform(
     }
 }
 
-/// Reads a thread as it is named on the command line.
-fn named(name: &str) -> ThreadId {
-    ThreadId::from_name(name).0
+/// Finds a thread as it is named on the command line.
+async fn found(store: &dyn Store, name: Option<&str>) -> Result<ThreadId, Error> {
+    naming::find(store, name).await
 }
 
 /// Shows a thread's title in one line.

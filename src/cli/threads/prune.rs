@@ -1,10 +1,13 @@
 //! `threads prune`.
 
+use std::io::IsTerminal as _;
+
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, moment, named, title};
+use super::remove::confirmed;
+use super::{Error, found, moment, title};
 use crate::checkpoint::{Store, ThreadInfo};
 use crate::cli::output;
 use crate::config::{Age, Retention, Settings};
@@ -38,10 +41,16 @@ pub struct Args {
     /// Only say what would be done
     #[arg(long, conflicts_with = "thread")]
     dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
+
+/// Threads that are named before they go; the others are counted.
+const SHOWN: usize = 10;
 
 impl Args {
     /// Refuses a prune of nothing, before anything is opened.
@@ -68,6 +77,14 @@ pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> 
         return shorten(store, thread, keep, args.json).await;
     }
     let retention = &args.retention(settings);
+    if !args.dry_run
+        && !args.yes
+        && std::io::stdin().is_terminal()
+        && !asked(store, retention, args).await?
+    {
+        output::note("nothing was pruned");
+        return Ok(());
+    }
     // Drawn on a terminal only.
     let bar = output::BARS.add(ProgressBar::new_spinner().with_style(style()));
     let mut failed = None;
@@ -104,6 +121,22 @@ pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> 
     }
 }
 
+/// Says what would go and asks whether it is to; nothing to prune is nothing to ask about.
+async fn asked(store: &dyn Store, retention: &Retention, args: &Args) -> Result<bool, Error> {
+    let options = PruneOptions { dry_run: true, waiting: args.waiting };
+    let would = prune_all(store, retention, options, &mut |_| {}).await?;
+    if would.deleted.is_empty() && would.shortened.is_empty() {
+        return Ok(true);
+    }
+    for info in would.deleted.iter().take(SHOWN) {
+        output::note(&shown(info));
+    }
+    if would.deleted.len() > SHOWN {
+        output::note(&format!("… and {} more", would.deleted.len() - SHOWN));
+    }
+    confirmed(&format!("{}: go on?", summary(true, &would)))
+}
+
 fn style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} {pos} threads pruned, {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner())
@@ -132,7 +165,7 @@ fn as_object(dry_run: bool, report: &PruneReport) -> serde_json::Value {
 
 fn summary(dry_run: bool, report: &PruneReport) -> String {
     let would = if dry_run { "would delete" } else { "deleted" };
-    let mut text = format!("{would} {} threads", report.deleted.len());
+    let mut text = format!("{would} {}", output::count(report.deleted.len() as u64, "thread"));
     if !report.shortened.is_empty() {
         let would = if dry_run { "would shorten" } else { "shortened" };
         text.push_str(&format!("; {would} {}", report.shortened.len()));
@@ -145,7 +178,7 @@ fn summary(dry_run: bool, report: &PruneReport) -> String {
 }
 
 async fn shorten(store: &dyn Store, thread: &str, keep: u64, json: bool) -> Result<(), Error> {
-    let thread = named(thread);
+    let thread = found(store, Some(thread)).await?;
     let first = compact(store, thread, keep).await?;
     if json {
         return output::json(&json!({ "thread_id": thread, "first_step": first }));

@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::list::standing;
-use super::{Error, named, title};
+use super::{Error, found, title};
 use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
-use crate::cli::output;
+use crate::cli::{naming, output};
 use crate::runtime::is_abandoned;
 
 #[derive(Debug, clap::Args)]
@@ -21,13 +21,13 @@ pub struct DeleteArgs {
 }
 
 pub(super) async fn delete(store: &dyn Store, args: &DeleteArgs) -> Result<(), Error> {
-    let info = store.info(named(&args.thread)).await?;
+    let info = store.info(found(store, Some(&args.thread)).await?).await?;
     if !args.force {
         let thread = info.id;
         let under_way = under_way(&info);
         under_way.map_or(Ok(()), |how| Err(Error::UnderWay { thread, how }))?;
     }
-    if !args.yes && !confirmed(&info)? {
+    if !args.yes && !wanted(&info)? {
         output::note("nothing was deleted");
         return Ok(());
     }
@@ -43,7 +43,7 @@ pub(super) async fn delete(store: &dyn Store, args: &DeleteArgs) -> Result<(), E
 fn under_way(info: &ThreadInfo) -> Option<String> {
     match info.status {
         ThreadStatus::Busy if !is_abandoned(info) => {
-            let owner = info.owner.as_deref().unwrap_or_default();
+            let owner = naming::holder(info.owner.as_deref().unwrap_or_default());
             Some(format!("being run by {owner}"))
         }
         ThreadStatus::Queued => Some("queued for the workers".to_owned()),
@@ -51,17 +51,18 @@ fn under_way(info: &ThreadInfo) -> Option<String> {
     }
 }
 
-fn confirmed(info: &ThreadInfo) -> Result<bool, Error> {
+/// Asks a person about a thread that is to go.
+fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::Unconfirmed { what: "delete the thread", name: info.id.to_string() });
     }
-    eprint!(
-        "delete the thread {} ({}), {}, {} steps? [y/N] ",
-        info.id,
-        title(info),
-        standing(info),
-        info.head
-    );
+    let (title, standing) = (title(info), standing(info));
+    confirmed(&format!("delete the thread {} ({title}), {standing}, {} steps?", info.id, info.head))
+}
+
+/// Asks a person on the terminal; anything but yes is no.
+pub(super) fn confirmed(question: &str) -> Result<bool, Error> {
+    eprint!("{} [y/N] ", output::one_line(question));
     let _ = std::io::stderr().flush();
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(Error::Input)?;

@@ -3,22 +3,24 @@
 use serde_json::json;
 
 use super::list::{as_json, standing};
-use super::{Error, moment, named, title};
+use super::{Error, found, moment, title};
 use crate::checkpoint::{RunStatus, Store, ThreadStatus};
+use crate::cli::args::quoted;
 use crate::cli::{output, questions};
 use crate::runtime::ThreadView;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread
-    pub(super) thread: String,
+    /// The thread; by default the newest
+    pub(super) thread: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Result<(), Error> {
-    let ThreadView { info, runs, open } = ThreadView::read(store, named(&args.thread)).await?;
+    let thread = found(store, args.thread.as_deref()).await?;
+    let ThreadView { info, runs, open } = ThreadView::read(store, thread).await?;
     if args.json {
         let mut all = as_json(&info);
         let standing = standing(&info);
@@ -65,7 +67,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
         let head = ["run", "id", "status", "started", "ended"];
         text.push_str(&format!("\n{}\n", output::table(head, rows.collect())));
     }
-    let id = info.id.to_string();
+    let id = args.thread.as_deref().map_or_else(|| info.id.to_string(), quoted);
     if !open.is_empty() {
         text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
     } else if standing(&info) == "crashed"

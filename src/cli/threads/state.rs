@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::{Error, named};
+use super::{Error, found};
 use crate::checkpoint::Store;
 use crate::cli::output;
-use crate::runtime::read_state;
+use crate::runtime::{is_of_star, read_raw_state, read_state};
 use crate::swarm::{GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The thread
-    pub(super) thread: String,
+    /// The thread; by default the newest
+    pub(super) thread: Option<String>,
     /// The step; by default the newest
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
@@ -24,7 +24,12 @@ pub struct Args {
 const SHOWN: usize = 200;
 
 pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
-    let view = read_state(store, named(&args.thread), args.at).await?;
+    let thread = found(store, args.thread.as_deref()).await?;
+    if !is_of_star(store, thread).await? {
+        // The types of another graph are not known here: it is shown as it is kept.
+        return output::json(&read_raw_state(store, thread, args.at).await?);
+    }
+    let view = read_state(store, thread, args.at).await?;
     if args.json {
         return output::json(&json!({
             "thread_id": view.info.id,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{Error, named};
+use super::{Error, found};
 use crate::checkpoint::{Store, read_dump, write_dump};
 use crate::cli::output;
 use crate::runtime::verify_journal;
@@ -28,7 +28,7 @@ pub struct ImportArgs {
 }
 
 pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), Error> {
-    let dump = store.export(named(&args.thread)).await?;
+    let dump = store.export(found(store, Some(&args.thread)).await?).await?;
     verify_journal(&dump)?;
     let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
         let mut text = Vec::new();

@@ -1,8 +1,7 @@
 //! `trace export`: sends the traces of threads to a collector, however old they are.
 
-use crate::cli::{Error, Exit, output};
+use crate::cli::{Error, Exit, naming, output};
 use crate::config::Settings;
-use crate::ids::ThreadId;
 use crate::runtime::{Replayed, Replayer, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +44,13 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let mut done = Replayed::default();
     let mut failed = None;
     for name in &args.threads {
-        let (thread, _) = ThreadId::from_name(name);
+        let thread = match naming::find(store.as_ref(), Some(name)).await {
+            Ok(thread) => thread,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        };
         if let Err(error) = replayer.send(store.as_ref(), thread, &mut done).await {
             failed = Some(Error::from(error).about(name));
             break;
@@ -55,8 +60,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     if args.json {
         output::json(&done)?;
     } else {
-        let (traces, spans) = (done.traces, done.spans);
-        let mut said = format!("{traces} traces with {spans} spans arrived");
+        let traces = output::count(done.traces, "trace");
+        let mut said = format!("{traces} with {} arrived", output::count(done.spans, "span"));
         if done.no_longer_kept > 0 {
             said.push_str(&format!("; of {} runs nothing is kept", done.no_longer_kept));
         }

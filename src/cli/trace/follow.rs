@@ -11,10 +11,9 @@ use chrono::{DateTime, Utc};
 use super::tree::{head, noted, shares, words};
 use super::words::{TEXT, brief, length, line};
 use crate::checkpoint::{RunStatus, Store, ThreadInfo};
-use crate::cli::{Error, Exit, Signals, output};
+use crate::cli::{Error, Exit, Signals, naming, output};
 use crate::clock;
 use crate::config::Settings;
-use crate::ids::ThreadId;
 use crate::runtime::{self, Trace, is_under_way};
 use crate::telemetry::{About, Span, SpanId};
 
@@ -30,7 +29,7 @@ pub(super) async fn run(
     json: bool,
 ) -> Result<Exit, Error> {
     let signals = Signals::listen()?;
-    let (thread, _) = ThreadId::from_name(name);
+    let thread = naming::find(store, Some(name)).await?;
     let read = async |run| {
         let trace = runtime::trace(store, settings, thread, run).await;
         trace.map_err(|error| Error::from(error).about(name))

@@ -15,10 +15,9 @@ mod words;
 use std::path::PathBuf;
 
 use self::tree::{Detail, render};
-use super::{Error, Exit, output};
+use super::{Error, Exit, naming, output};
 use crate::checkpoint::Store;
 use crate::config::Settings;
-use crate::ids::ThreadId;
 use crate::runtime::{self, Trace, open_store_to_read};
 
 #[derive(Debug, clap::Args)]
@@ -40,8 +39,8 @@ and a resume after an answer begin a trace of their own. A thread that is named 
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The thread: a UUID, or a name that stands for one
-    #[arg(value_name = "THREAD", required_unless_present = "name")]
+    /// The thread: a UUID or a part of one, or a name that stands for one; by default the newest
+    #[arg(value_name = "THREAD")]
     thread: Option<String>,
     /// The same, for a thread that is called diff, export, serve or help
     #[arg(long = "thread", value_name = "THREAD", conflicts_with = "thread")]
@@ -86,8 +85,17 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Some(Command::Serve(args)) => return serve::run(settings, args).await,
         None => {}
     }
-    let name = args.thread.or(args.name).unwrap_or_default();
     let store = open_store_to_read(&settings).await?;
+    let name = match args.thread.or(args.name) {
+        Some(name) => name,
+        None => match naming::find(store.as_ref(), None).await {
+            Ok(newest) => newest.to_string(),
+            Err(error) => {
+                store.close().await;
+                return Err(error);
+            }
+        },
+    };
     if args.follow {
         let followed = follow::run(store.as_ref(), &settings, &name, args.run, args.json).await;
         store.close().await;
@@ -129,7 +137,7 @@ async fn read(
     name: &str,
     run: Option<u32>,
 ) -> Result<Trace, Error> {
-    let (thread, _) = ThreadId::from_name(name);
+    let thread = naming::find(store, Some(name)).await?;
     let trace = runtime::trace(store, settings, thread, run).await;
     trace.map_err(|error| Error::from(error).about(name))
 }

@@ -80,6 +80,7 @@ impl Lane {
             self.settings.backoff_max,
         );
         let mut handed_out = 0;
+        let mut retry = 0;
         loop {
             let forms = self.dialect.forms();
             let chat = wire::body(request, &self.settings, forms, sink.is_some());
@@ -105,7 +106,10 @@ impl Lane {
             let Some(wait) = wait else { return Err(failed.error) };
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
-            tracing::warn!(error = %failed.error, ?wait, "asking the model again");
+            retry += 1;
+            let (of, seconds) = (self.settings.max_retries, wait.as_secs_f64());
+            tracing::warn!("{}, retry {retry} of {of} in {seconds:.1} s", failed.error.brief());
+            tracing::debug!(error = %failed.error, "asking the model again");
             metrics::model_retried(request.role.as_str(), failed.error.class());
             clock::sleep(wait).await;
         }
@@ -215,7 +219,7 @@ impl Lane {
             }
             OpenAIError::Reqwest(error) => {
                 let is_builder = error.is_builder();
-                let reason = self.clean(&chain(&error.without_url()));
+                let reason = self.clean(&cause(&error.without_url()));
                 // The same request would get as much again.
                 let transient = !is_builder && !reason.contains("the answer is longer than");
                 let error = Error::Unreachable { endpoint: self.endpoint.clone(), reason };
@@ -236,12 +240,27 @@ impl Lane {
         message: &str,
         retry_after: Option<std::time::Duration>,
     ) -> Failed {
-        let message = self.clean(message);
+        let mut message = self.clean(message);
+        if matches!(status, 401 | 403) {
+            message = format!("{message}; {}", self.about_the_key());
+        }
         // A spent quota answers 429 as well, and no wait mends it.
         let spent = message.contains("insufficient_quota")
             || message.contains("exceeded your current quota");
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
         Failed { error, transient: retry::is_transient(status) && !spent, retry_after }
+    }
+
+    /// Says where the key comes from, and whether there is one.
+    fn about_the_key(&self) -> String {
+        match (&self.settings.api_key_env, &self.settings.api_key) {
+            (Some(variable), Some(_)) => format!("the key is read from {variable}, which is set"),
+            (Some(variable), None) => format!("the key is read from {variable}, which is not set"),
+            (None, _) => {
+                "no key goes to this address: name its variable in api_key_env of the role"
+                    .to_owned()
+            }
+        }
     }
 
     fn not_json(&self, error: &serde_json::Error, body: &str) -> Failed {
@@ -303,13 +322,18 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Joins an error with its causes, which hold the useful part ("connection refused").
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut last = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text = format!("{text}: {cause}");
+        let said = cause.to_string();
+        // The system's number for it says nothing more.
+        let words = said.split(" (os error ").next().unwrap_or_default();
+        if !words.is_empty() {
+            last = words.to_owned();
+        }
         source = cause.source();
     }
-    text
+    last
 }

@@ -18,7 +18,7 @@ use crate::llm::Error;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Statuses of endpoints that serve chats but no list of models.
-const NO_LIST: [u16; 3] = [404, 405, 501];
+const NO_LIST: [u16; 2] = [405, 501];
 
 /// Lists the models of an endpoint; `None` when it answers but has no such list.
 ///

@@ -17,9 +17,15 @@ pub enum Change {
     /// The server was never pinned.
     FirstSeen,
     /// The servers file starts or reaches something else under this name.
-    Origin,
+    Origin {
+        /// Old and new values, one key each.
+        values: Vec<String>,
+    },
     /// It starts or reaches the same in another way.
-    Setting,
+    Setting {
+        /// As above.
+        values: Vec<String>,
+    },
     Identity {
         before: String,
         after: String,
@@ -58,7 +64,8 @@ impl Changes {
             let tools = after.tools.iter().map(added);
             return Self(std::iter::once(Change::FirstSeen).chain(tools).collect());
         };
-        let mut changes = before.moved(&after.origin, after.setting.as_deref());
+        let mut changes =
+            before.moved(&after.origin, after.setting.as_deref(), after.written.as_ref());
         if before.identity != after.identity {
             let (before, after) = (before.identity.clone(), after.identity.clone());
             changes.push(Change::Identity { before, after });
@@ -104,7 +111,13 @@ impl Changes {
         for change in &self.0 {
             let _ = writeln!(text, "{}", hidden::shown(&change.heading()));
             let (before, after) = match change {
-                Change::FirstSeen | Change::Origin | Change::Setting => continue,
+                Change::FirstSeen => continue,
+                Change::Origin { values } | Change::Setting { values } => {
+                    for value in values {
+                        let _ = writeln!(text, "  {}", hidden::shown(value));
+                    }
+                    continue;
+                }
                 Change::ToolAdded { after, .. } => ("", after.as_str()),
                 Change::ToolRemoved { before, .. } => (before.as_str(), ""),
                 Change::Identity { before, after }
@@ -128,12 +141,14 @@ impl Change {
     fn heading(&self) -> String {
         match self {
             Self::FirstSeen => "it was never pinned".to_owned(),
-            Self::Origin => {
+            Self::Origin { .. } => {
                 "its command, arguments or address in the servers file changed".to_owned()
             }
-            Self::Setting => "its directory, environment, headers or sandbox in the servers file \
+            Self::Setting { .. } => {
+                "its directory, environment, headers or sandbox in the servers file \
                               changed"
-                .to_owned(),
+                    .to_owned()
+            }
             Self::Identity { before, after } => {
                 format!("it calls itself {after:?} and no longer {before:?}")
             }

@@ -75,7 +75,7 @@ impl Pins {
         }
         match (self.pinned(server)?, self.mode) {
             (Some(pinned), _) => {
-                let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting)));
+                let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting), None));
                 if moved.is_empty() { Ok(()) } else { Err(not_what_was_pinned(server, &moved)) }
             }
             (None, PinMode::Required) => Err(unapproved(server)),
@@ -88,6 +88,11 @@ impl Pins {
         let known = self.load().map_err(|error| error.to_string())?;
         let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(known.servers.get(server).or_else(|| unwritten.get(server)).cloned())
+    }
+
+    /// Tells whether a server is pinned.
+    pub(super) fn has(&self, server: &str) -> bool {
+        self.mode != PinMode::Off && matches!(self.pinned(server), Ok(Some(_)))
     }
 
     /// Compares what a server says with its pin; a server seen for the first time is pinned where the mode
@@ -114,7 +119,7 @@ impl Pins {
                 if !changes.is_empty() {
                     return Err(not_what_was_pinned(server, &changes));
                 }
-                if let Some(whole) = pinned.completed(seen.setting.as_ref())
+                if let Some(whole) = pinned.completed(seen)
                     && let Err(error) = self.pin(server, whole)
                 {
                     tracing::debug!(server, %error, "the pin of an older version stays as it is");

@@ -21,6 +21,9 @@ pub struct ServerPin {
     /// pin of a version that did not look at them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
+    /// What was hashed, to be shown beside what stands there now; none in a pin of a version that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Value>,
     /// Name and version that the server reported.
     pub identity: String,
     pub instructions: String,
@@ -51,6 +54,7 @@ impl ServerPin {
             sha256: String::new(),
             origin: origin.source.clone(),
             setting: Some(origin.setting.clone()),
+            written: Some(secrets.redact_json(sorted(&origin.written))),
             identity: secrets.redact(identity),
             instructions: secrets.redact(instructions),
             tools: tools.collect(),
@@ -69,21 +73,34 @@ impl ServerPin {
     }
 
     /// Returns how this pin's origin differs from that of a server.
-    pub(super) fn moved(&self, source: &str, setting: Option<&str>) -> Vec<Change> {
+    pub(super) fn moved(
+        &self,
+        source: &str,
+        setting: Option<&str>,
+        written: Option<&Value>,
+    ) -> Vec<Change> {
+        let values = |part: &str| {
+            let of = |written: Option<&Value>| written.and_then(|all| all.get(part)).cloned();
+            values(of(self.written.as_ref()), of(written))
+        };
         let mut changes = Vec::new();
         if self.origin != source {
-            changes.push(Change::Origin);
+            changes.push(Change::Origin { values: values("source") });
         }
         if self.setting.is_some() && self.setting.as_deref() != setting {
-            changes.push(Change::Setting);
+            changes.push(Change::Setting { values: values("setting") });
         }
         changes
     }
 
     /// Returns this pin with what an older version did not look at, where that is missing.
-    pub(super) fn completed(&self, setting: Option<&String>) -> Option<Self> {
-        let setting = setting.filter(|_| self.setting.is_none())?;
-        let mut pin = Self { setting: Some(setting.clone()), ..self.clone() };
+    pub(super) fn completed(&self, seen: &Self) -> Option<Self> {
+        if self.setting.is_some() && self.written.is_some() {
+            return None;
+        }
+        let setting = self.setting.clone().or_else(|| seen.setting.clone());
+        let written = self.written.clone().or_else(|| seen.written.clone());
+        let mut pin = Self { setting, written, ..self.clone() };
         pin.sha256 = pin.hash();
         Some(pin)
     }
@@ -98,8 +115,28 @@ impl ServerPin {
         if let (Some(setting), Value::Object(all)) = (&self.setting, &mut all) {
             all.insert("setting".to_owned(), Value::from(setting.as_str()));
         }
+        if let (Some(written), Value::Object(all)) = (&self.written, &mut all) {
+            all.insert("written".to_owned(), written.clone());
+        }
         digest(&all)
     }
+}
+
+/// Shows each key whose value changed, old and new.
+fn values(before: Option<Value>, after: Option<Value>) -> Vec<String> {
+    let Some(after) = after else { return Vec::new() };
+    let parts = |value: &Value| value.as_object().cloned().unwrap_or_default();
+    let after = parts(&after);
+    let Some(before) = before.as_ref().map(parts) else {
+        let now = after.iter().map(|(key, value)| format!("{key}: {value} now"));
+        return now.chain(["what it was is not kept in this pin".to_owned()]).collect();
+    };
+    let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let shown = |value: Option<&Value>| value.map_or_else(|| "(none)".to_owned(), Value::to_string);
+    let changed = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    changed
+        .map(|key| format!("{key}: {} → {}", shown(before.get(key)), shown(after.get(key))))
+        .collect()
 }
 
 impl ToolPin {

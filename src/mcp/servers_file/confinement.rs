@@ -21,6 +21,9 @@ pub struct Origin {
     pub source: String,
     /// Of directory, environment, the names of headers and of variables with tokens, and the sandbox.
     pub setting: String,
+    /// The same as it is written, so that a change can be shown; values of the environment only where they are
+    /// references.
+    pub written: Value,
 }
 
 impl Origin {
@@ -36,16 +39,34 @@ impl Origin {
             "http_headers": headers, "env_http_headers": table.env_http_headers,
             "bearer_token_env_var": table.bearer_token_env_var, "sandbox": sandbox,
         });
-        if let Value::Object(parts) = &mut setting {
-            // A key that comes later and is not written must change no hash.
-            parts.retain(|_, part| match part {
-                Value::Null => false,
-                Value::Array(items) => !items.is_empty(),
-                Value::Object(map) => !map.is_empty(),
-                _ => true,
-            });
+        // A key that comes later and is not written must change no hash.
+        drop_empty(&mut setting);
+        let mut shown = json!({ "source": source, "setting": setting });
+        if let Some(Value::Object(env)) = shown.pointer_mut("/setting/env") {
+            env.values_mut().for_each(veil);
         }
-        Self { source: digest(&source), setting: digest(&setting) }
+        drop_empty(&mut shown["source"]);
+        Self { source: digest(&source), setting: digest(&setting), written: shown }
+    }
+}
+
+fn drop_empty(value: &mut Value) {
+    if let Value::Object(parts) = value {
+        parts.retain(|_, part| match part {
+            Value::Null => false,
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            _ => true,
+        });
+    }
+}
+
+/// Leaves of a variable's value what shows that it changed, where it could be a secret in plain text.
+fn veil(value: &mut Value) {
+    let text = value.as_str().unwrap_or_default();
+    if !text.contains("${") {
+        let digest = digest(&json!(text));
+        *value = json!(format!("(sha256 {})", digest.get(..8).unwrap_or_default()));
     }
 }
 

@@ -88,6 +88,28 @@ fn expand_within(
     Ok(expanded)
 }
 
+/// Lists the variables that `text` needs and that are not set.
+pub(super) fn missing(text: &str, env: Environment<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("${") {
+        let Some((reference, tail)) = reference(after) else { break };
+        rest = tail;
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (reference, None),
+        };
+        let found = env(name).filter(|value| !value.is_empty() || default.is_none());
+        match (found, default) {
+            (Some(_), _) => {}
+            (None, Some(default)) => names.extend(missing(default, env)),
+            (None, None) if is_variable_name(name) => names.push(name.to_owned()),
+            (None, None) => {}
+        }
+    }
+    names
+}
+
 /// Splits what follows a `${` at the brace that closes it.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let mut open = 0;
@@ -130,6 +152,13 @@ mod tests {
         assert!(expand("${A:-${C:-z}").unwrap_err().contains("not closed"));
         let deep = format!("{}z{}", "${A:-".repeat(10), "}".repeat(10));
         assert!(expand(&deep).unwrap_err().contains("deeper than 8"));
+    }
+
+    #[test]
+    fn every_variable_that_is_missing_is_listed_and_none_that_has_a_default() {
+        let env = |name: &str| (name == "SET").then(|| "x".to_owned());
+        let listed = missing("${A} ${SET} ${B:-${C}} ${D:-d} ${", &env);
+        assert_eq!(listed, ["A", "C"]);
     }
 
     fn expanded(text: &str) -> Result<String, String> {

@@ -33,6 +33,8 @@ pub(super) struct Foreign {
     pub disabled: bool,
     /// What was not taken over, one sentence each.
     pub notes: Vec<String>,
+    /// Why it cannot be used at all.
+    pub unusable: Option<String>,
 }
 
 impl Foreign {
@@ -158,8 +160,8 @@ impl File<'_> {
                     "stdio" | "http" | "streamable-http" | "streamableHttp" => {}
                     "sse" => {
                         let reason = "the old HTTP+SSE transport is not spoken here; ask the server's \
-                                      maker for its streamable HTTP address, or leave the server out";
-                        return Err(self.error(&at(key), reason.into()));
+                                      maker for its streamable HTTP address";
+                        server.unusable = Some(format!("{reason}: {}", at(key)));
                     }
                     other => {
                         return Err(self.error(&at(key), format!("unknown transport: {other}")));

@@ -98,6 +98,10 @@ impl Import {
         let mut all = Table::new();
         all.set_implicit(true);
         for mut server in servers {
+            if let Some(reason) = server.unusable {
+                self.notes.push((server.name, format!("it was left out: {reason}")));
+                continue;
+            }
             let name = self.free_name(std::mem::take(&mut server.name));
             let notes = server.notes.drain(..).map(|note| (name.clone(), note));
             self.notes.extend(notes);

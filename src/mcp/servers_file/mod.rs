@@ -5,6 +5,7 @@ mod expand;
 mod foreign;
 mod http;
 mod import;
+mod left_out;
 mod oauth;
 mod place;
 mod resolve;
@@ -24,6 +25,7 @@ use crate::config::strict::{self, Error};
 pub use confinement::Origin;
 pub use foreign::Format;
 pub use import::{Imported, LeftOut, import};
+pub use left_out::Unusable;
 pub use oauth::OAuth;
 pub use table::{ApprovalMode, Effect, Grant, schema};
 
@@ -32,6 +34,8 @@ pub use table::{ApprovalMode, Effect, Grant, schema};
 pub struct ServersFile {
     /// All servers, the disabled ones too, in the order in which they are written, imported ones last.
     pub servers: Vec<ServerConfig>,
+    /// Servers that cannot be used as things stand; the others can.
+    pub unusable: Vec<Unusable>,
     /// What was understood but has no effect or should not stand there, for the operator's eyes.
     pub warnings: Vec<Warning>,
     /// The files that it was read from: itself and what it imports.
@@ -58,8 +62,8 @@ impl ServersFile {
     /// Checks the text of a servers file; `path` names it in errors, and is where imports start.
     ///
     /// # Errors
-    /// [`Error::Parse`] with line and column for broken TOML, unknown keys, values that cannot be used and
-    /// variables that are not set; [`Error::Read`] and [`Error::Value`] for a file that is imported.
+    /// [`Error::Parse`] with line and column for broken TOML, unknown keys and values that cannot be used;
+    /// [`Error::Read`] and [`Error::Value`] for a file that is imported.
     pub fn parse(
         path: &Path,
         text: &str,
@@ -86,9 +90,17 @@ impl ServersFile {
         table: table::Table,
         env: expand::Environment<'_>,
     ) -> Result<(), Error> {
-        if self.get(place.server).is_some() {
+        let is_taken = self.unusable.iter().any(|one| one.server == place.server);
+        if is_taken || self.get(place.server).is_some() {
             let message = "there is a server of this name already; rename or remove one of the two";
             return Err(place.error("", message));
+        }
+        let missing = left_out::missing(&table, env);
+        if !missing.is_empty() {
+            let reason = left_out::reason(place, &missing);
+            let server = place.server.to_owned();
+            self.unusable.push(Unusable { server, reason, required: table.required });
+            return Ok(());
         }
         let server = resolve::server(place, table, env, &mut self.warnings)?;
         self.servers.push(server);
@@ -131,6 +143,11 @@ impl ServersFile {
                 Warning { server: name.clone(), text }
             });
             self.warnings.extend(notes);
+            if let Some(reason) = server.unusable {
+                let reason = format!("{reason} (in {})", source.display());
+                self.unusable.push(Unusable { server: name, reason, required: false });
+                continue;
+            }
             let place = resolve::Place { path: &source, section, server: &name };
             self.add(&place, server.into_table(), env)?;
         }
@@ -187,6 +204,14 @@ pub struct ServerConfig {
     /// Digest of what decides which server is reached; no secret has a part in it.
     pub fingerprint: String,
     pub(crate) secrets: Secrets,
+}
+
+impl ServerConfig {
+    /// Returns how many calls of one answer are sent at a time: no more than are let through without waiting.
+    pub(crate) fn calls_at_once(&self) -> usize {
+        let burst = self.rate_limit.map_or(u32::MAX, |limit| limit.calls.get());
+        self.max_concurrent_calls.min(usize::try_from(burst).unwrap_or(usize::MAX))
+    }
 }
 
 /// Shows nothing that could hold a secret.

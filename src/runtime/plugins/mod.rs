@@ -61,7 +61,8 @@ impl Source {
     /// # Errors
     /// [`Error::Config`] when the servers' pins cannot be used.
     pub fn pool(self, settings: &Settings, looks: &Sender<Looked>) -> Result<(Pool, Self), Error> {
-        let options = PoolOptions { looks: looks.clone(), ..pool_options(settings, false)? };
+        let usual = pool_options(settings, false)?;
+        let options = PoolOptions { looks: looks.clone(), refresh_beside: true, ..usual };
         let Self { servers, file } = self;
         let about = ServersFile { servers: Vec::new(), ..servers.clone() };
         Ok((Pool::new(servers, options), Self { servers: about, file }))

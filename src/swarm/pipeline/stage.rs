@@ -120,7 +120,7 @@ impl<W: State> Stage<W> {
 
     /// Returns the last messages of the conversation, shortened: `{role, name, content}`.
     pub fn recent_messages(&self) -> Value {
-        json!(window::recent(self.job.ctx.state()))
+        json!(window::recent_beside(self.job.ctx.state(), &self.job.assignment))
     }
 
     /// Returns the newest result of the same agent in an earlier turn of the thread.

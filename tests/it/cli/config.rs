@@ -41,9 +41,9 @@ async fn a_servers_file_is_refused_with_the_table_and_the_variable() {
     let world = World::new(answering()).await;
     world.write(
         "mcp-servers.toml",
-        "[mcp_servers.x]\ncommand = \"x\"\nargs = [\"${NO_SUCH_VARIABLE}\"]\n",
+        "[mcp_servers.x]\ncommand = \"x\"\nargs = [\"${NO_SUCH_VARIABLE}\"]\nrequired = true\n",
     );
-    world.run(&["run", "Hi"]).await.code(2).says("NO_SUCH_VARIABLE").says("mcp-servers.toml");
+    world.run(&["run", "Hi"]).await.code(1).says("NO_SUCH_VARIABLE").says("mcp-servers.toml");
     world.write("mcp-servers.toml", "[mcp_servers.x]\ncomand = \"x\"\n");
     world.run(&["agents"]).await.code(2).says("did you mean `command`?");
     world
@@ -63,7 +63,7 @@ async fn without_a_model_a_run_says_what_to_set_and_makes_nothing() {
     world.set("OPENAI_BASE_URL", "");
     world.set("OPENAI_API_KEY", "");
     let ended = world.run(&["run", "Hi", "--json"]).await.code(2);
-    assert_eq!(ended.stdout, "");
+    assert_eq!(ended.json()["error"]["type"], "usage");
     ended.says("no model endpoint is configured: set OPENAI_BASE_URL");
     assert!(!world.path("data").exists());
     world.run(&["threads"]).await.code(0);

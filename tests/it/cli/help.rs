@@ -27,6 +27,7 @@ async fn help_names_every_option_with_its_variable_and_shows_examples() {
         "approvals",
         "mcp",
         "doctor",
+        "init",
         "completions",
         "worker",
     ] {
@@ -51,9 +52,10 @@ async fn help_of_logins() {
 #[tokio::test]
 async fn help_of_the_thread_commands() {
     let world = World::new(Script::new()).await;
-    for command in
-        ["list", "show", "history", "state", "fork", "export", "import", "delete", "prune"]
-    {
+    for command in [
+        "list", "show", "history", "state", "fork", "cancel", "update", "export", "import",
+        "delete", "prune",
+    ] {
         let help = world.run(&["threads", command, "--help"]).await.code(0);
         // The global options are the same everywhere.
         let own = help.stdout.split("\nGlobal options:").next().unwrap().to_owned();
@@ -79,5 +81,34 @@ async fn the_version_and_the_completions_come_on_standard_output() {
     for shell in ["bash", "zsh", "fish"] {
         let script = world.run(&["completions", shell]).await.code(0);
         assert!(script.stdout.contains("perihelion") && script.stderr.is_empty(), "{script:?}");
+    }
+}
+
+/// What a command itself takes is not lost among what every command takes.
+#[tokio::test]
+async fn short_help_leaves_the_global_options_out() {
+    let world = World::new(Script::new()).await;
+    let short = world.run(&["run", "-h"]).await.code(0).stdout;
+    assert!(short.contains("--thread") && !short.contains("--database"), "{short}");
+    assert!(world.run(&["run", "--help"]).await.code(0).stdout.contains("--database"));
+}
+
+/// Threads, agents and statuses are completed by name.
+#[tokio::test]
+async fn completions_know_threads_agents_and_statuses() {
+    let world = World::new(super::world::answering()).await;
+    world.run(&["run", "Hi", "--thread", "weekly", "-q"]).await.code(0);
+    let id = world.run(&["run", "Hi", "--json", "-q"]).await.code(0).json();
+    let id = id["thread_id"].as_str().unwrap();
+    let threads = world.run(&["complete", "threads"]).await.code(0).stdout;
+    assert_eq!(threads, format!("{}\nweekly\n", &id[id.len() - 8..]));
+    assert_eq!(world.run(&["complete", "agents"]).await.code(0).stdout, "files\nnotes\n");
+    for (shell, asks) in [
+        ("bash", "perihelion complete"),
+        ("zsh", ":_perihelion_threads"),
+        ("fish", "(perihelion complete threads"),
+    ] {
+        let script = world.run(&["completions", shell]).await.code(0).stdout;
+        assert!(script.contains(asks) && script.contains("interrupted"), "{shell}: {script}");
     }
 }

@@ -19,7 +19,7 @@ async fn world_with_a_thread() -> World {
 async fn a_thread_is_listed_shown_and_read_at_any_step() {
     let world = world_with_a_thread().await;
     let list = world.run(&["threads"]).await.code(0);
-    assert!(list.stdout.contains(" t ") && list.stdout.contains("idle"), "{list:?}");
+    assert!(list.stdout.contains(" t ") && list.stdout.contains("done"), "{list:?}");
     let show = world.run(&["threads", "show", "t", "--json"]).await.code(0).json();
     assert_eq!(show["runs"][0]["status"], "done");
     assert_eq!(show["interrupts"], Value::Array(Vec::new()));
@@ -50,7 +50,8 @@ async fn a_fork_goes_on_from_its_step_and_the_source_stays_as_it_is() {
     let args = ["threads", "fork", "t", "--at", "3", "--thread", "what-if"];
     let fork = world.run(&args).await.code(0);
     let id = fork.stdout.trim().to_owned();
-    fork.says(&format!("go on from there with: perihelion resume {id}"));
+    assert!(uuid::Uuid::parse_str(&id).is_ok(), "{id}");
+    fork.says("go on from there with: perihelion resume what-if");
     let done = world.run(&["resume", "what-if", "-q"]).await.code(0);
     assert!(done.stdout.contains("42"), "{done:?}");
     let show = world.run(&["threads", "show", "what-if", "--json"]).await.code(0).json();
@@ -119,8 +120,8 @@ async fn pruning_by_age_deletes_the_finished_and_leaves_those_that_wait() {
     let old = world.run(&["threads", "prune", "--older-than", "1d", "--json"]).await.code(0).json();
     assert_eq!(old["deleted"], Value::Array(Vec::new()));
     let dry = ["threads", "prune", "--older-than", "0s", "--dry-run"];
-    world.run(&dry).await.code(0).says("would delete 1 threads; 1 that wait");
-    world.run(&["threads", "prune", "--older-than", "0s"]).await.code(0).says("deleted 1 threads");
+    world.run(&dry).await.code(0).says("would delete 1 thread; 1 that wait");
+    world.run(&["threads", "prune", "--older-than", "0s"]).await.code(0).says("deleted 1 thread");
     let left = world.run(&["threads", "--json"]).await.code(0).json();
     assert_eq!(left.as_array().unwrap().len(), 1);
     assert_eq!(left[0]["title"], "waits");

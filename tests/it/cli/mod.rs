@@ -4,6 +4,8 @@ mod config;
 mod crashes;
 mod elicitation;
 mod encryption;
+mod first_hour;
+mod hands;
 mod help;
 mod history;
 mod inspection;

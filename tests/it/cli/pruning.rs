@@ -39,7 +39,7 @@ async fn the_newest_threads_are_kept_and_those_that_wait_in_any_case() {
     assert_eq!(left(&world).await.len(), 4);
     world.run(&prune).await.code(0).says("deleted 2 threads; 1 that wait");
     assert_eq!(left(&world).await, ["a", "waits"]);
-    world.run(&[&prune[..], &["--waiting"]].concat()).await.code(0).says("deleted 1 threads");
+    world.run(&[&prune[..], &["--waiting"]].concat()).await.code(0).says("deleted 1 thread");
     assert_eq!(left(&world).await, ["a"]);
 }
 
@@ -67,7 +67,7 @@ async fn without_options_the_settings_say_what_goes() {
     world.run(&["threads", "prune"]).await.code(0).says("deleted 2 threads");
     assert_eq!(left(&world).await, ["c", "waits"]);
     world.set("PERIHELION_RETENTION_MAX_AGE", "0s");
-    world.run(&["threads", "prune"]).await.code(0).says("deleted 1 threads; 1 that wait");
+    world.run(&["threads", "prune"]).await.code(0).says("deleted 1 thread; 1 that wait");
     world.write("perihelion.toml", "[retention]\nmax_age = \"soon\"\n");
     world.run(&["threads"]).await.code(2).says("expected a number and a unit");
 }
@@ -110,7 +110,7 @@ async fn a_thread_under_way_is_not_deleted_unless_that_is_forced() {
     store.claim(busy, "elsewhere/boot+pid/7/7/1", hour, false).await.unwrap();
     store.close().await;
     for (thread, how) in
-        [("busy", "being run by elsewhere/boot+pid/7/7/1"), ("queued", "queued for the workers")]
+        [("busy", "being run by process 7 on elsewhere"), ("queued", "queued for the workers")]
     {
         let refused = world.run(&["threads", "delete", thread, "--yes"]).await.code(1);
         refused.says(how).says("--force");

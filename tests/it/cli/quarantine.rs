@@ -70,6 +70,52 @@ async fn a_changed_server_is_left_out_until_its_difference_was_shown_and_approve
     world.run(&["agents", "approve", "y"]).await.code(2).says("no enabled MCP server");
 }
 
+/// X6: what the servers file said when the server was trusted stands beside what it says now.
+#[tokio::test]
+async fn a_change_of_arguments_is_shown_old_and_new() {
+    let world = world().await;
+    let table = world.read("mcp-servers.toml");
+    let with = |args: &str| world.write("mcp-servers.toml", &format!("{table}args = [{args}]\n"));
+    with("\"--root\", \"docs\", \"--token=ghp_0123456789\"");
+    world.run(&["agents"]).await.code(0);
+    assert!(!world.read("mcp-servers.lock").contains("ghp_0123456789"), "no secret is kept");
+    with("\"--root\", \"/\", \"--token=ghp_0123456789\"");
+    let run = world.run(&["run", "What colour?", "-q"]).await;
+    let first = run.stderr.lines().next().unwrap_or_default();
+    assert!(first.contains("there are no agents"), "said first: {run:?}");
+    let dry = world.run(&["agents", "approve", "x", "--dry-run"]).await.code(0).stdout;
+    assert!(dry.contains("args: [\"--root\",\"docs\","), "{dry}");
+    assert!(dry.contains("→ [\"--root\",\"/\","), "{dry}");
+    assert!(!dry.contains("ghp_0123456789"), "{dry}");
+}
+
+/// X6: a list that is not fresh any longer and is as pinned holds no run up; the server is asked beside it.
+#[tokio::test]
+async fn a_run_begins_with_what_is_pinned_while_the_server_is_asked_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = world().await;
+    // Where `asleep` is there, the server takes what it is sent and never answers.
+    let program = crate::mcp_pins::poisoned();
+    let script = format!("#!/bin/sh\n[ -e asleep ] && exec cat > /dev/null\nexec {program:?}\n");
+    world.write("server.sh", &script);
+    let path = world.path("server.sh");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (case, log) = (world.path("case.json"), world.path("calls.log"));
+    let table = format!(
+        "[mcp_servers.x]\ncommand = {path:?}\nenv = {{ CASE = {case:?}, LOG = {log:?} }}\n\
+         definitions_ttl_sec = 0.001\n"
+    );
+    world.write("mcp-servers.toml", &table);
+    world.run(&["agents"]).await.code(0);
+    world.write("asleep", "");
+    let run = world.start(&["run", "What colour?", "--thread", "t", "-q"]);
+    world.model.wait_for_requests(1).await;
+    let first = &world.model.requests()[0];
+    assert!(first.contains("mcp_agent_x"), "the agent is on the menu: {first:#?}");
+    std::fs::remove_file(world.path("asleep")).unwrap();
+    drop(run);
+}
+
 /// X6: the thread that needs the agent waits for it and says why.
 #[tokio::test]
 async fn a_thread_that_needs_a_quarantined_agent_is_told_and_goes_on_after_the_approval() {

@@ -98,7 +98,25 @@ impl World {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
+        self.program(env!("CARGO_BIN_EXE_perihelion"), args)
+    }
+
+    /// Runs the program on a terminal of its own, where somebody types; both streams come as one.
+    pub async fn run_on_a_terminal(&self, args: &[&str], typed: &str) -> Ended {
+        let line: Vec<String> = [env!("CARGO_BIN_EXE_perihelion")]
+            .iter()
+            .chain(args)
+            .map(|word| format!("'{word}'"))
+            .collect();
+        let path = self.path("typed");
+        std::fs::write(&path, typed).unwrap();
+        let mut command = self.program("script", &["-qec", &line.join(" "), "/dev/null"]);
+        command.stdin(std::fs::File::open(path).unwrap());
+        ended(command.spawn().unwrap()).await
+    }
+
+    fn program(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .current_dir(self.home.path())

@@ -21,6 +21,7 @@ mod reloads;
 mod requests;
 mod scale;
 mod secrets;
+mod together;
 mod turns;
 
 use std::collections::BTreeMap;

@@ -204,3 +204,43 @@ async fn a_thread_whose_agent_vanished_is_parked_until_it_is_back() {
     assert_eq!(report.results[0].output, "Found it.");
     room.assert_nothing_paid_twice("");
 }
+
+/// An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all
+/// prompts are printed by role.
+#[tokio::test]
+async fn what_a_task_depends_on_is_in_its_prompt_once() {
+    const OUTPUT: &str = "A finding of forty words and more, ";
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => {
+            let ids = ["t1", "t2", "t3", "t4", "t5", "t6"];
+            let tasks: Vec<_> = (0..ids.len())
+                .map(|at| {
+                    let before: Vec<&str> = ids[..at].iter().rev().take(2).copied().collect();
+                    task(ids[at], if at % 2 == 0 { A } else { B }, &format!("do {at}"), &before)
+                })
+                .collect();
+            Some(decide(&["six"], &[A, B], json!(tasks)))
+        }
+        ("agent", _) => {
+            let own = asked.text.split_once("<task>\ndo ").map_or("?", |(_, rest)| &rest[..1]);
+            Some(Reply::text(format!("{}number {own}.", OUTPUT.repeat(20))))
+        }
+        _ => None,
+    }))
+    .await;
+    assert_done(&room.ask("Go").await);
+    let mut bytes = std::collections::BTreeMap::<String, usize>::new();
+    for request in room.model.requests() {
+        *bytes.entry(request.role.clone()).or_default() += request.texts().concat().len();
+    }
+    eprintln!("prompt bytes by role: {bytes:?}");
+    let agents = [room.agent_requests(A), room.agent_requests(B)].concat();
+    assert_eq!(agents.len(), 6);
+    for request in &agents {
+        let text = request.texts().concat();
+        for number in 0..6 {
+            let output = format!("number {number}.");
+            assert!(text.matches(&output).count() <= 1, "twice: {output}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Completions that know threads and agents: what the generated scripts ask for while somebody types.
+
+use clap_complete::Shell;
+
+use super::{Error, Exit, environment, naming, output};
+use crate::checkpoint::ThreadFilter;
+use crate::config::Settings;
+use crate::runtime::{open_store_to_read, server_names};
+
+/// Threads that are offered: the newest.
+const THREADS: u32 = 50;
+
+/// What names are asked for.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum What {
+    Threads,
+    Agents,
+}
+
+pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit, Error> {
+    let names = match what {
+        What::Threads => threads(settings).await?,
+        // The prefix of an agent may be left out.
+        What::Agents => server_names(settings, &environment),
+    };
+    if !names.is_empty() {
+        output::text(&names.join("\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn threads(settings: &Settings) -> Result<Vec<String>, Error> {
+    let store = open_store_to_read(settings).await?;
+    let filter = ThreadFilter { limit: Some(THREADS), ..ThreadFilter::default() };
+    let listed = store.list(&filter).await;
+    store.close().await;
+    let listed = listed?;
+    let ids: Vec<_> = listed.iter().map(|info| info.id).collect();
+    // A title may be a name that the thread was given, or not.
+    let name = |title: &str| {
+        let is_word = !title.is_empty() && !title.chars().any(char::is_whitespace);
+        is_word.then(|| title.to_owned())
+    };
+    let names = listed.iter().zip(naming::shorts(&ids)).map(|(info, short)| {
+        let title = info.title.as_deref().and_then(name);
+        let named = title.filter(|title| crate::ids::ThreadId::from_name(title).0 == info.id);
+        named.unwrap_or(short)
+    });
+    Ok(names.collect())
+}
+
+/// Adds to a generated script what asks for names; other shells keep what was generated.
+pub(super) fn with_names(script: &str, shell: Shell) -> String {
+    match shell {
+        Shell::Bash => format!("{script}{BASH}"),
+        Shell::Fish => format!("{script}{FISH}"),
+        Shell::Zsh => with_zsh_names(script),
+        _ => script.to_owned(),
+    }
+}
+
+const BASH: &str = r#"
+# Names of threads and agents are asked for while they are typed.
+_perihelion_names() {
+    _perihelion "$@"
+    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" what=""
+    case "$previous" in
+        resume|trace|replay|diff|show|history|state|fork|export|delete|cancel|update|--thread) what=threads ;;
+        --prefer|--disable|approve|login|logout) what=agents ;;
+    esac
+    case " ${COMP_WORDS[*]} " in
+        *" agents show "*) what=agents ;;
+        *" teams "*|*" skills "*|*" approvals "*|*" documents "*|*" memory "*) what="" ;;
+    esac
+    if [[ -n "$what" && "$current" != -* ]]; then
+        COMPREPLY+=( $(compgen -W "$(perihelion complete "$what" 2>/dev/null)" -- "$current") )
+    fi
+}
+complete -F _perihelion_names -o nosort -o bashdefault -o default perihelion
+"#;
+
+const FISH: &str = r#"
+# Names of threads and agents are asked for while they are typed.
+complete -c perihelion -n "__fish_seen_subcommand_from resume trace replay diff" -f -a "(perihelion complete threads 2>/dev/null)"
+complete -c perihelion -n "__fish_seen_subcommand_from threads; and __fish_seen_subcommand_from show history state fork export delete cancel update" -f -a "(perihelion complete threads 2>/dev/null)"
+complete -c perihelion -n "__fish_seen_subcommand_from agents; and __fish_seen_subcommand_from show approve login logout" -f -a "(perihelion complete agents 2>/dev/null)"
+complete -c perihelion -n "__fish_seen_subcommand_from run" -l thread -x -a "(perihelion complete threads 2>/dev/null)"
+complete -c perihelion -n "__fish_seen_subcommand_from run" -l prefer -x -a "(perihelion complete agents 2>/dev/null)"
+complete -c perihelion -n "__fish_seen_subcommand_from run" -l disable -x -a "(perihelion complete agents 2>/dev/null)"
+"#;
+
+const ZSH: &str = r#"
+_perihelion_threads() { local -a names; names=(${(f)"$(perihelion complete threads 2>/dev/null)"}); compadd -a names }
+_perihelion_agents() { local -a names; names=(${(f)"$(perihelion complete agents 2>/dev/null)"}); compadd -a names }
+"#;
+
+/// Has arguments of a script for zsh that are threads or agents completed by name.
+fn with_zsh_names(script: &str) -> String {
+    let lines = script.lines().map(|line| {
+        let text = line.trim_start().trim_start_matches(['\'', ':']);
+        let is_thread = text.starts_with("thread -- ") || text.contains("--thread=");
+        let is_agent = ["--prefer=", "--disable="].iter().any(|option| text.contains(option));
+        match (is_thread, is_agent) {
+            (true, _) => line.replace(":_default'", ":_perihelion_threads'"),
+            (_, true) => line.replace(":_default'", ":_perihelion_agents'"),
+            _ => line.to_owned(),
+        }
+    });
+    // The first line says what the script completes and must stay the first.
+    let mut lines: Vec<String> = lines.collect();
+    lines.insert(lines.len().min(1), ZSH.to_owned());
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,228 @@
+//! Puts the open questions of a run to the person at the terminal, and takes the answers.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::{Error, Signals, output, questions};
+use crate::ids::ThreadId;
+use crate::runtime::{Answer, InterruptView, Runtime, ThreadView};
+use crate::swarm::question::Question;
+
+/// What a person said at this terminal so far.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// Tools of servers whose further calls are allowed while the command runs.
+    allowed: BTreeSet<String>,
+}
+
+impl Asking {
+    /// Asks everything that is open, and records the answers; `false` when the person leaves it for later.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read, or the store refuses an answer.
+    pub(super) async fn answer(
+        &mut self,
+        runtime: &Runtime,
+        thread: ThreadId,
+        called: &str,
+        invocation: &str,
+        signals: &Signals,
+    ) -> Result<bool, Error> {
+        let open = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
+        for one in &open {
+            let Ok(id) = one.id.parse() else { continue };
+            loop {
+                let Some(answer) = self.ask(one, signals).await? else {
+                    let left = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
+                    output::note(&questions::explain(&left, called, invocation));
+                    return Ok(false);
+                };
+                match runtime.answer(thread, Some(id), answer).await {
+                    Ok(_) => break,
+                    Err(error @ crate::runtime::Error::Answer(_)) => {
+                        output::warning(&error.to_string());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(!open.is_empty())
+    }
+
+    async fn ask(
+        &mut self,
+        one: &InterruptView,
+        signals: &Signals,
+    ) -> Result<Option<Answer>, Error> {
+        let question = Question::read(&one.kind, &one.payload);
+        if let Question::Approval(approval) = &question {
+            let tool = format!("{}.{}", approval.server, approval.tool);
+            if self.allowed.contains(&tool) {
+                output::note(&format!("allowed, as before: {tool}"));
+                return Ok(Some(Answer::Approve { reason: None }));
+            }
+        }
+        output::note(&questions::asked(one));
+        loop {
+            let answer = match &question {
+                Question::Clarification { options, .. } => clarified(options, signals).await?,
+                Question::Approval(approval) => {
+                    let tool = format!("{}.{}", approval.server, approval.tool);
+                    self.decided(&tool, signals).await?
+                }
+                Question::OutcomeUnknown(_) => judged(signals).await?,
+                Question::Elicitation(asked) if asked.url.is_some() => allowed(signals).await?,
+                Question::Elicitation(asked) => {
+                    filled(asked.requested_schema.as_ref(), signals).await?
+                }
+                Question::Other(_) => Said::of(line("answer", signals).await?),
+            };
+            match answer {
+                Said::Answer(answer) => return Ok(Some(answer)),
+                Said::Later => return Ok(None),
+                Said::Unclear => {
+                    output::note("please choose one of those; an empty line leaves it for later")
+                }
+            }
+        }
+    }
+
+    async fn decided(&mut self, tool: &str, signals: &Signals) -> Result<Said, Error> {
+        let prompt =
+            "allow it? [y]es, [n]o, [a]ll further calls of this tool in this run, [i]nstruct";
+        Ok(match word(prompt, signals).await?.as_deref() {
+            None => Said::Later,
+            Some("y" | "yes") => Said::Answer(Answer::Approve { reason: None }),
+            Some("a" | "all") => {
+                self.allowed.insert(tool.to_owned());
+                Said::Answer(Answer::Approve { reason: None })
+            }
+            Some("n" | "no") => Said::Answer(Answer::Deny {
+                reason: line("why not? (may be empty)", signals).await?,
+            }),
+            Some("i" | "instruct") => match line("what is the agent to mind?", signals).await? {
+                None => Said::Unclear,
+                reason => Said::Answer(Answer::Approve { reason }),
+            },
+            Some(_) => Said::Unclear,
+        })
+    }
+}
+
+/// What a line came to.
+enum Said {
+    Answer(Answer),
+    /// An empty line, the end of the input, or a signal.
+    Later,
+    Unclear,
+}
+
+impl Said {
+    fn of(line: Option<String>) -> Self {
+        line.map_or(Self::Later, |text| {
+            let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            Self::Answer(Answer::Value(value))
+        })
+    }
+}
+
+async fn clarified(options: &[String], signals: &Signals) -> Result<Said, Error> {
+    let prompt =
+        if options.is_empty() { "answer" } else { "answer, or the number of one of these" };
+    let Some(text) = line(prompt, signals).await? else { return Ok(Said::Later) };
+    let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let chosen = number.and_then(|index| options.get(index)).cloned();
+    Ok(Said::Answer(Answer::Message(chosen.unwrap_or(text))))
+}
+
+async fn judged(signals: &Signals) -> Result<Said, Error> {
+    let prompt = "what became of it? [d]one, [r]etry (it did not happen), [s]kip";
+    Ok(match word(prompt, signals).await?.as_deref() {
+        None => Said::Later,
+        Some("d" | "done") => {
+            let result = line("what did it give? (JSON or text, may be empty)", signals).await?;
+            let read = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
+            Said::Answer(Answer::OutcomeDone { result: result.map_or(Value::Null, read) })
+        }
+        Some("r" | "retry") => Said::Answer(Answer::OutcomeRetry),
+        Some("s" | "skip") => Said::Answer(Answer::OutcomeSkip),
+        Some(_) => Said::Unclear,
+    })
+}
+
+async fn allowed(signals: &Signals) -> Result<Said, Error> {
+    Ok(match word("were you there? [y]es, [n]o", signals).await?.as_deref() {
+        None => Said::Later,
+        Some("y" | "yes") => Said::Answer(Answer::Approve { reason: None }),
+        Some("n" | "no") => Said::Answer(Answer::Deny { reason: None }),
+        Some(_) => Said::Unclear,
+    })
+}
+
+/// Asks the fields of a form one by one; one that is left empty stays out.
+async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Said, Error> {
+    match word("fill it in? [y]es, [n]o", signals).await?.as_deref() {
+        None => return Ok(Said::Later),
+        Some("y" | "yes") => {}
+        Some("n" | "no") => return Ok(Said::Answer(Answer::Deny { reason: None })),
+        Some(_) => return Ok(Said::Unclear),
+    }
+    let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let mut form = Map::new();
+    for (name, field) in fields.into_iter().flatten() {
+        if let Some(text) = line(name, signals).await? {
+            form.insert(name.clone(), typed(&text, field));
+        }
+    }
+    Ok(Said::Answer(Answer::Value(Value::Object(form))))
+}
+
+/// Reads a field's text as what the form wants there; what it is not is for the check of the whole form.
+fn typed(text: &str, field: &Value) -> Value {
+    let kind = field.get("type").and_then(Value::as_str).unwrap_or("string");
+    match (kind, text.to_lowercase().as_str()) {
+        ("string", _) => Value::String(text.to_owned()),
+        ("boolean", "y" | "yes" | "true") => Value::Bool(true),
+        ("boolean", "n" | "no" | "false") => Value::Bool(false),
+        _ => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    }
+}
+
+async fn word(prompt: &str, signals: &Signals) -> Result<Option<String>, Error> {
+    Ok(line(prompt, signals).await?.map(|line| line.to_lowercase()))
+}
+
+/// Reads a line from the terminal; none when it is empty, at the end of the input, and after a signal.
+async fn line(prompt: &str, signals: &Signals) -> Result<Option<String>, Error> {
+    output::BARS.suspend(|| {
+        eprint!("{}: ", output::one_line(prompt));
+        let _ = std::io::stderr().flush();
+    });
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|_| line.trim().to_owned())
+    });
+    let line = tokio::select! {
+        biased;
+        () = signals.stopped() => return Ok(None),
+        read = read => read.map_err(|error| Error::Input(std::io::Error::other(error)))?,
+    };
+    Ok(Some(line.map_err(Error::Input)?).filter(|line| !line.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_read_as_the_form_wants_it() {
+        assert_eq!(typed("12", &json!({ "type": "string" })), json!("12"));
+        assert_eq!(typed("12", &json!({ "type": "integer" })), json!(12));
+        assert_eq!(typed("yes", &json!({ "type": "boolean" })), json!(true));
+        assert_eq!(typed("many", &json!({ "type": "integer" })), json!("many"));
+    }
+}

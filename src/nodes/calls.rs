@@ -1,0 +1,65 @@
+//! Model and tool calls as effects of a node.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::graph::{EffectError, EffectFailure, NodeError, TaskContext};
+use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec};
+use crate::mcp::{self, CallContext, ToolHost, ToolOutcome};
+
+/// Asks a model once, or reads its recorded answer back.
+pub(super) async fn ask(
+    ctx: &TaskContext,
+    model: &Arc<dyn ChatModel>,
+    messages: Vec<ChatMessage>,
+    tools: Vec<ToolSpec>,
+) -> Result<ChatResponse, NodeError> {
+    let request = ChatRequest {
+        role: Role::Agent,
+        thread: ctx.place().thread.to_string(),
+        agent: Some(ctx.place().node.to_string()),
+        stage: None,
+        messages,
+        tools,
+        format: None,
+    };
+    let perform = |_key: String| {
+        let (model, request) = (Arc::clone(model), request.clone());
+        async move {
+            let answer = model.chat(&request, None).await;
+            answer.map_err(|error| EffectError::no_effect(error.to_string()))
+        }
+    };
+    ctx.read_only(Role::Agent.as_str(), &request, perform).await
+}
+
+/// Calls a tool once, or reads its recorded outcome back; sent again by itself only where the operator declared that
+/// this does no harm.
+pub(super) async fn call(
+    ctx: &TaskContext,
+    tools: &Arc<dyn ToolHost>,
+    server: &str,
+    tool: &str,
+    arguments: Map<String, Value>,
+) -> Result<ToolOutcome, NodeError> {
+    let name = format!("{server}.{tool}");
+    let request = json!({ "server": server, "tool": tool, "arguments": arguments });
+    let gate = tools.gate(server, tool);
+    let perform = |key: String| {
+        let (tools, arguments) = (Arc::clone(tools), arguments.clone());
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        let context = CallContext { idempotency_key: key, under: gate, ..CallContext::default() };
+        async move {
+            let called = tools.call(&server, &tool, arguments, context).await;
+            called.map_err(|error| match error {
+                mcp::Error::Unknown { .. } => EffectFailure::Unknown(error.to_string()).into(),
+                other => EffectError::no_effect(other.to_string()),
+            })
+        }
+    };
+    match gate.is_some_and(|gate| gate.repeatable) {
+        true => ctx.idempotent(&name, &request, perform).await,
+        false => ctx.once(&name, &request, perform).await,
+    }
+}

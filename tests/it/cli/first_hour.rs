@@ -1,0 +1,165 @@
+//! What a new user stumbles over: each thing is named with its way out, and costs no more than itself.
+
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule, Script};
+
+use super::world::{SERVERS, World, answering, first};
+
+fn closed_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// S3.12: what is wrong with one server leaves the others as they are.
+#[tokio::test]
+async fn an_unset_variable_or_an_old_transport_costs_one_server_alone() {
+    let world = World::new(answering()).await;
+    world.write(
+        ".mcp.json",
+        r#"{ "mcpServers": { "old": { "type": "sse", "url": "http://127.0.0.1:1/sse" } } }"#,
+    );
+    let table =
+        "[mcp_servers.x]\ncommand = \"x\"\nargs = [\"${NO_A}\"]\nenv = { B = \"${NO_B}\" }\n";
+    world.write("mcp-servers.toml", &format!("import = [\".mcp.json\"]\n{table}{SERVERS}"));
+    let agents = world.run(&["agents"]).await.code(0);
+    assert!(agents.stdout.contains("mcp_agent_files"), "{agents:?}");
+    let agents = agents.says("MCP server x").says("are not set: NO_A, NO_B");
+    agents.says("MCP server old").says("the old HTTP+SSE transport is not spoken here");
+    let run = world.run(&["run", "Hi", "-q"]).await.code(0);
+    assert_eq!(run.stdout, "Hello.\n");
+    run.says("NO_A, NO_B").says("HTTP+SSE");
+    let import = world.run(&["agents", "import", ".mcp.json"]).await.code(0);
+    import.says("it was left out").says("HTTP+SSE");
+}
+
+#[tokio::test]
+async fn an_unknown_variable_of_the_programs_own_is_refused_with_the_nearest() {
+    let mut world = World::new(answering()).await;
+    world.set("PERIHELION_LIMIT_MAX_STEPS", "3");
+    let ended = world.run(&["threads"]).await.code(2);
+    ended.says("unknown environment variable: PERIHELION_LIMIT_MAX_STEPS; did you mean PERIHELION_LIMITS_MAX_STEPS?");
+    world.write("perihelion.toml", "[models]\nulr = \"http://localhost\"\n");
+    world.run(&["threads"]).await.code(2).says("did you mean `url`?");
+}
+
+#[tokio::test]
+async fn init_writes_both_files_and_replaces_none_unasked() {
+    let world = World::new(answering()).await;
+    std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
+    let none = world.run(&["run", "Hi", "-q"]).await;
+    none.says(
+        "there are no agents: there is no mcp-servers.toml; `perihelion init` writes a first one",
+    );
+    world.run(&["agents"]).await.code(0).says("`perihelion init`");
+    let doctor = world.run(&["doctor"]).await.code(0);
+    assert!(doctor.stdout.contains("! there are no agents"), "{doctor:?}");
+
+    world.run(&["init"]).await.code(0).says("wrote perihelion.toml").says("wrote mcp-servers.toml");
+    let doctor = world.run(&["doctor"]).await.code(0).stdout;
+    assert!(doctor.contains("✓ server files"), "{doctor}");
+    world.write("perihelion.toml", "# mine\n");
+    world.run(&["init"]).await.code(2).says("there already: perihelion.toml, mcp-servers.toml");
+    assert_eq!(world.read("perihelion.toml"), "# mine\n");
+    std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
+    world.run(&["init"]).await.code(0).says("kept perihelion.toml").says("wrote mcp-servers.toml");
+    world.run(&["init", "--force"]).await.code(0);
+    assert!(world.read("perihelion.toml").contains("[models]"));
+}
+
+#[tokio::test]
+async fn the_doctor_asks_about_the_end_of_an_address_that_lists_nothing() {
+    let mut world = World::new(answering()).await;
+    let url = world.model.url().trim_end_matches("/v1").to_owned();
+    world.set("OPENAI_BASE_URL", &url);
+    let doctor = world.run(&["doctor"]).await.code(1).stdout;
+    let line = doctor.lines().find(|line| line.starts_with("✗ model")).unwrap_or_default();
+    assert!(line.contains("404") && line.ends_with("should it end in /v1?"), "{doctor}");
+}
+
+#[tokio::test]
+async fn a_refused_key_is_named_by_its_variable_and_whether_it_is_set() {
+    let refuse = Script::new().rule(Rule::new(Reply::status(401, "no such key")));
+    let mut world = World::new(refuse).await;
+    let run = world.run(&["run", "Hi", "-q"]).await;
+    let run =
+        run.says("status 401: no such key; the key is read from OPENAI_API_KEY, which is set");
+    drop(run);
+    world.set("OPENAI_API_KEY", "");
+    let run = world.run(&["run", "Hi", "-q"]).await;
+    run.says("the key is read from OPENAI_API_KEY, which is not set");
+}
+
+#[tokio::test]
+async fn a_retry_is_one_short_line() {
+    let mut world = World::new(answering()).await;
+    let url = format!("http://127.0.0.1:{}/v1", closed_port());
+    world.set("OPENAI_BASE_URL", &url);
+    world.set("PERIHELION_MODELS_MAX_RETRIES", "2");
+    world.set("PERIHELION_MODELS_BACKOFF_MS", "1");
+    let run = world.run(&["run", "Hi", "-q"]).await;
+    let lines: Vec<&str> = run.stderr.lines().filter(|line| line.contains("retry ")).collect();
+    assert!(lines[0].contains(&format!("no answer from {url} (")), "{run:?}");
+    assert!(lines[0].contains("retry 1 of 2 in ") && lines[1].contains("retry 2 of 2"), "{run:?}");
+    assert!(lines.iter().all(|line| line.chars().count() < 160), "{run:?}");
+    run.says("Connection refused").says("nothing listens there: start the model server");
+}
+
+#[tokio::test]
+async fn an_unreachable_server_says_what_refused_the_connection() {
+    let world = World::new(answering()).await;
+    let url = format!("http://127.0.0.1:{}/mcp", closed_port());
+    world.write("mcp-servers.toml", &format!("[mcp_servers.away]\nurl = {url:?}\n"));
+    world.run(&["agents"]).await.code(0).says("MCP server away").says("Connection refused");
+}
+
+#[tokio::test]
+async fn wrong_usage_is_json_where_json_is_asked_for() {
+    let world = World::new(answering()).await;
+    for args in [
+        &["run", "Hi", "--json", "--no-such-option"][..],
+        &["threads", "show", "nobody", "--json"],
+        &["resume", "nobody", "--json"],
+    ] {
+        let ended = world.run(args).await.code(2);
+        let error = &ended.json()["error"];
+        assert_eq!(error["type"], "usage", "{args:?}");
+        assert!(!error["message"].as_str().unwrap().is_empty(), "{args:?}");
+    }
+    assert_eq!(world.run(&["run", "--no-such-option"]).await.code(2).stdout, "");
+}
+
+/// S2.01: a program reads what happens while it happens, and the result last.
+#[tokio::test]
+async fn events_are_lines_of_json_with_the_result_last() {
+    let world = World::new(super::world::reading()).await;
+    let run = world.run(&["run", "What is it?", "--events", "-q"]).await.code(0);
+    let lines: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (last, events) = lines.split_last().unwrap();
+    assert_eq!((&last["status"], &last["answer"]), (&"done".into(), &"It is 42 [1].".into()));
+    assert!(events.iter().all(|event| event["type"].is_string()), "{run:?}");
+    let is_call = |event: &&serde_json::Value| event["payload"]["tool"] == "files.read";
+    assert!(events.iter().any(|event| is_call(&event)), "{run:?}");
+}
+
+const SCHEMA: &str = r#"{ "type": "object", "required": ["number"], "additionalProperties": false,
+    "properties": { "number": { "type": "integer" } } }"#;
+
+/// S2.01: an answer of a form of one's own; what breaks it is shown to the model and mended.
+#[tokio::test]
+async fn an_answer_has_the_form_of_the_schema_that_was_given() {
+    let wrong = Rule::new(Reply::text("It is 42.")).role(Role::Qa).times(1);
+    let right = Rule::new(Reply::text(r#"{"number": 42}"#)).role(Role::Qa);
+    let world = World::new(first(wrong, first(right, super::world::reading()))).await;
+    world.write("number.json", SCHEMA);
+    let args = ["run", "What is it?", "--schema", "number.json"];
+    let run = world.run(&[&args[..], &["-q"]].concat()).await.code(0);
+    assert_eq!(run.stdout, "{\"number\":42}\n");
+    let asked = world.model.requests().into_iter().filter(|one| one.role == "qa");
+    let formats: Vec<_> =
+        asked.map(|one| one.body["response_format"]["json_schema"]["name"].clone()).collect();
+    assert_eq!(formats, ["answer", "answer"]);
+    let json = world.run(&[&args[..], &["--json"]].concat()).await.code(0).json();
+    assert_eq!(json["structured"]["number"], 42);
+    world.write("number.json", "[1]");
+    world.run(&args).await.code(2).says("must describe an object");
+}

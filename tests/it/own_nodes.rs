@@ -1,0 +1,99 @@
+//! A graph of one's own made of ready nodes: a model call, a tool call, an agent and an approval, on a real server.
+
+use std::sync::Arc;
+
+use perihelion::checkpoint::MemoryStore;
+use perihelion::graph::{GraphBuilder, NodeOutput, Target};
+use perihelion::ids::ThreadId;
+use perihelion::llm::scripted::{Reply, Script, ScriptedModel};
+use perihelion::llm::{ChatMessage, ChatModel, OpenAiModel};
+use perihelion::mcp::{Pool, PoolOptions, ServersFile, ToolHost};
+use perihelion::nodes::{React, approval, model_call, tool_call};
+use perihelion::runner::{RunOptions, RunResult, Runner};
+use serde_json::{Map, json};
+
+perihelion::graph_state! {
+    pub struct Desk, update DeskUpdate, version 1 {
+        question: String => overwrite,
+        lines: Vec<String> => append,
+        approved: bool => overwrite,
+    }
+}
+
+fn write(text: String) -> DeskUpdate {
+    DeskUpdate::new().lines(vec![text])
+}
+
+/// S1.06 and X2 for graphs of one's own: what was sent before a person was asked is not sent again after the answer.
+#[tokio::test]
+async fn ready_nodes_make_a_graph_whose_calls_happen_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("lines.log");
+    let script = Script::new().respond_with(|request| {
+        let is_agent = request.agent.as_deref() == Some("agent");
+        Some(match (is_agent, request.tool_results()) {
+            (false, _) => Reply::text("A draft."),
+            (true, 0) => Reply::call("look_up", json!({ "key": "color" })),
+            (true, _) => Reply::text("It is teal."),
+        })
+    });
+    let server = ScriptedModel::start(script).await.unwrap();
+    let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| server.url().to_owned());
+    let settings = perihelion::config::Settings::load(Default::default(), None, &env).unwrap();
+    let model: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models).unwrap());
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap().join("examples/workshop_mcp_server");
+    let facts = json!({ "color": "The color is teal." }).to_string();
+    let table = format!(
+        "[mcp_servers.shop]\ncommand = {program:?}\nenv = {{ FACTS = {facts:?}, LOG = {log:?} }}\n"
+    );
+    let file = ServersFile::parse("mcp-servers.toml".as_ref(), &table, &|_| None).unwrap();
+    let tools: Arc<dyn ToolHost> = Arc::new(Pool::new(file, PoolOptions::default()));
+    let info = tools.scan().await.remove(0).outcome.unwrap();
+
+    let line = |_: &Desk| Map::from_iter([("line".to_owned(), json!("once"))]);
+    let asked = |state: &Desk| vec![ChatMessage::user(state.question.clone())];
+    let graph = GraphBuilder::new("desk")
+        .node("draft", model_call(Arc::clone(&model), asked, |answer| write(answer.content)))
+        .node(
+            "note",
+            tool_call(Arc::clone(&tools), ("shop", "append"), line, |out| write(out.text)),
+        )
+        .node(
+            "agent",
+            React::new(model, Arc::clone(&tools), info)
+                .node(asked, |answered| write(answered.text)),
+        )
+        .node(
+            "approve",
+            approval(
+                |state: &Desk| json!({ "about": state.question }),
+                |verdict| {
+                    let next = if verdict.approved { vec![] } else { vec![Target::node("draft")] };
+                    NodeOutput::goto(DeskUpdate::new().approved(verdict.approved), next)
+                },
+            ),
+        )
+        .entry("draft")
+        .edge("draft", "note")
+        .edge("note", "agent")
+        .edge("agent", "approve")
+        .build()
+        .unwrap();
+    let runner = Runner::new(graph, Arc::new(MemoryStore::new()));
+    let thread = ThreadId::new();
+    let input = DeskUpdate::new().question("Which color?".into());
+    let waits = runner.start(thread, input, RunOptions::default()).await.unwrap();
+    let RunResult::Interrupted(open) = &waits.result else { panic!("{waits:?}") };
+    assert_eq!((&*open[0].kind, &open[0].payload["about"]), ("approval", &json!("Which color?")));
+    runner.answer(thread, open[0].id, &json!({ "approved": true })).await.unwrap();
+    let done = runner.resume(thread, RunOptions::default()).await.unwrap();
+    assert_eq!(done.result, RunResult::Done);
+    let lines: Vec<&str> = done.state.lines.iter().map(String::as_str).collect();
+    assert_eq!(lines, ["A draft.", "line 1", "It is teal."]);
+    assert!(done.state.approved);
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "once\n");
+    assert_eq!(server.requests().len(), 3);
+    tools.close().await;
+    server.stop().await;
+}
