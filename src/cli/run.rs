@@ -111,6 +111,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         user: args.user,
         max_turns: args.max_turns,
         system_prompt: args.system_prompt,
+        ..Request::default()
     };
     let show = Show {
         json: args.json,

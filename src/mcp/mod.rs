@@ -65,8 +65,8 @@ pub use servers_file::{
     RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Warning, import, schema,
 };
 pub use types::{
-    AgentBinding, CallContext, Error, Progress, ServerInfo, ServerStatus, ToolAnnotations,
-    ToolDefinition, ToolHost, ToolOutcome, Via,
+    AgentBinding, CallContext, Error, Progress, ServerInfo, ServerStatus, TENANT_META,
+    ToolAnnotations, ToolDefinition, ToolHost, ToolOutcome, Via,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

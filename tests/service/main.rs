@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 
+mod adversary;
+mod approvals;
+mod limits;
 mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
@@ -10,6 +13,7 @@ mod postgres;
 mod recorded;
 mod served;
 mod streams;
+mod tenants;
 
 use serde_json::{Value, json};
 

@@ -42,6 +42,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 11, "0011_service"),
     migration!("sqlite", 12, "0012_people"),
     migration!("sqlite", 13, "0013_teams"),
+    migration!("sqlite", 14, "0014_approvals"),
 ];
 
 /// Postgres's migrations in order.
@@ -58,6 +59,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 11, "0011_service"),
     migration!("postgres", 12, "0012_people"),
     migration!("postgres", 13, "0013_teams"),
+    migration!("postgres", 14, "0014_approvals"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -8,6 +8,7 @@ mod assistants;
 mod driven;
 mod error;
 mod items;
+mod room;
 mod runs;
 mod sql;
 mod threads;

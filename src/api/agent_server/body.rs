@@ -11,6 +11,9 @@ use uuid::Uuid;
 use super::refusal::Refusal;
 use crate::ids::ThreadId;
 
+/// The header by which a request says whether it waits for people, where its body does not.
+const APPROVALS: &str = "x-perihelion-approvals";
+
 /// A JSON body; none at all is an empty object.
 pub(in crate::api) struct Body(pub Value);
 
@@ -26,6 +29,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let is_json = is_json(request.headers());
+        let approvals = request.headers().get(APPROVALS).cloned();
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
         if bytes.is_empty() {
@@ -37,7 +41,12 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
         }
         let read = serde_json::from_slice(&bytes);
-        read.map(Self).map_err(|_| Refusal::invalid("Invalid JSON in request body"))
+        let mut body: Value = read.map_err(|_| Refusal::invalid("Invalid JSON in request body"))?;
+        if let (Some(word), Value::Object(fields)) = (approvals, &mut body) {
+            let word = word.to_str().unwrap_or_default();
+            fields.entry("approvals").or_insert_with(|| word.into());
+        }
+        Ok(Self(body))
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) async fn create(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let accepted = runs::accept(&face, None, &body).await?;
+    let accepted = runs::accept(&face, None, &body, false).await?;
     Ok((runs::places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn create_and_stream(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = runs::accept(&face, None, &body).await?;
+    let accepted = runs::accept(&face, None, &body, true).await?;
     stream::begun(&face, accepted).await
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn create_and_wait(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = runs::accept(&face, None, &body).await?;
+    let accepted = runs::accept(&face, None, &body, false).await?;
     runs::waited(&face, accepted).await
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn batch(
     for one in list {
         let thread = one.get("thread_id").and_then(Value::as_str);
         let thread = thread.and_then(|id| id.parse::<ThreadId>().ok());
-        let accepted = runs::accept(&face, thread, one).await?;
+        let accepted = runs::accept(&face, thread, one, false).await?;
         shown.push(wire::shown_run(&accepted.run));
     }
     Ok(Json(shown))
