@@ -59,7 +59,7 @@ pub(in crate::api) struct Begin {
 /// Begins a run: an answer to what the thread waits for, or a turn of its own.
 pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
     let Begin { thread, at, turn, metadata, deliveries } = begin;
-    service.runtime().check_request(turn.request()).await?;
+    service.runtime().check_request(service.tenant(), turn.request()).await?;
     let info = service.info(thread).await?;
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
     let view = service.thread(thread).await?;

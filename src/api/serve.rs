@@ -10,9 +10,6 @@ use crate::config::Serve;
 use crate::runtime::Metrics;
 use crate::service::Service;
 
-/// Longest body that is read.
-const BODY: usize = 16 << 20;
-
 /// Makes all routes over a service.
 ///
 /// Where nobody has to prove who they are, requests must be addressed to a loopback name. Whether the process lives is
@@ -22,7 +19,7 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
     let gate = Gate::new(Setup { service: service.clone(), settings, routes });
     let open = health::router(service).merge(page::router());
-    let router = gate.before(open).layer(DefaultBodyLimit::max(BODY));
+    let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
     let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
     let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));
     let guard = match (settings.is_protected(), settings.hosts.0.as_slice()) {

@@ -194,6 +194,19 @@ impl Progress {
                 let how = if is_error { "failed" } else { "gave" };
                 format!("{agent}: {tool} {how}: {}", brief(&preview, SHOWN))
             }
+            AgentEvent::HitlRequired { agent, tool, .. } => {
+                format!("{agent}: {tool} waits for approval")
+            }
+            AgentEvent::HitlApproved { agent, tool, .. } => format!("{agent}: {tool} was approved"),
+            AgentEvent::HitlDenied { agent, tool, reason } => {
+                format!("{agent}: {tool} was denied: {reason}")
+            }
+            AgentEvent::HitlTimeout { agent, tool } => {
+                format!("{agent}: nobody decided on {tool} in time")
+            }
+            AgentEvent::HitlSkipped { agent, tool } => {
+                format!("{agent}: {tool} needs approval, which this request does not wait for")
+            }
             AgentEvent::Reflection { agent, status, attempt, of, .. } => {
                 format!("{agent}: judged {status} ({attempt} of {of})")
             }

@@ -124,6 +124,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         max_turns: args.max_turns,
         system_prompt: args.system_prompt,
         answer_schema: args.schema.as_deref().map(schema).transpose()?,
+        ..Request::default()
     };
     let show = Show {
         json: args.json || args.lines,

@@ -31,7 +31,7 @@ pub use sections::{
     DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm, Worker,
     cache_directory, data_directory, processes_directory,
 };
-pub use serve::{Jwt, Names, Serve, Token};
+pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Key, Overrides, Settings};
 pub use strict::Error;
 pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};

@@ -93,10 +93,12 @@ section! {
 }
 
 section! {
-    /// Where prompt templates come from.
+    /// Where prompt templates come from, and how answers are to be written.
     Prompts, PromptsFile, "prompts" {
         /// Directory whose files replace the embedded templates of the same name.
         dir: Option<PathBuf> = None, "PERIHELION_PROMPTS_DIR", any;
+        /// Rules of style for every answer, such as "short, with amounts in euros"; none: the template's own.
+        style: Option<String> = None, "PERIHELION_PROMPTS_STYLE", any;
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
-use super::resolve::{Setting, any, positive, seconds, section};
+use super::resolve::{Setting, any, positive, positive_if_any, seconds, section};
 
 section! {
     /// What `perihelion serve` does.
@@ -25,6 +25,18 @@ section! {
         origins: Names = Names::default(), "PERIHELION_SERVE_ORIGINS", any;
         /// Hosts that webhooks and push notifications may reach although they are not public, as `name` or `name:port`.
         callback_hosts: Names = Names::default(), "PERIHELION_SERVE_CALLBACK_HOSTS", any;
+        /// What becomes of calls that need a person's approval in runs that no client follows as they go on: `wait`, or
+        /// `skip` with the reason; a request can say otherwise.
+        approvals: Approvals = Approvals::Wait, "PERIHELION_SERVE_APPROVALS", any;
+        /// Bytes of a request's body; a longer one is refused with 413.
+        max_body_bytes: usize = 16_777_216, "PERIHELION_SERVE_MAX_BODY_BYTES", positive;
+        /// Requests of a tenant in a minute, all of which may come at once; more are refused with 429. None: not bounded.
+        requests_per_minute: Option<u32> = None, "PERIHELION_SERVE_REQUESTS_PER_MINUTE", positive_if_any;
+        /// Runs of a tenant that go on or wait for their turn; more are refused with 429. None: not bounded.
+        max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", positive_if_any;
+        /// Tokens that a tenant's runs may take in a day of UTC, as the audit counts them; more runs are refused with 429
+        /// until the next one. None: not bounded.
+        max_daily_tokens: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOKENS", positive_if_any;
         /// Open connections; more wait.
         max_connections: usize = 16_384, "PERIHELION_SERVE_MAX_CONNECTIONS", positive;
         /// Seconds that requests under way may take when the service ends.
@@ -36,6 +48,26 @@ impl Serve {
     /// Returns whether nobody is let in, on any address, who did not prove who they are.
     pub fn is_protected(&self) -> bool {
         self.token.is_some() || self.jwt.is_some() || !self.addr.ip().is_loopback()
+    }
+}
+
+/// What becomes of calls that need a person's approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approvals {
+    /// The run waits for the person.
+    Wait,
+    /// Their agents are skipped, with the reason.
+    Skip,
+}
+
+impl Setting for Approvals {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "wait" => Ok(Self::Wait),
+            "skip" => Ok(Self::Skip),
+            _ => Err(format!("expected `wait` or `skip`: {text}")),
+        }
     }
 }
 

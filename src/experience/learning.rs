@@ -15,11 +15,12 @@ impl Remembering {
     /// Returns skills that are like a task, as the agent is shown them.
     pub(super) async fn similar(
         &self,
+        tenant: &str,
         agent: &str,
         server: &ServerInfo,
         task: &str,
     ) -> Result<Vec<ShownSkill>, Error> {
-        let scope = self.scope(agent)?;
+        let scope = Scope::new(tenant, agent)?;
         let tools = hashes(&server.tools);
         let vector = self.vector(&scope, task).await;
         let question = Question { task, tools: &tools, vector, limit: SHOWN };
@@ -34,7 +35,7 @@ impl Remembering {
 
     /// Notes how work ended in which skills were shown, and learns from it where it is an example.
     pub(super) async fn learn(&self, work: Work<'_>) -> Result<(), Error> {
-        let scope = self.scope(work.agent)?;
+        let scope = Scope::new(work.tenant, work.agent)?;
         let now = clock::now();
         let learned = match work.is_exemplary {
             true => self.learn_from(&scope, work).await?,
@@ -75,7 +76,7 @@ impl Remembering {
             used_at: now,
             ..Skill::default()
         };
-        let kept = self.skills.learn(skill, &self.tenant, now).await?;
+        let kept = self.skills.learn(skill, scope.tenant(), now).await?;
         let scope = scope.clone();
         let (index, shared) = (self.skills.index().clone(), std::sync::Arc::clone(&self.shared));
         self.tasks.spawn(async move {

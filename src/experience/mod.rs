@@ -36,11 +36,10 @@ pub enum Error {
     Model(#[from] llm::Error),
 }
 
-/// Skills and memories of one tenant, with the models that they need.
+/// Skills and memories, of each tenant for itself, with the models that they need.
 pub struct Remembering {
     skills: Skills,
     memory: UserMemory,
-    tenant: String,
     /// Those that remember what users said; the program's end waits for them.
     tasks: TaskTracker,
     shared: Arc<Shared>,
@@ -67,13 +66,12 @@ impl Remembering {
     ///
     /// # Errors
     /// [`Error::Database`] when it cannot be opened.
-    pub async fn open(url: &str, tenant: &str, models: Models) -> Result<Self, Error> {
+    pub async fn open(url: &str, models: Models) -> Result<Self, Error> {
         let index = StoredIndex::new(Database::open(url).await?);
         let (skills, memory) = (Skills::new(index.clone()), UserMemory::new(index));
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
-        let (tenant, tasks) = (tenant.to_owned(), TaskTracker::new());
-        Ok(Self { skills, memory, tenant, tasks, shared })
+        Ok(Self { skills, memory, tasks: TaskTracker::new(), shared })
     }
 
     /// Waits for what is still to be understood, for half a minute at most, and closes the database.
@@ -85,12 +83,8 @@ impl Remembering {
         self.skills.index().database().close().await;
     }
 
-    fn scope(&self, owner: &str) -> Result<Scope, Error> {
-        Ok(Scope::new(&self.tenant, owner)?)
-    }
-
-    async fn of_user(&self, user: &str, question: &str) -> Result<Vec<Entry>, Error> {
-        let scope = self.scope(user)?;
+    async fn of_user(&self, tenant: &str, user: &str, question: &str) -> Result<Vec<Entry>, Error> {
+        let scope = Scope::new(tenant, user)?;
         let vector = self.vector(&scope, question).await;
         Ok(self.memory.for_prompt(&scope, question, vector).await?)
     }
@@ -138,16 +132,22 @@ fn noted<T: Default>(what: &str, result: Result<T, Error>) -> T {
 
 #[async_trait]
 impl Experience for Remembering {
-    async fn skills(&self, agent: &str, server: &ServerInfo, task: &str) -> Vec<ShownSkill> {
-        noted("skills cannot be looked up", self.similar(agent, server, task).await)
+    async fn skills(
+        &self,
+        tenant: &str,
+        agent: &str,
+        server: &ServerInfo,
+        task: &str,
+    ) -> Vec<ShownSkill> {
+        noted("skills cannot be looked up", self.similar(tenant, agent, server, task).await)
     }
 
     async fn worked(&self, work: Work<'_>) {
         noted("nothing was learned from a task", self.learn(work).await);
     }
 
-    async fn known(&self, user: &str, question: &str) -> Vec<Known> {
-        let found = self.of_user(user, question).await;
+    async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known> {
+        let found = self.of_user(tenant, user, question).await;
         let entries = noted("what is known of the user cannot be looked up", found);
         let known = |entry: Entry| Known {
             kind: match entry.kind {
@@ -162,7 +162,7 @@ impl Experience for Remembering {
     }
 
     fn heard(&self, heard: Heard) {
-        let Ok(scope) = self.scope(&heard.user) else { return };
+        let Ok(scope) = Scope::new(&heard.tenant, &heard.user) else { return };
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move { listening::listen(&shared, &scope, heard).await });
     }

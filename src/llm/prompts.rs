@@ -15,13 +15,15 @@ use crate::config::strict;
 const USER_PART: &str = "<!-- user -->";
 
 /// The embedded templates, by name.
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 12] = [
     ("supervisor", include_str!("../../prompts/supervisor.md")),
     ("agent", include_str!("../../prompts/agent.md")),
     ("reflector", include_str!("../../prompts/reflector.md")),
     ("qa", include_str!("../../prompts/qa.md")),
     ("feedback", include_str!("../../prompts/feedback.md")),
     ("tool_result", include_str!("../../prompts/tool_result.md")),
+    ("instruction", include_str!("../../prompts/instruction.md")),
+    ("summarizer", include_str!("../../prompts/summarizer.md")),
     ("extractor", include_str!("../../prompts/extractor.md")),
     ("user_memory", include_str!("../../prompts/user_memory.md")),
     ("architect", include_str!("../../prompts/architect.md")),

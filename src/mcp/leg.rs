@@ -9,7 +9,7 @@ use rmcp::{
 use serde_json::{Map, Value};
 
 use super::{
-    Answers, Asked, CallContext, Error, Reply, ToolOutcome,
+    Answers, Asked, CallContext, Error, Reply, TENANT_META, ToolOutcome,
     elicitation::{self, Seat},
     failure::{self, Call},
     menu, outcome,
@@ -64,7 +64,7 @@ impl Server {
         let seat = session.desk.sit(at_hand, &self.config.secrets);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let reports = Reports::to(context.progress.clone(), &self.config.secrets);
-        let meta = meta(context);
+        let meta = meta(context, self.is_bundled());
         let sent = tokio::select! {
             biased;
             () = self.closed.cancelled() => return Err(call.unknown("the connection was closed meanwhile")),
@@ -141,9 +141,13 @@ fn broken_off(reply: Result<Reply, Error>, seat: &Seat) -> Result<Reply, Error> 
     Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(said), ..Asked::default() } })
 }
 
-/// What travels beside the arguments: stable key and trace, both for the server's own use.
-fn meta(context: CallContext) -> RequestMetaObject {
+/// What travels beside the arguments: stable key and trace, both for the server's own use; whose call it is, for a
+/// server that is this program itself.
+fn meta(context: CallContext, is_bundled: bool) -> RequestMetaObject {
     let mut meta = RequestMetaObject::new();
+    if is_bundled && !context.tenant.is_empty() {
+        meta.insert(TENANT_META.into(), context.tenant.into());
+    }
     if !context.idempotency_key.is_empty() {
         meta.insert("dev.perihelion/idempotency-key".into(), context.idempotency_key.into());
     }

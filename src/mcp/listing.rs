@@ -298,6 +298,7 @@ fn read(
     let definition = ToolDefinition {
         repeatable: gate.repeatable,
         needs_approval: gate.needs_approval,
+        approval_timeout_sec: policy.approval_timeouts.get(&tool.name).copied(),
         approved_in_advance: gate.approved_in_advance,
         read_only: gate.read_only,
         open_world: gate.open_world,

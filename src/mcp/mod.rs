@@ -65,7 +65,7 @@ pub use servers_file::{
     RateLimit, ServerConfig, ServersFile, ToolPolicy, Transport, Unusable, Warning, import, schema,
 };
 pub use types::{
-    AgentBinding, CallContext, Error, Knowledge, Progress, ServerInfo, ServerStatus,
+    AgentBinding, CallContext, Error, Knowledge, Progress, ServerInfo, ServerStatus, TENANT_META,
     ToolAnnotations, ToolDefinition, ToolHost, ToolOutcome, Via,
 };
 

@@ -50,7 +50,7 @@ impl Server {
         Error::Quarantined { server: self.config.name.clone(), reason }
     }
 
-    fn is_bundled(&self) -> bool {
+    pub(super) fn is_bundled(&self) -> bool {
         let own = |command: &str| command == "perihelion" && self.around.executable.is_some();
         matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
     }

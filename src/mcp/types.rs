@@ -44,6 +44,9 @@ pub struct ToolDefinition {
     /// A person approves each call: the operator wants it so, or the server calls the tool destructive.
     #[serde(default)]
     pub needs_approval: bool,
+    /// Seconds for which a call's approval can be given, where the operator says so of this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_timeout_sec: Option<u32>,
     /// The operator approved every call in advance (`approval_mode = "approve"`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub approved_in_advance: bool,
@@ -148,11 +151,16 @@ pub struct ServerStatus {
     pub outcome: Result<ServerInfo, Error>,
 }
 
+/// Where a bundled server finds whose call it is.
+pub const TENANT_META: &str = "dev.perihelion/tenant";
+
 /// What travels with a call besides its arguments.
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
     /// Stable over every attempt of the same call; sent in `_meta` under `dev.perihelion/idempotency-key`.
     pub idempotency_key: String,
+    /// Whose call it is; sent in `_meta` under [`TENANT_META`] to bundled servers, which are this program itself.
+    pub tenant: String,
     /// W3C `traceparent`, sent in `_meta` where present.
     pub traceparent: Option<String>,
     /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.

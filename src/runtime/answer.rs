@@ -1,7 +1,7 @@
 //! A person's answer to an open question: which question, and in what form.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::audit::Decided;
 use super::{Error, Runtime};
@@ -20,6 +20,10 @@ pub enum Answer {
     Value(Value),
     /// To a request for approval, or to a server's question: yes, or done as asked.
     Approve { reason: Option<String> },
+    /// To a request for approval: yes, with these arguments in the place of those that were shown.
+    Edit { arguments: Map<String, Value>, reason: Option<String> },
+    /// To a request for approval: nobody decided in time.
+    TimedOut,
     /// To a request for approval, or to a server's question: no.
     Deny { reason: Option<String> },
     /// To an unknown outcome: it happened, with this result.
@@ -44,10 +48,9 @@ pub enum AnswerError {
     /// Recording it would leave the thread with an answer that nobody can use.
     #[error("the answer to a question of kind {kind} must be {wanted}, not: {given}")]
     WrongForm { kind: String, wanted: &'static str, given: String },
-    /// What was approved is what is sent, so anything else would be lost without a word.
+    /// What was approved is what is sent: as it was shown, or as the person edited it. Anything else would be lost.
     #[error(
-        "an approval is of the call as it was shown: its answer has a decision and a reason, and not: {0}; to have the \
-         call made otherwise, deny it with a reason that says how"
+        "an approval is of the call as it was shown: its answer has a decision, a reason and edited arguments, and not: {0}"
     )]
     Beside(String),
     /// The server's form does not take it.
@@ -65,6 +68,7 @@ impl Answer {
             Self::Value(_) => (None, "--answer"),
             Self::Approve { .. } => (Some(&[APPROVAL, ELICITATION]), "--approve"),
             Self::Deny { .. } => (Some(&[APPROVAL, ELICITATION]), "--deny"),
+            Self::Edit { .. } | Self::TimedOut => (Some(&[APPROVAL]), "a decision"),
             Self::OutcomeDone { .. } | Self::OutcomeRetry | Self::OutcomeSkip => {
                 (Some(&[OUTCOME_UNKNOWN]), "--outcome")
             }
@@ -77,6 +81,10 @@ impl Answer {
             Self::Value(value) => value,
             Self::Approve { reason } => json!({ "decision": "approve", "reason": reason }),
             Self::Deny { reason } => json!({ "decision": "deny", "reason": reason }),
+            Self::Edit { arguments, reason } => {
+                json!({ "decision": "approve", "reason": reason, "arguments": arguments })
+            }
+            Self::TimedOut => json!({ "decision": "deny", "reason": "nobody decided in time" }),
             Self::OutcomeDone { result } => json!({ "outcome": "done", "result": result }),
             Self::OutcomeRetry => json!({ "outcome": "retry" }),
             Self::OutcomeSkip => json!({ "outcome": "skip" }),
@@ -129,6 +137,7 @@ impl Runtime {
                 AnswerError::WrongKind { given, fits, kind: chosen.kind.clone(), id }.into()
             );
         }
+        let in_time = answer != Answer::TimedOut;
         let value = match chosen.kind.as_str() {
             ELICITATION => to_server(&chosen.payload.decode()?, answer)?,
             kind => in_form(kind, answer.into_value())?,
@@ -137,6 +146,7 @@ impl Runtime {
             APPROVAL => decided(value, self.store().now().await?, &chosen.payload.decode()?),
             _ => value,
         };
+        let value = if in_time { value } else { timed_out(value) };
         self.runner().answer(thread, chosen.id, &value).await?;
         let question: Value = chosen.payload.decode()?;
         let (interrupt, kind, question, answer) = (chosen.id, &*chosen.kind, &question, &value);
@@ -178,7 +188,13 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
         OUTCOME_UNKNOWN => serde_json::from_value::<Verdict>(value.clone()).is_ok(),
         _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
     };
-    let beside = |key: &&String| !["decision", "reason"].contains(&key.as_str());
+    if let Some(arguments) = value.get("arguments").filter(|_| kind == APPROVAL && fits) {
+        let (kind, wanted) = (kind.to_owned(), "a decision with arguments that are an object");
+        if !arguments.is_object() || value[key] != "approve" {
+            return Err(AnswerError::WrongForm { kind, wanted, given: arguments.to_string() });
+        }
+    }
+    let beside = |key: &&String| !["decision", "reason", "arguments"].contains(&key.as_str());
     let mut keys = value.as_object().into_iter().flat_map(serde_json::Map::keys);
     if let Some(key) = keys.find(beside).filter(|_| fits && kind == APPROVAL) {
         return Err(AnswerError::Beside(key.clone()));
@@ -218,6 +234,12 @@ fn to_server(question: &Value, answer: Answer) -> Result<Value, AnswerError> {
 fn decided(mut value: Value, now: DateTime<Utc>, question: &Value) -> Value {
     value["decided_at"] = json!(now.to_rfc3339());
     value["expires_at"] = question["expires_at"].clone();
+    value
+}
+
+/// Marks an answer as none of a person's.
+fn timed_out(mut value: Value) -> Value {
+    value["timeout"] = json!(true);
     value
 }
 

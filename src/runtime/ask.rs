@@ -20,7 +20,7 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         let input = self.input(thread, title, request).await?;
         let outcome = self.runner().start(thread, input, options).await?;
-        Ok(self.report(outcome))
+        Ok(self.report(outcome).await)
     }
 
     /// Makes a request the input of a thread, which is made when it is new.
@@ -30,8 +30,9 @@ impl Runtime {
         title: Option<String>,
         request: Request,
     ) -> Result<GraphUpdate, Error> {
-        self.offer_teams().await;
-        let input = request.into_input(&self.roster.names())?;
+        let tenant = self.tenant_of(thread).await?;
+        self.offer_teams(&tenant).await;
+        let input = request.into_input(&self.roster.names(&tenant))?;
         match self.store().info(thread).await {
             Ok(_) => {}
             Err(checkpoint::Error::UnknownThread(_)) => {
@@ -51,9 +52,9 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        self.offer_teams().await;
+        self.offer_teams(&self.tenant_of(thread).await?).await;
         let outcome = self.runner().resume(thread, options).await?;
-        Ok(self.report(outcome))
+        Ok(self.report(outcome).await)
     }
 
     /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.

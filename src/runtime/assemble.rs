@@ -227,7 +227,7 @@ impl Runtime {
             }
         };
         if let Some(teams) = &teams {
-            teams.offer(&roster).await;
+            teams.offer(runner.tenant(), &roster).await;
         }
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
@@ -328,11 +328,13 @@ impl Runtime {
         }
     }
 
-    pub(super) fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+    pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }
-        RunReport::new(&outcome)
+        let report = RunReport::new(&outcome);
+        self.note_executed(outcome.thread, &report.results).await;
+        report
     }
 
     /// Returns what became of the traces so far; none where no collector is named.

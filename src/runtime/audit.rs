@@ -1,11 +1,13 @@
 //! Who decided what, written down beside the threads.
 
-use perihelion_people::{AuditEntry, People};
+use perihelion_people::{ApprovalStatus, AuditEntry, People};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Runtime;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
+use crate::swarm::AgentResult;
 use crate::swarm::question::kind::{APPROVAL, ELICITATION};
 
 /// Where decisions are written down, and who makes those that nobody else is named for.
@@ -58,6 +60,48 @@ impl Runtime {
         if let Err(error) = people.note(&entry).await {
             tracing::error!(%error, thread = %decided.thread, "a decision is missing from the audit");
         }
+        if decided.kind == APPROVAL {
+            let status = match action(&decided).as_str() {
+                "approval.approved" => ApprovalStatus::Approved,
+                "approval.timed_out" => ApprovalStatus::TimedOut,
+                _ => ApprovalStatus::Denied,
+            };
+            let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
+            let ended = people.approval_ended(decided.interrupt.0, status, by, entry.at).await;
+            if let Err(error) = ended {
+                tracing::error!(%error, "what became of a request for approval is not noted");
+            }
+        }
+    }
+
+    /// Writes down who worked on what in the present turn of a thread, each execution once.
+    pub(super) async fn note_executed(&self, thread: ThreadId, results: &[AgentResult]) {
+        let Some(Audit { people, actor }) = self.audit.get() else { return };
+        if results.is_empty() {
+            return;
+        }
+        let tenant = match self.store().info(thread).await {
+            Ok(info) => info.tenant,
+            Err(error) => {
+                return tracing::error!(%error, %thread, "executions are missing from the audit");
+            }
+        };
+        for result in results {
+            let subject = format!("{}/{}", result.agent, result.id);
+            let entry = AuditEntry {
+                at: clock::now(),
+                tenant: tenant.clone(),
+                actor: actor.clone(),
+                action: "agent.executed".to_owned(),
+                subject,
+                thread: Some(thread.0),
+                details: executed(result),
+            };
+            let id = Uuid::new_v5(&thread.0, format!("agent.executed/{}", result.id).as_bytes());
+            if let Err(error) = people.note_once(id, &entry).await {
+                tracing::error!(%error, %thread, "an execution is missing from the audit");
+            }
+        }
     }
 }
 
@@ -65,6 +109,7 @@ fn action(decided: &Decided<'_>) -> String {
     let word = decided.answer.get("decision").or_else(|| decided.answer.get("action"));
     let word = word.and_then(Value::as_str).unwrap_or_default();
     let done = match (decided.kind, word) {
+        (APPROVAL, _) if decided.answer["timeout"] == true => "timed_out",
         (APPROVAL, "approve") => "approved",
         (APPROVAL, _) => "denied",
         (ELICITATION, "accept") => "accepted",
@@ -72,6 +117,21 @@ fn action(decided: &Decided<'_>) -> String {
         _ => "answered",
     };
     format!("{}.{done}", decided.kind)
+}
+
+/// Returns how an execution ended; never what it was about, which may hold secrets.
+fn executed(result: &AgentResult) -> Value {
+    json!({
+        "agent": result.agent,
+        "task": result.id,
+        "status": result.status,
+        "error": result.error.as_ref().map(|error| error.kind),
+        "reflection": result.reflection,
+        "attempts": result.attempts,
+        "tools": result.tools.iter().map(|call| &call.tool).collect::<Vec<_>>(),
+        "usage": result.usage,
+        "latency_ms": result.latency_ms,
+    })
 }
 
 /// Returns what it was about: which call, never with what arguments, which may hold secrets.
@@ -83,5 +143,6 @@ fn details(decided: &Decided<'_>) -> Value {
         "tool": of("tool"),
         "call_sha256": of("call_sha256"),
         "reason": decided.answer.get("reason"),
+        "edited": decided.answer.get("arguments").is_some(),
     })
 }

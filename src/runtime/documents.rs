@@ -19,7 +19,8 @@ use crate::llm::{ChatModel, OpenAiModel};
 use crate::runner::RunResult;
 use crate::servers::documents::{OWNER, TENANT, embeddings, parser};
 
-/// The documents of one owner.
+/// The documents of one owner; cheap to clone.
+#[derive(Clone)]
 pub struct Documents {
     library: Library,
     scope: Scope,
@@ -68,6 +69,15 @@ impl Documents {
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
         Ok(Self { library: Library::new(database, parser()), scope, store, model, embeddings })
+    }
+
+    /// Returns the documents of another tenant of the same database.
+    ///
+    /// # Errors
+    /// [`Error::Documents`] for a tenant without a name.
+    pub fn for_tenant(&self, tenant: &str) -> Result<Self, Error> {
+        let scope = Scope::new(tenant, OWNER).map_err(perihelion_documents::Error::from)?;
+        Ok(Self { scope, ..self.clone() })
     }
 
     /// Adds a file; killed anywhere, the next call for the same file continues.

@@ -81,6 +81,24 @@ pub(super) fn warnings(state: &GraphState) -> Vec<String> {
     early.chain(failed).collect()
 }
 
+/// Tells whether the answer of the present turn leaves something out.
+pub(super) fn is_partial(state: &GraphState) -> bool {
+    state.answer.is_some() && (state.finish_reason.is_some() || has_gap(state))
+}
+
+/// Tells whether a task failed that nobody did afterwards.
+fn has_gap(state: &GraphState) -> bool {
+    // Ids begin with turn and round.
+    let round = |one: &AgentResult| one.id.split('.').nth(1).and_then(|it| it.parse::<u32>().ok());
+    let done_later = |lost: &AgentResult| {
+        state.results_of_turn().any(|one| {
+            let is_same = one.task.trim() == lost.task.trim();
+            is_same && one.status == ResultStatus::Success && round(one) > round(lost)
+        })
+    };
+    failed(state).any(|lost| !lost.not_mine && !done_later(lost))
+}
+
 fn failed(state: &GraphState) -> impl Iterator<Item = &AgentResult> {
     state.results_of_turn().filter(|result| result.status == ResultStatus::Failed)
 }

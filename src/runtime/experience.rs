@@ -56,6 +56,6 @@ pub(super) async fn open(
     };
     let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
     let url = settings.store.database.expose();
-    let opened = Remembering::open(url, LOCAL_TENANT, models).await?;
+    let opened = Remembering::open(url, models).await?;
     Ok(Some(Arc::new(opened)))
 }

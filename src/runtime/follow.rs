@@ -106,7 +106,7 @@ impl Runtime {
         let runs = self.store().runs(thread).await?.len();
         self.answer(thread, interrupt, answer).await?;
         if let Some(outcome) = self.runner().wake(thread, options.clone()).await? {
-            return Ok(self.report(outcome));
+            return Ok(self.report(outcome).await);
         }
         let is_busy = self.store().info(thread).await?.status == ThreadStatus::Busy;
         // At rest again: the answer's run was made by a worker, and it may have ended in any way.

@@ -51,6 +51,8 @@ impl From<&Interrupt> for InterruptView {
 pub struct Metadata {
     pub turn: u32,
     pub context: BTreeMap<String, String>,
+    /// Whether the answer leaves something out: an agent failed, the turn ended early, or no model could write it.
+    pub partial: bool,
 }
 
 /// The result of `run` and `resume`.
@@ -153,7 +155,11 @@ impl RunReport {
                 .collect(),
             data: data_of(state),
             planner: state.planner.clone().filter(|planner| planner.turn == state.turn),
-            metadata: Metadata { turn: state.turn, context: state.request_context.clone() },
+            metadata: Metadata {
+                turn: state.turn,
+                context: state.request_context.clone(),
+                partial: ending::is_partial(state),
+            },
             interrupts: Vec::new(),
             finish_reason: (status == RunStatusView::Done).then(|| ending::reason_of_end(state)),
             warnings: ending::warnings(state),

@@ -25,6 +25,13 @@ pub(super) fn star_options(
         kinds,
         home: Home { store: Arc::clone(store), lease },
         experience: None,
+        style: settings
+            .prompts
+            .style
+            .as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(Into::into),
     })
 }
 
@@ -43,6 +50,9 @@ fn star_limits(settings: &Settings) -> StarLimits {
         menu: MenuSize { all: swarm.menu_agents, fitting: swarm.menu_matches },
         agent_tools: swarm.agent_tools,
         approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
+        interactive_approval_timeout: Duration::from_secs_f64(
+            trust.interactive_approval_timeout_sec,
+        ),
         asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use perihelion_database::Database;
 
 use super::{Error, LOCAL_TENANT, Runtime, plugins};
+use crate::checkpoint;
 use crate::clock;
 use crate::config::{Settings, strict};
 use crate::ids::ThreadId;
@@ -24,14 +25,14 @@ impl Teams {
         Ok(Self { kept: open_workflows(settings).await?, kinds: Arc::clone(kinds) })
     }
 
-    /// Offers the teams as they are kept now; what cannot be read leaves those there were.
-    pub async fn offer(&self, roster: &Arc<Roster>) {
-        match self.kept.list().await {
+    /// Offers a tenant's teams as they are kept now; what cannot be read leaves those there were.
+    pub async fn offer(&self, tenant: &str, roster: &Arc<Roster>) {
+        match self.kept.for_tenant(tenant).list().await {
             Ok(teams) => {
                 let agent = |kept: KeptTeam| -> Arc<dyn Agent> {
                     Arc::new(TeamAgent::new(kept.team, &self.kinds, roster))
                 };
-                roster.set_teams(teams.into_iter().map(agent));
+                roster.set_teams(tenant, teams.into_iter().map(agent));
             }
             Err(error) => tracing::warn!(%error, "the teams could not be read; those known stay"),
         }
@@ -93,48 +94,57 @@ fn checked(design: TeamDesign, servers: &[String]) -> Result<TeamDesign, Error> 
 }
 
 impl Runtime {
-    /// Returns the teams that are kept.
+    /// Returns the teams that are kept of a tenant.
     ///
     /// # Errors
     /// [`Error::NoTeams`] where the runtime keeps none.
-    pub fn workflows(&self) -> Result<&Workflows, Error> {
-        Ok(&self.teams().ok_or(Error::NoTeams)?.kept)
+    pub fn workflows(&self, tenant: &str) -> Result<Workflows, Error> {
+        Ok(self.teams().ok_or(Error::NoTeams)?.kept.for_tenant(tenant))
     }
 
-    /// Has the architect design a team for a goal; nothing is kept.
+    /// Has the architect design a team for a tenant's goal; nothing is kept.
     ///
     /// # Errors
     /// [`Error::Model`] when no acceptable design could be had, [`Error::NoServers`] when there is nothing to design with.
-    pub async fn design_team(&self, goal: &str) -> Result<TeamDesign, Error> {
+    pub async fn design_team(&self, tenant: &str, goal: &str) -> Result<TeamDesign, Error> {
         let servers: Vec<ServerInfo> =
             self.agents().into_iter().map(|agent| agent.server).collect();
         if servers.is_empty() {
             return Err(Error::NoServers);
         }
-        let kept = self.workflows()?.list().await?;
+        let kept = self.workflows(tenant)?.list().await?;
         let teams: Vec<String> = kept.into_iter().map(|kept| kept.team.design.name).collect();
         let thread = ThreadId::new().to_string();
         let brief = Brief { goal, servers: &servers, teams: &teams, thread };
         Ok(design(&**self.model(), self.prompts(), brief).await?)
     }
 
-    /// Checks a design and keeps it as the newest version of its team, and offers it.
+    /// Checks a tenant's design and keeps it as the newest version of its team, and offers it.
     ///
     /// # Errors
     /// [`Error::TeamDesign`] with all that is wrong, [`Error::Database`].
-    pub async fn save_team(&self, design: TeamDesign) -> Result<Team, Error> {
+    pub async fn save_team(&self, tenant: &str, design: TeamDesign) -> Result<Team, Error> {
         let servers: Vec<String> =
             self.agents().into_iter().map(|agent| agent.server.name).collect();
         let design = checked(design, &servers)?;
-        let version = self.workflows()?.save(&design, clock::now()).await?;
-        self.offer_teams().await;
+        let version = self.workflows(tenant)?.save(&design, clock::now()).await?;
+        self.offer_teams(tenant).await;
         Ok(Team { version, design })
     }
 
-    /// Offers the teams as they are kept now, so that a run sees what any process has made.
-    pub(super) async fn offer_teams(&self) {
+    /// Offers a tenant's teams as they are kept now, so that a run sees what any process has made.
+    pub(super) async fn offer_teams(&self, tenant: &str) {
         if let Some(teams) = self.teams() {
-            teams.offer(&self.roster).await;
+            teams.offer(tenant, &self.roster).await;
+        }
+    }
+
+    /// Returns whose thread it is; of a new one, whose it will be.
+    pub(super) async fn tenant_of(&self, thread: ThreadId) -> Result<String, Error> {
+        match self.store().info(thread).await {
+            Ok(info) => Ok(info.tenant),
+            Err(checkpoint::Error::UnknownThread(_)) => Ok(self.runner().tenant().to_owned()),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -28,13 +28,13 @@ impl Runtime {
         }
     }
 
-    /// Checks a request as [`Runtime::take_turn`] would, without running anything.
+    /// Checks a tenant's request as [`Runtime::take_turn`] would, without running anything.
     ///
     /// # Errors
     /// [`Error::Request`].
-    pub async fn check_request(&self, request: Request) -> Result<(), Error> {
-        self.offer_teams().await;
-        request.into_input(&self.roster.names())?;
+    pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
+        self.offer_teams(tenant).await;
+        request.into_input(&self.roster.names(tenant))?;
         Ok(())
     }
 
@@ -66,7 +66,7 @@ impl Runtime {
                 other => return other,
             }
         }
-        let input = request.into_input(&self.roster.names())?;
+        let input = request.into_input(&self.roster.names(&info.tenant))?;
         self.runner().update_state(thread, input, INPUT).await?;
         self.resume(thread, options).await
     }

@@ -40,15 +40,16 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<Option<RunReport>, Error> {
-        match self.store().info(thread).await {
+        let tenant = match self.store().info(thread).await {
             Ok(info) if info.tenant == demo::TENANT => return Ok(None),
-            Ok(_) => {}
+            Ok(info) => info.tenant,
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
-        }
-        self.offer_teams().await;
+        };
+        self.offer_teams(&tenant).await;
         match self.runner().wake(thread, options).await {
-            Ok(outcome) => Ok(outcome.map(|outcome| self.report(outcome))),
+            Ok(Some(outcome)) => Ok(Some(self.report(outcome).await)),
+            Ok(None) => Ok(None),
             Err(runner::Error::WrongGraph { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -104,7 +104,7 @@ impl Bundled {
             Self::Sql(options) => serve(sql::Server::open(&options).await?).await,
             Self::SqlWorker => serve_sql_worker().await,
             Self::Files(options) => serve(files::Server::open(&options)?).await,
-            Self::Documents(options) => serve(documents::Server::open(&options).await?).await,
+            Self::Documents(options) => serve(documents::Server::open(&options, true).await?).await,
             Self::Notes(options) => serve(notes::Server::open(&options)?).await,
             Self::Api(options) => serve(api::Server::open(&options)?).await,
             Self::Mail(options) => serve(mail::Server::open(&options).await?).await,
@@ -131,7 +131,8 @@ impl Bundled {
                 http::serve(Serving(files::Server::open(&options)?), addr, ready).await
             }
             Self::Documents(options) => {
-                http::serve(Serving(documents::Server::open(&options).await?), addr, ready).await
+                let server = documents::Server::open(&options, false).await?;
+                http::serve(Serving(server), addr, ready).await
             }
             Self::Notes(options) => {
                 http::serve(Serving(notes::Server::open(&options)?), addr, ready).await

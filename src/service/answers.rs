@@ -1,6 +1,6 @@
 //! Reads the answers to open questions in the forms in which clients write them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Error;
 use crate::ids::InterruptId;
@@ -104,9 +104,22 @@ fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> 
             (_, Some(message)) => Ok(Answer::Value(Value::String(message))),
             (_, None) => unfit("respond needs a message in answer"),
         },
+        "edit" if question.kind == "approval" => match edited(decision) {
+            Some(arguments) => {
+                let reason = text("message").or_else(|| text("reason"));
+                Ok(Answer::Edit { arguments, reason })
+            }
+            None => unfit("edit needs the arguments, as edited_action.args, in answer"),
+        },
         "edit" => unfit("edit is not among the decisions"),
         other => unfit(&format!("{other} is no decision")),
     }
+}
+
+/// Finds the arguments that a person wrote, in the forms that pages for approvals send.
+fn edited(decision: &Value) -> Option<Map<String, Value>> {
+    let places = ["/edited_action/args", "/args/args", "/arguments", "/args"];
+    places.iter().find_map(|place| decision.pointer(place)?.as_object()).cloned()
 }
 
 #[cfg(test)]
@@ -135,6 +148,24 @@ mod tests {
             read(&given, &questions).unwrap().into_iter().map(|(_, answer)| answer).collect();
         let denied = Answer::Deny { reason: Some("too dear".into()) };
         assert_eq!(answers, [Answer::Approve { reason: None }, denied]);
+    }
+
+    /// S3.09
+    #[test]
+    fn edited_arguments_are_read_in_both_forms_of_the_pages() {
+        let questions = [open("approval", 1)];
+        let arguments = json!({ "text": "mine" });
+        for decision in [
+            json!({ "type": "edit", "edited_action": { "name": "notes.append", "args": arguments } }),
+            json!({ "type": "edit", "args": { "action": "notes.append", "args": arguments } }),
+        ] {
+            let given = json!({ "decisions": [decision] });
+            let answers = read(&given, &questions).unwrap();
+            let arguments = arguments.as_object().cloned().unwrap();
+            assert_eq!(answers[0].1, Answer::Edit { arguments, reason: None });
+        }
+        let without = json!({ "decisions": [{ "type": "edit" }] });
+        assert!(read(&without, &questions).is_err());
     }
 
     #[test]

@@ -132,6 +132,9 @@ impl Service {
             true => self.go_on(thread, options).await?,
             false => self.begin(thread, &order, options).await?,
         };
+        if report.status == RunStatusView::Interrupted {
+            self.note_asked(thread).await;
+        }
         Ok(self.end_of(&report, stop).await)
     }
 

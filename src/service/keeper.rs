@@ -27,6 +27,9 @@ impl Service {
     /// Keeps the runs of the database going until the process is to end.
     pub async fn keep(&self) {
         let mut turn = 0_u32;
+        if let Err(error) = self.expire_stale().await {
+            tracing::warn!(%error, "old requests for approval could not be looked at");
+        }
         loop {
             if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
                 tracing::debug!(%error, "runs could not be looked for; trying again");
@@ -50,6 +53,7 @@ impl Service {
                 self.stop_driving(run);
             }
         }
+        self.time_out().await?;
         for (thread, tenant) in self.kept().waiting_threads(now, PAGE).await? {
             if !self.drives(&tenant) {
                 continue;

@@ -5,6 +5,7 @@
 //! absent: HTTP and the shapes of any protocol; those are `api`'s.
 
 mod answers;
+mod approvals;
 mod begun;
 mod cancel;
 mod crons;
@@ -34,7 +35,7 @@ pub use crons::Work;
 pub use error::Error;
 pub use happening::{Happening, Heard};
 pub use listen::{From, Listener, Next};
-pub use order::{Asked, Order, Turn};
+pub use order::{Approvals, Asked, Order, Turn};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::config::Approvals;
 use crate::runner::{Durability, RunOptions};
 use crate::swarm::{GraphState, GraphUpdate, Request};
 
@@ -62,6 +63,12 @@ pub struct Turn {
     pub trace: bool,
     #[serde(default)]
     pub system_prompt: Option<String>,
+    /// What becomes of calls that need a person's approval; none: as the service is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<Approvals>,
+    /// Whether a client follows the run as it goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 impl Turn {
@@ -75,6 +82,8 @@ impl Turn {
             max_turns: self.max_turns,
             system_prompt: self.system_prompt.clone(),
             team: self.team.clone(),
+            skip_approvals: self.approvals == Some(Approvals::Skip),
+            interactive: self.interactive,
             ..Request::default()
         }
     }

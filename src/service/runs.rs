@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run};
-use super::{Asked, Error, Order, Service, answers};
+use super::{Approvals, Asked, Error, Order, Service, answers};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::ThreadView;
@@ -50,7 +50,17 @@ impl Service {
         if let Asked::Resume(given) = &accept.order.asked {
             self.check_answer(accept.thread, given).await?;
         }
-        let order = Order { by: Some(self.who().user.clone()), ..accept.order };
+        let mut order = Order { by: Some(self.who().user.clone()), ..accept.order };
+        if let Asked::Turn(turn) = &mut order.asked {
+            let usual = match turn.interactive {
+                true => Approvals::Wait,
+                false => self.runtime().settings().serve.approvals,
+            };
+            turn.approvals.get_or_insert(usual);
+        }
+        if matches!(order.asked, Asked::Turn(_)) {
+            self.check_room().await?;
+        }
         if accept.multitask != Multitask::Enqueue {
             self.make_way(accept.thread, accept.multitask).await?;
         }
@@ -75,6 +85,26 @@ impl Service {
             self.launch(run.clone());
         }
         Ok(run)
+    }
+
+    /// Refuses a turn where the tenant has as many runs as it may have, or has spent what it may spend in a day.
+    async fn check_room(&self) -> Result<(), Error> {
+        let settings = &self.runtime().settings().serve;
+        if let Some(most) = settings.max_runs {
+            let open = self.kept().count_open_runs(most).await?;
+            if open >= most {
+                return Err(Error::TooMuch(format!("{open} runs go on or wait, of {most}")));
+            }
+        }
+        if let Some(most) = settings.max_daily_tokens {
+            let today = clock::now().date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
+            let spent = self.people().tokens_since(self.tenant(), today, most).await?;
+            if spent >= most {
+                let why = format!("{spent} tokens were taken today, of {most}");
+                return Err(Error::TooMuch(why));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses an answer to a request for approval by somebody who may not decide it.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::StarParts;
 use super::state::GraphState;
+use super::team::Team;
 use crate::graph::NodeEntry;
 use crate::llm::Role;
 use crate::mcp::{ServerInfo, ToolDefinition};
@@ -59,6 +60,11 @@ pub trait Agent: Send + Sync {
 
     /// Returns the MCP server that it is bound to, if it is.
     fn server(&self) -> Option<&Arc<ServerInfo>> {
+        None
+    }
+
+    /// Returns the team that it is, if it is one.
+    fn team(&self) -> Option<&Arc<Team>> {
         None
     }
 

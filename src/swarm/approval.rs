@@ -9,7 +9,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
+use super::event::AgentEvent;
 use super::question::{Approval, kind};
+use super::result::{AgentError, ErrorKind};
 use super::sources::Sources;
 use super::window::clip;
 use crate::graph::{Interrupt, NodeError, TaskContext};
@@ -18,13 +20,45 @@ use crate::mcp::{self, ToolDefinition};
 /// What a person decided of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Allowed, perhaps with a word for the agent.
+    /// Allowed, perhaps with a word for the agent, perhaps with other arguments.
     Approved {
         instruction: Option<String>,
+        arguments: Option<Map<String, Value>>,
     },
     Denied {
         reason: String,
     },
+    /// Nobody decided in time.
+    TimedOut,
+    /// Nobody was asked: the request does not wait for people.
+    Skipped,
+}
+
+impl Decision {
+    /// Returns the arguments that a person put in the place of those that were shown.
+    pub(super) fn edited(&self) -> Option<&Map<String, Value>> {
+        match self {
+            Self::Approved { arguments, .. } => arguments.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Tells listeners of it.
+    fn publish(&self, ctx: &TaskContext, call: &Gated<'_>) {
+        let (agent, tool) = (call.agent.to_owned(), call.full_name());
+        match self {
+            Self::Approved { instruction, arguments } => {
+                let (instruction, edited) = (instruction.clone(), arguments.is_some());
+                AgentEvent::HitlApproved { agent, tool, instruction, edited }
+            }
+            Self::Denied { reason } => {
+                AgentEvent::HitlDenied { agent, tool, reason: reason.clone() }
+            }
+            Self::TimedOut => AgentEvent::HitlTimeout { agent, tool },
+            Self::Skipped => AgentEvent::HitlSkipped { agent, tool },
+        }
+        .publish(ctx);
+    }
 }
 
 /// A call that needs a person's word.
@@ -35,9 +69,21 @@ pub(super) struct Gated<'a> {
     pub arguments: &'a Map<String, Value>,
     /// What of the open world the call may go back to; empty where the tool itself is gated.
     pub tainted_by: Sources,
+    /// How long it can be decided.
+    pub timeout: Duration,
 }
 
 impl Gated<'_> {
+    fn full_name(&self) -> String {
+        format!("{}.{}", self.server, self.tool.name)
+    }
+
+    /// Returns when it can no longer be decided that was asked for at a time.
+    fn end(&self, asked_at: DateTime<Utc>) -> DateTime<Utc> {
+        let timeout = chrono::Duration::from_std(self.timeout).unwrap_or_default();
+        asked_at.checked_add_signed(timeout).unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+
     /// Returns what the question is about.
     fn what(&self, asked_at: DateTime<Utc>) -> Value {
         let tool = &self.tool.name;
@@ -95,25 +141,37 @@ impl Gated<'_> {
 /// [`NodeError::Interrupted`] with all questions that are still open.
 pub(super) async fn decide(
     ctx: &TaskContext,
-    timeout: Duration,
     calls: &[Gated<'_>],
 ) -> Result<Vec<Decision>, NodeError> {
     let mut decisions: Vec<Option<Decision>> = vec![None; calls.len()];
     while decisions.iter().any(Option::is_none) {
         let asked_at = ctx.now().await?;
-        let expires_at =
-            asked_at.checked_add_signed(chrono::Duration::from_std(timeout).unwrap_or_default());
-        let expires_at = expires_at.unwrap_or(DateTime::<Utc>::MAX_UTC);
         let mut open: Vec<Interrupt> = Vec::new();
         for (call, decision) in calls.iter().zip(&mut decisions) {
             if decision.is_some() {
                 continue;
             }
+            let expires_at = call.end(asked_at);
             let question = call.question(asked_at, expires_at);
             match ctx.interrupt_about(kind::APPROVAL, call.what(asked_at), question).await {
                 Ok(answer) if is_late(&answer, expires_at) => {}
-                Ok(answer) => *decision = Some(read(&answer)),
-                Err(NodeError::Interrupted(questions)) => open.extend(questions),
+                Ok(answer) => {
+                    let decided = read(&answer);
+                    decided.publish(ctx, call);
+                    *decision = Some(decided);
+                }
+                Err(NodeError::Interrupted(questions)) => {
+                    for question in &questions {
+                        AgentEvent::HitlRequired {
+                            id: question.id.to_string(),
+                            agent: call.agent.to_owned(),
+                            tool: call.full_name(),
+                            expires_at: expires_at.to_rfc3339(),
+                        }
+                        .publish(ctx);
+                    }
+                    open.extend(questions);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -124,10 +182,30 @@ pub(super) async fn decide(
     Ok(decisions.into_iter().flatten().collect())
 }
 
+/// Asks nobody: what would wait for a person is not done.
+pub(super) fn skip(ctx: &TaskContext, calls: &[Gated<'_>]) -> Vec<Decision> {
+    for call in calls {
+        Decision::Skipped.publish(ctx, call);
+    }
+    vec![Decision::Skipped; calls.len()]
+}
+
+/// Says why work that needed an approval was not done.
+pub(super) fn not_waited(tool: &str) -> AgentError {
+    let message = format!(
+        "skipped: {tool} needs a person's approval, and this request does not wait for people; ask again with \
+         `approvals` set to `wait`, or follow the run as it goes on"
+    );
+    AgentError::new(ErrorKind::ApprovalRequired, message)
+}
+
 /// Tells whether an answer was given after the request had run out; one without a time counts as timely.
 ///
 /// What counts is the end that the person was shown; `expires_at` is that of an answer which does not name it.
 fn is_late(answer: &Value, expires_at: DateTime<Utc>) -> bool {
+    if is_timeout(answer) {
+        return false;
+    }
     let time = |name: &str| {
         let text = answer.get(name).and_then(Value::as_str)?;
         DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
@@ -135,11 +213,22 @@ fn is_late(answer: &Value, expires_at: DateTime<Utc>) -> bool {
     time("decided_at").is_some_and(|at| at > time("expires_at").unwrap_or(expires_at))
 }
 
+/// Tells whether the answer is that nobody gave one, which no person can say.
+fn is_timeout(answer: &Value) -> bool {
+    answer.get("timeout").and_then(Value::as_bool).unwrap_or_default()
+}
+
 fn read(answer: &Value) -> Decision {
+    if is_timeout(answer) {
+        return Decision::TimedOut;
+    }
     let reason = answer.get("reason").and_then(Value::as_str).map(str::trim);
     let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
     match answer.get("decision").and_then(Value::as_str) {
-        Some("approve") => Decision::Approved { instruction: reason },
+        Some("approve") => Decision::Approved {
+            instruction: reason,
+            arguments: answer.get("arguments").and_then(Value::as_object).cloned(),
+        },
         _ => Decision::Denied { reason: reason.unwrap_or_else(|| "no reason given".into()) },
     }
 }

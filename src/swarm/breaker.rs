@@ -293,6 +293,7 @@ mod tests {
             menu: MenuSize { all: 1, fitting: 1 },
             agent_tools: 1,
             approval_timeout: Duration::from_secs(1),
+            interactive_approval_timeout: Duration::from_secs(1),
             asks_about_taint: true,
         };
         let run_at = |seconds| {
@@ -302,6 +303,7 @@ mod tests {
                 run: RunId(uuid::Uuid::new_v7(time)),
                 step: 3,
                 task: 0,
+                tenant: "default".into(),
                 node: "supervisor".into(),
                 attempt: 1,
                 namespace: "".into(),

@@ -1,6 +1,7 @@
 //! Calls of one server's tools by one agent for one task: gated, approved, sent once, tainted, recorded.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -12,6 +13,7 @@ use super::report::CallRecord;
 use super::result::Table;
 use super::seen;
 use super::sources::Sources;
+use super::state::Preferences;
 use super::window::clip;
 use crate::graph::{NodeError, TaskContext};
 use crate::mcp::{self, Gate, ServerInfo, ToolDefinition};
@@ -86,6 +88,8 @@ pub(super) struct Caller<'a> {
     pub server: &'a ServerInfo,
     pub agent: &'a str,
     pub task: &'a str,
+    /// What the request says of waiting for people.
+    pub preferences: &'a Preferences,
 }
 
 /// One call that may need a person's decision.
@@ -140,15 +144,28 @@ impl Caller<'_> {
             if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
                 let (agent, server) = (self.agent, self.server.name.as_str());
                 places.push(place);
-                gated.push(Gated { agent, server, tool, arguments, tainted_by });
+                let timeout = self.time_for(tool);
+                gated.push(Gated { agent, server, tool, arguments, tainted_by, timeout });
             }
         }
-        let timeout = self.parts.limits.approval_timeout;
-        let decided = approval::decide(self.ctx, timeout, &gated).await?;
+        let decided = match self.preferences.skip_approvals {
+            true => approval::skip(self.ctx, &gated),
+            false => approval::decide(self.ctx, &gated).await?,
+        };
         for (place, decision) in places.into_iter().zip(decided) {
             decisions[place] = Some(decision);
         }
         Ok(decisions)
+    }
+
+    /// Returns how long a call of a tool can be approved.
+    fn time_for(&self, tool: &ToolDefinition) -> Duration {
+        let limits = &self.parts.limits;
+        let of_tool = tool.approval_timeout_sec.map(|sec| Duration::from_secs(sec.into()));
+        of_tool.unwrap_or(match self.preferences.interactive {
+            true => limits.interactive_approval_timeout.min(limits.approval_timeout),
+            false => limits.approval_timeout,
+        })
     }
 
     /// Returns a tool's name with its server's.

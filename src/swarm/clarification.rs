@@ -6,6 +6,19 @@ use super::state::{GraphState, GraphUpdate, Message, Routing};
 use super::{breaker, node, taint};
 use crate::graph::{Context, NodeError, NodeOutput, Target};
 
+/// Questions that one request may put to the user.
+const MOST: u32 = 5;
+
+/// Returns what is wrong with one more question.
+pub(super) fn too_many(state: &GraphState) -> Option<String> {
+    (state.routing.asked >= MOST).then(|| {
+        format!(
+            "the user was asked {MOST} questions for this request already: decide by what is known, make assumptions and \
+             state them, or choose qa"
+        )
+    })
+}
+
 /// Keeps the question for the next step, which puts it.
 ///
 /// It is committed first, so that the answer finds the same question after days, whatever changed
@@ -15,7 +28,8 @@ pub(super) fn prepare(
     update: GraphUpdate,
     question: String,
 ) -> NodeOutput<GraphState> {
-    let routing = Routing { question: Some(question), ..breaker::cleared(&state.routing) };
+    let asked = state.routing.asked + 1;
+    let routing = Routing { question: Some(question), asked, ..breaker::cleared(&state.routing) };
     let update = update.routing(routing).next_step(vec![node::SUPERVISOR.to_owned()]);
     NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
 }

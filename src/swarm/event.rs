@@ -37,6 +37,16 @@ pub enum AgentEvent {
     ToolProgress { agent: String, tool: String, done: f64, total: Option<f64>, message: String },
     /// A call has ended.
     ToolResult { agent: String, tool: String, is_error: bool, preview: String },
+    /// A call waits for a person.
+    HitlRequired { id: String, agent: String, tool: String, expires_at: String },
+    /// A person approved a call.
+    HitlApproved { agent: String, tool: String, instruction: Option<String>, edited: bool },
+    /// A person denied a call.
+    HitlDenied { agent: String, tool: String, reason: String },
+    /// Nobody decided on a call in time, which counts as a denial.
+    HitlTimeout { agent: String, tool: String },
+    /// A call was not made, because the request does not wait for people.
+    HitlSkipped { agent: String, tool: String },
     /// An output was judged.
     Reflection { agent: String, status: String, attempt: u32, of: u32, feedback: Option<String> },
     /// An agent is done.

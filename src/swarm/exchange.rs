@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::approval::Decision;
+use super::approval::{self, Decision};
 use super::caller::{Caller, ToolReply};
 use super::event::AgentEvent;
 use super::question::{Elicitation, Question};
@@ -44,6 +44,7 @@ impl Caller<'_> {
                 tool.name
             )));
         };
+        let arguments = decision.as_ref().and_then(Decision::edited).unwrap_or(arguments);
         if let Err(problem) = mcp::validate_arguments(tool, arguments) {
             return Ok(ToolReply::problem(problem));
         }
@@ -52,10 +53,19 @@ impl Caller<'_> {
             _ => tool.gate(),
         };
         let instruction = match decision {
-            Some(Decision::Denied { reason }) => {
+            Some(Decision::Denied { ref reason }) => {
                 return Ok(ToolReply::problem(format!("a person denied this call: {reason}")));
             }
-            Some(Decision::Approved { instruction }) => instruction,
+            Some(Decision::TimedOut) => {
+                let problem =
+                    "not called: nobody approved this call in time, which counts as a denial";
+                return Ok(ToolReply::problem(problem.into()));
+            }
+            Some(Decision::Skipped) => {
+                let problem = approval::not_waited(&self.full_name(tool)).message;
+                return Ok(ToolReply::problem(problem));
+            }
+            Some(Decision::Approved { ref instruction, .. }) => instruction.clone(),
             // Whatever led here, a gated call without a person's word is not made.
             None if tool.needs_approval => {
                 return Ok(ToolReply::problem("not called: nobody approved this call".into()));
@@ -218,6 +228,7 @@ impl Exchange<'_> {
         let (progress, mut reports) = mpsc::channel(1);
         let context = CallContext {
             idempotency_key: key,
+            tenant: self.caller.ctx.place().tenant.to_string(),
             traceparent,
             under: Some(self.under),
             progress: Some(progress),

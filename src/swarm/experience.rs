@@ -19,6 +19,8 @@ pub struct ShownSkill {
 /// How the work on one task ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
+    /// Whose thread it is.
+    pub tenant: &'a str,
     pub agent: &'a str,
     pub server: &'a ServerInfo,
     pub task: &'a str,
@@ -45,23 +47,30 @@ pub struct Known {
 /// What a user said.
 #[derive(Clone, Debug)]
 pub struct Heard {
+    pub tenant: String,
     pub user: String,
     pub thread: String,
     pub turn: u32,
     pub text: String,
 }
 
-/// Keeps what outlives a thread; whatever fails there, no run fails by it.
+/// Keeps what outlives a thread, for each tenant apart; whatever fails there, no run fails by it.
 #[async_trait]
 pub trait Experience: Send + Sync {
     /// Returns skills of an agent that are like a task, best first.
-    async fn skills(&self, agent: &str, server: &ServerInfo, task: &str) -> Vec<ShownSkill>;
+    async fn skills(
+        &self,
+        tenant: &str,
+        agent: &str,
+        server: &ServerInfo,
+        task: &str,
+    ) -> Vec<ShownSkill>;
 
     /// Learns from work, or from its failure.
     async fn worked(&self, work: Work<'_>);
 
     /// Returns what a prompt says of a user, within a bound.
-    async fn known(&self, user: &str, question: &str) -> Vec<Known>;
+    async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known>;
 
     /// Begins to remember what a user said, and returns at once.
     fn heard(&self, heard: Heard);

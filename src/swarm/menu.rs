@@ -62,6 +62,8 @@ pub struct MenuSize {
 /// Which agents belong into a menu.
 #[derive(Debug)]
 pub(super) struct Wish<'a> {
+    /// Whose thread it is.
+    pub tenant: &'a str,
     /// Agents that may not be chosen.
     pub disabled: &'a [String],
     /// Agents that are shown in any case.
@@ -77,7 +79,7 @@ pub(super) struct Wish<'a> {
 impl<'a> Wish<'a> {
     /// Reads out of the state what the turn is about, and who takes part in it already: agents that are preferred, have
     /// worked or are to work in this turn, or stand in the plan.
-    pub(super) fn of(state: &'a GraphState) -> Self {
+    pub(super) fn of(tenant: &'a str, state: &'a GraphState) -> Self {
         let mut kept: BTreeSet<&str> =
             state.preferences.prefer.iter().map(String::as_str).collect();
         kept.extend(state.results_of_turn().map(|result| result.agent.as_str()));
@@ -90,6 +92,7 @@ impl<'a> Wish<'a> {
         kept.extend(names_in(&state.plan));
         let found = searched::latest(state).flat_map(|search| &search.found).map(String::as_str);
         Self {
+            tenant,
             disabled: &state.preferences.disable,
             kept,
             found: found.collect(),
@@ -142,7 +145,7 @@ mod tests {
             routing: Routing { searches, ..Routing::default() },
             ..GraphState::default()
         };
-        let wish = Wish::of(&state);
+        let wish = Wish::of("", &state);
         let named = |names: &[&str]| {
             names.iter().map(|name| format!("mcp_agent_{name}")).collect::<Vec<_>>()
         };

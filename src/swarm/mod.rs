@@ -21,6 +21,7 @@ mod exchange;
 mod experience;
 mod finding;
 mod handout;
+mod instruction;
 mod kind;
 mod menu;
 mod model;
@@ -39,13 +40,16 @@ mod result;
 #[cfg(test)]
 mod retrieval_tests;
 mod roster;
+mod sanitised;
 mod search;
 mod searched;
 mod server_agent;
 mod sources;
 mod spans;
+mod standing;
 mod star;
 mod state;
+mod summing;
 mod supervisor;
 mod taint;
 mod team;
@@ -67,6 +71,7 @@ pub use ending::{EarlyEnd, FinishReason};
 pub use event::AgentEvent;
 pub use experience::{Experience, Heard, Known, ShownSkill, Work};
 pub use finding::Finding;
+pub use instruction::{Instruction, InstructionKind};
 pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
 pub use menu::{Menu, MenuSize};
 pub use parts::{Home, StarLimits, StarParts};
@@ -81,7 +86,7 @@ pub use spans::{Written, is_supervisor, span_kind};
 pub use star::{GRAPH, Star, StarOptions};
 pub use state::{
     Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
-    Search, Spent, TaskRecord,
+    Search, Spent, Summary, TaskRecord,
 };
 pub use team::{TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember, clean_name};
 pub use tool_loop::ToolLoop;
@@ -94,6 +99,8 @@ pub const AGENT_PREFIX: &str = "mcp_agent_";
 pub(crate) mod seen {
     /// The agents that the supervisor can choose from.
     pub const MENU: &str = "menu";
+    /// The agents that fit a request by words.
+    pub const CANDIDATES: &str = "candidates";
     /// The agents that a search found.
     pub const FOUND: &str = "found";
     /// The server of a specialist, with its tools.

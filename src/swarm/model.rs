@@ -64,7 +64,7 @@ impl<'a> RecordedModel<'a> {
 
     /// Adds to each prompt what is known of the user of a thread.
     pub(super) fn remembering(mut self, state: &GraphState) -> Self {
-        self.asker = Asker::of(state);
+        self.asker = Asker::of(self.ctx.place(), state);
         self
     }
 

@@ -40,6 +40,8 @@ pub struct StarLimits {
     pub agent_tools: usize,
     /// How long a request for approval can be answered.
     pub approval_timeout: Duration,
+    /// The same where somebody sits in front of the run.
+    pub interactive_approval_timeout: Duration,
     /// Whether a person approves calls that the open world may have led to.
     pub asks_about_taint: bool,
 }
@@ -77,6 +79,8 @@ pub struct StarParts {
     pub(super) withdraw: Arc<dyn Withdraw>,
     /// None: nothing outlives a thread.
     pub(super) experience: Option<Arc<dyn Experience>>,
+    /// Rules of style for answers.
+    pub(super) style: Option<Arc<str>>,
     /// The thread at the top, where the star is a team's within another one.
     pub(super) top: Option<String>,
 }
@@ -106,6 +110,7 @@ impl StarParts {
             home: self.home.clone(),
             withdraw: Arc::clone(roster) as _,
             experience: self.experience.clone(),
+            style: self.style.clone(),
             top: Some(self.thread(place)),
         }
     }

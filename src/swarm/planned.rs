@@ -12,6 +12,7 @@ pub(super) fn after(
     menu: &Menu,
     limits: &StarLimits,
     accepted: &Result<Accepted, Vec<String>>,
+    fitting: &[String],
 ) -> Planner {
     let before = state.planner.clone().filter(|planner| planner.turn == state.turn);
     let before = before.unwrap_or_default();
@@ -21,16 +22,29 @@ pub(super) fn after(
     }
     Planner {
         turn: state.turn,
-        rationale: decision.thought_process.clone(),
+        rationale: match before.by_words {
+            true => format!("{}; {}", before.rationale, decision.thought_process),
+            false => decision.thought_process.clone(),
+        },
         order,
         confidence: decision.confidence.or(before.confidence),
-        candidates: menu.shown.iter().map(|(name, _)| name.clone()).collect(),
+        candidates: match before.candidates.as_slice() {
+            [] => candidates(menu, fitting),
+            known => candidates(menu, known),
+        },
         guardrails: guardrails(state, limits),
+        by_words: before.by_words,
     }
 }
 
+/// Names the agents that could be chosen, those first that fit.
+pub(super) fn candidates(menu: &Menu, fitting: &[String]) -> Vec<String> {
+    let others = menu.shown.iter().map(|(name, _)| name).filter(|name| !fitting.contains(name));
+    fitting.iter().chain(others).cloned().collect()
+}
+
 /// Names the bounds of a turn.
-fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
+pub(super) fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
     let mut bounds = vec![
         format!("steps: {}", limits.max_steps),
         format!("tool calls per task: {}", limits.max_tool_calls),

@@ -1,12 +1,16 @@
 //! The request: its form, its checks, and the node that opens a turn (S1.02, S2.01, S2.02).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing};
+use super::model::RecordedModel;
+use super::parts::StarParts;
+use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
+use super::summing;
 use super::team::clean_name;
 use super::{AGENT_PREFIX, TEAM_PREFIX, node};
 use crate::config::strict::nearest;
@@ -36,6 +40,10 @@ pub struct Request {
     pub system_prompt: Option<String>,
     /// The JSON Schema that the answer is to be valid against; none: the answer is text.
     pub answer_schema: Option<Value>,
+    /// Whether what would wait for a person's approval is not done.
+    pub skip_approvals: bool,
+    /// Whether somebody sits in front of it, so that requests for approval run out soon.
+    pub interactive: bool,
 }
 
 /// Why a request was refused before anything ran.
@@ -113,6 +121,8 @@ impl Request {
                 max_turns,
                 system_prompt,
                 answer_schema: self.answer_schema,
+                skip_approvals: self.skip_approvals,
+                interactive: self.interactive,
                 ..Preferences::default()
             });
         // Who said so once asks on in the thread.
@@ -161,8 +171,9 @@ fn team_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
 }
 
 /// Opens a turn: takes the request in, clears what belonged to the last one, adds the time.
-#[derive(Debug)]
-pub(super) struct Preprocess;
+pub(super) struct Preprocess {
+    pub parts: Arc<StarParts>,
+}
 
 #[async_trait]
 impl Node<GraphState> for Preprocess {
@@ -173,7 +184,13 @@ impl Node<GraphState> for Preprocess {
         }
         let now = ctx.now().await?;
         let turn = state.turn + 1;
+        let model = RecordedModel::new(&ctx, &self.parts);
+        let summary = summing::sum_up(&ctx, &self.parts, &model).await?;
+        let spent = model.spent();
         let mut context = temporal_context(now);
+        if let Some(summary) = summary.as_ref().or(state.summary.as_ref()) {
+            context.insert(summing::KEY.to_owned(), summary.text.clone());
+        }
         context.extend(state.request_context.clone());
         let message = Message {
             id: format!("{turn}.user"),
@@ -200,7 +217,11 @@ impl Node<GraphState> for Preprocess {
             .routing(routing)
             .finish_reason(None)
             .answer(None);
-        Ok(NodeOutput::update(update))
+        Ok(NodeOutput::update(match summary {
+            Some(summary) => update.summary(Some(summary)).spent(spent),
+            None if spent != Spent::default() => update.spent(spent),
+            None => update,
+        }))
     }
 }
 

@@ -75,6 +75,7 @@ impl Qa {
         let prompt = json!({
             "request": state.input_request,
             "wishes": state.preferences.system_prompt,
+            "style": self.parts.style.as_deref(),
             "context": window::context(state),
             "history": window::history(state),
             "results": window::results(state, window::ANSWER_CHARS),

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::assignment::Assignment;
 use super::built_in::{FIND_TOOL, is_built_in};
 use super::finding::Finding;
+use super::instruction::Instruction;
 use super::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Source, Table, ToolUse};
+use super::sanitised::sanitised;
 use super::sources::Sources;
 use super::state::{Artifact, Citation, GraphState, GraphUpdate, Message, Spent};
 
@@ -45,6 +47,8 @@ pub struct Report {
     pub artifacts: BTreeMap<String, Artifact>,
     /// What of the open world stands behind it.
     pub tainted_by: Sources,
+    /// What people who approved its calls wanted besides.
+    pub instructions: Vec<Instruction>,
     pub spent: Spent,
 }
 
@@ -58,6 +62,7 @@ impl Default for Report {
             calls: Vec::new(),
             artifacts: BTreeMap::new(),
             tainted_by: Sources::new(),
+            instructions: Vec::new(),
             spent: Spent::default(),
         }
     }
@@ -83,6 +88,7 @@ impl Report {
 
     /// Makes the report an update of the state: result, message, citations, artifacts, cost.
     pub(super) fn into_update(mut self, of: Reported<'_>) -> GraphUpdate {
+        self.error = self.error.map(sanitised);
         let turn = of.state.turn;
         let number = of.state.results_of_turn().count() + of.index as usize + 1;
         let citations = match self.error {
@@ -123,6 +129,7 @@ impl Report {
             usage: self.spent.usage,
             latency_ms: of.latency_ms,
             turn,
+            instructions: self.instructions,
             tainted_by: self.tainted_by.clone(),
         };
         let message = Message {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::instruction::Instruction;
 use super::sources::Sources;
 use crate::llm::{self, Usage};
 
@@ -62,6 +63,9 @@ pub struct AgentResult {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub latency_ms: u64,
     pub turn: u32,
+    /// What people who approved its calls wanted besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<Instruction>,
     /// What of the open world stands behind it.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
@@ -173,6 +177,8 @@ pub enum ErrorKind {
     Timeout,
     #[serde(rename = "BudgetExceeded")]
     Budget,
+    /// A call needs a person's approval, and the request does not wait for one.
+    ApprovalRequired,
     /// Reflection rejected every attempt.
     Rejected,
     /// Recorded before errors had kinds, or of a kind that this version does not know.

@@ -100,6 +100,7 @@ fn the_menu_of_a_request_shows_the_tools_that_fit() {
     let roster = Roster::default();
     roster.set(agents());
     let wish = Wish {
+        tenant: "",
         disabled: &[],
         kept: Default::default(),
         found: Default::default(),

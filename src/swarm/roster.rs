@@ -25,28 +25,52 @@ pub struct Roster {
 
 impl std::fmt::Debug for Roster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Roster").field(&self.names()).finish()
+        f.debug_tuple("Roster").field(&self.listed().common.agents.keys()).finish()
     }
 }
+
+/// The teams of each tenant.
+type Teams = BTreeMap<String, Vec<Arc<dyn Agent>>>;
 
 /// The agents that there are at one time.
 #[derive(Default)]
 struct Listed {
     /// Those that are bound to servers.
     bound: Vec<Arc<dyn Agent>>,
-    /// Those that are teams.
-    teams: Vec<Arc<dyn Agent>>,
-    /// Both, by name.
+    teams: Teams,
+    /// What a tenant without teams sees.
+    common: View,
+    /// What tenants with teams see.
+    views: BTreeMap<String, View>,
+}
+
+/// The agents that a tenant sees.
+#[derive(Default)]
+struct View {
+    /// By name.
     agents: BTreeMap<String, Arc<dyn Agent>>,
     /// Made when somebody searches: few agents are shown without.
     directory: OnceLock<Directory>,
 }
 
 impl Listed {
-    fn of(bound: Vec<Arc<dyn Agent>>, teams: Vec<Arc<dyn Agent>>) -> Self {
-        let all = teams.iter().chain(&bound);
-        let agents = all.map(|agent| (agent.card().name.clone(), Arc::clone(agent))).collect();
-        Self { bound, teams, agents, directory: OnceLock::new() }
+    fn of(bound: Vec<Arc<dyn Agent>>, mut teams: Teams) -> Self {
+        teams.retain(|_, teams| !teams.is_empty());
+        let view = |teams: &[Arc<dyn Agent>]| View::of(teams.iter().chain(&bound));
+        let common = view(&[]);
+        let views = teams.iter().map(|(tenant, teams)| (tenant.clone(), view(teams))).collect();
+        Self { bound, teams, common, views }
+    }
+
+    fn view(&self, tenant: &str) -> &View {
+        self.views.get(tenant).unwrap_or(&self.common)
+    }
+}
+
+impl View {
+    fn of<'a>(agents: impl Iterator<Item = &'a Arc<dyn Agent>>) -> Self {
+        let agents = agents.map(|agent| (agent.card().name.clone(), Arc::clone(agent))).collect();
+        Self { agents, directory: OnceLock::new() }
     }
 
     fn directory(&self) -> &Directory {
@@ -61,9 +85,11 @@ impl Roster {
         Self { answers_to_any: Some(kinds), ..Self::default() }
     }
 
-    /// Finds an agent.
+    /// Finds the agent of a node; of teams of this name, that of any tenant, whose node looks for the one that is meant.
     pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Agent>> {
-        if let Some(agent) = self.listed().agents.get(name) {
+        let listed = self.listed();
+        let mut views = std::iter::once(&listed.common).chain(listed.views.values());
+        if let Some(agent) = views.find_map(|view| view.agents.get(name)) {
             return Some(Arc::clone(agent));
         }
         let kinds = self.answers_to_any.as_ref()?;
@@ -89,15 +115,22 @@ impl Roster {
         *listed = Arc::new(Listed::of(agents.into_iter().collect(), listed.teams.clone()));
     }
 
-    /// Takes these teams in place of those there were.
-    pub fn set_teams(&self, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
-        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
-        *listed = Arc::new(Listed::of(listed.bound.clone(), teams.into_iter().collect()));
+    /// Returns an agent as a tenant sees it.
+    pub(super) fn find_for(&self, tenant: &str, name: &str) -> Option<Arc<dyn Agent>> {
+        self.listed().view(tenant).agents.get(name).cloned()
     }
 
-    /// Returns the cards of the agents, by name.
-    pub fn cards(&self) -> Vec<AgentCard> {
-        self.listed().agents.values().map(|agent| agent.card().clone()).collect()
+    /// Takes these teams in place of those that a tenant had.
+    pub fn set_teams(&self, tenant: &str, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = listed.teams.clone();
+        all.insert(tenant.to_owned(), teams.into_iter().collect());
+        *listed = Arc::new(Listed::of(listed.bound.clone(), all));
+    }
+
+    /// Returns the cards of the agents that a tenant sees, by name.
+    pub fn cards(&self, tenant: &str) -> Vec<AgentCard> {
+        self.listed().view(tenant).agents.values().map(|agent| agent.card().clone()).collect()
     }
 
     /// Says why servers of the file have no agents.
@@ -106,12 +139,12 @@ impl Roster {
         *self.absences.write().unwrap_or_else(PoisonError::into_inner) = reasons.collect();
     }
 
-    /// Returns the agents' names.
-    pub fn names(&self) -> Vec<String> {
-        self.listed().agents.keys().cloned().collect()
+    /// Returns the names of the agents that a tenant sees.
+    pub fn names(&self, tenant: &str) -> Vec<String> {
+        self.listed().view(tenant).agents.keys().cloned().collect()
     }
 
-    /// Returns the menu that fits a wish; `trouble` says why an agent cannot be used now.
+    /// Returns the menu that fits a tenant's wish; `trouble` says why an agent cannot be used now.
     pub(super) fn menu(
         &self,
         wish: &Wish<'_>,
@@ -119,6 +152,7 @@ impl Roster {
         trouble: impl Fn(&str) -> Option<String>,
     ) -> Menu {
         let listed = self.listed();
+        let listed = listed.view(wish.tenant);
         let is_free = |name: &&String| !wish.disabled.contains(name);
         let free: Vec<&String> = listed.agents.keys().filter(is_free).collect();
         let mut shown: BTreeSet<&str> = free.iter().map(|name| name.as_str()).collect();
@@ -158,9 +192,31 @@ impl Roster {
         }
     }
 
+    /// Returns the agents that fit a tenant's wish, best first: those that are preferred, in their order, then the others.
+    pub(super) fn fitting(&self, wish: &Wish<'_>, prefer: &[String]) -> Vec<String> {
+        let listed = self.listed();
+        let view = listed.view(wish.tenant);
+        let preferred = prefer.iter().filter(|name| view.agents.contains_key(*name)).cloned();
+        let mut names: Vec<String> = preferred.collect();
+        let found = view.directory().find(&wish.query).into_iter().map(|fit| fit.agent);
+        for name in found.filter(|name| !wish.disabled.contains(name)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// Returns the names of agents that fit a query, best first.
-    pub(super) fn find_agents(&self, query: &str, disabled: &[String], most: usize) -> Vec<String> {
-        let found = self.listed().directory().find(&[(1.0, query)]).into_iter();
+    pub(super) fn find_agents(
+        &self,
+        tenant: &str,
+        query: &str,
+        disabled: &[String],
+        most: usize,
+    ) -> Vec<String> {
+        let listed = self.listed();
+        let found = listed.view(tenant).directory().find(&[(1.0, query)]).into_iter();
         found.map(|fit| fit.agent).filter(|name| !disabled.contains(name)).take(most).collect()
     }
 
@@ -202,7 +258,7 @@ mod tests {
 
     fn wish<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> Wish<'a> {
         let (kept, found) = (kept.iter().copied().collect(), BTreeSet::new());
-        Wish { disabled, kept, found, query: vec![(1.0, query)], searched: Vec::new() }
+        Wish { tenant: "", disabled, kept, found, query: vec![(1.0, query)], searched: Vec::new() }
     }
 
     fn names(menu: &Menu) -> Vec<&str> {
@@ -237,7 +293,7 @@ mod tests {
         let menu = roster.menu(&searched, size, |_| None);
         assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_news", "mcp_agent_shop"]);
         let disabled = ["mcp_agent_mail".to_owned()];
-        let found = roster.find_agents("mail, news and maps", &disabled, 1);
+        let found = roster.find_agents("", "mail, news and maps", &disabled, 1);
         assert_eq!(found, ["mcp_agent_maps"]);
     }
 
@@ -245,7 +301,7 @@ mod tests {
     fn an_agent_that_is_removed_is_neither_shown_nor_found() {
         let roster = roster(&["find_agent", "maps"]);
         roster.withdraw("mcp_agent_maps", "it changed".into());
-        assert_eq!(roster.names(), ["mcp_agent_find_agent"], "no name is that of the search");
-        assert!(roster.find_agents("maps", &[], 5).is_empty());
+        assert_eq!(roster.names(""), ["mcp_agent_find_agent"], "no name is that of the search");
+        assert!(roster.find_agents("", "maps", &[], 5).is_empty());
     }
 }

@@ -41,6 +41,8 @@ pub struct StarOptions {
     pub home: Home,
     /// Skills and memories; none: nothing outlives a thread.
     pub experience: Option<Arc<dyn Experience>>,
+    /// Rules of style for answers.
+    pub style: Option<Arc<str>>,
 }
 
 impl Star {
@@ -76,7 +78,7 @@ impl Star {
         tools: Arc<dyn ToolHost>,
         traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
-        let StarOptions { prompts, prices, limits, home, experience, .. } = options;
+        let StarOptions { prompts, prices, limits, home, experience, style, .. } = options;
         let roster = Arc::new(roster);
         let withdraw = Arc::clone(&roster) as _;
         let parts = StarParts {
@@ -89,6 +91,7 @@ impl Star {
             home,
             withdraw,
             experience,
+            style,
             top: None,
         };
         let parts = Arc::new(parts);
@@ -106,7 +109,7 @@ pub(super) fn graph(
     let supervisor = Supervisor { parts: Arc::clone(parts), roster: Arc::clone(roster) };
     let resolver = AgentResolver { parts: Arc::downgrade(parts), roster: Arc::clone(roster) };
     GraphBuilder::new(name)
-        .node(node::PREPROCESS, Arc::new(Preprocess))
+        .node(node::PREPROCESS, Arc::new(Preprocess { parts: Arc::clone(parts) }))
         .node(node::SUPERVISOR, Arc::new(supervisor))
         .node(node::QA, Arc::new(Qa { parts: Arc::clone(parts) }))
         .entry(node::PREPROCESS)

@@ -88,6 +88,12 @@ pub struct Preferences {
     /// The JSON Schema that the answer is to be valid against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Value>,
+    /// What would wait for a person's approval is not done.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_approvals: bool,
+    /// Somebody sits in front of it, so that requests for approval run out soon.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub interactive: bool,
     /// The team that does the whole work, by its agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
@@ -131,6 +137,9 @@ pub struct Routing {
     /// A question to the user that is still to be put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// Questions that the user was asked in this turn.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub asked: u32,
     /// What the supervisor searched for in this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
@@ -159,10 +168,32 @@ pub struct Planner {
     pub order: Vec<String>,
     /// From 0 to 1, where the supervisor said so.
     pub confidence: Option<f64>,
-    /// Agents that could be chosen.
+    /// Agents that could be chosen; of the first decision those first that fit the request.
     pub candidates: Vec<String>,
     /// Bounds that hold for the turn.
     pub guardrails: Vec<String>,
+    /// Whether the agents were chosen by words, because the model failed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub by_words: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// What a conversation was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub text: String,
+    /// The last turn that it tells of.
+    pub turn: u32,
+    /// What of the open world stands behind it.
+    #[serde(default, skip_serializing_if = "Sources::is_empty")]
+    pub tainted_by: Sources,
 }
 
 /// What model calls have cost.
@@ -220,6 +251,8 @@ crate::graph_state! {
         answer: Option<String> => overwrite,
         /// How the newest turn with a decision was planned.
         planner: Option<Planner> => overwrite,
+        /// What the conversation was about, so far as it is summed up.
+        summary: Option<Summary> => overwrite,
         /// What model calls have cost in the thread.
         spent: Spent => with(add_spent),
     }

@@ -18,7 +18,7 @@ use super::parts::StarParts;
 use super::roster::Roster;
 use super::state::{GraphState, GraphUpdate, Search, Spent, TaskRecord};
 use super::{
-    breaker, clarification, handout, node, planned, search, searched, seen, taint, window,
+    breaker, clarification, handout, node, planned, search, searched, seen, standing, taint, window,
 };
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
 use crate::llm::{self, ChatRequest, Role};
@@ -44,6 +44,8 @@ struct Prompt<'a> {
     history: Vec<window::Said>,
     plan: &'a [String],
     agents: Vec<MenuLine>,
+    /// Those that fit the request by words, best first.
+    candidates: &'a [String],
     /// Agents that the menu does not show.
     hidden: usize,
     /// Searches for them that may still be made.
@@ -95,11 +97,16 @@ impl Supervisor {
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
         let trouble = |server: &str| self.parts.tools.trouble(server);
-        let menu = self.roster.menu(&Wish::of(state), self.parts.limits.menu, trouble);
+        let menu = self.roster.menu(
+            &Wish::of(&ctx.place().tenant, state),
+            self.parts.limits.menu,
+            trouble,
+        );
         let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
-        let request = self.request(ctx, &menu, &errors)?;
+        let candidates = standing::candidates(ctx, &self.roster, &menu).await?;
+        let request = self.request(ctx, &menu, &candidates, &errors)?;
         let model = RecordedModel::new(ctx, &self.parts).remembering(state);
         self.listen(ctx);
         let answer = llm::ask::<SupervisorDecision>(&model, request, "supervisor_decision").await;
@@ -107,7 +114,11 @@ impl Supervisor {
         let decision = match answer {
             Ok(answer) => answer.value,
             Err(error) => {
-                return self.undecided(ctx, spent, skipped, stop_or_failure(error)?).await;
+                let error = stop_or_failure(error)?;
+                if let Some(stands) = self.stand(ctx, spent, &menu, &candidates, &error) {
+                    return Ok(stands);
+                }
+                return self.undecided(ctx, spent, skipped, error).await;
             }
         };
         AgentEvent::Decision {
@@ -120,7 +131,8 @@ impl Supervisor {
         .publish(ctx);
         let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
         let accepted = accept(&decision, &Offer::of(&menu, state), &state.input_request, &prefix);
-        let planner = planned::after(state, &decision, &menu, &self.parts.limits, &accepted);
+        let planner =
+            planned::after(state, &decision, &menu, &self.parts.limits, &accepted, &candidates);
         let update = GraphUpdate::new().spent(spent).stages(Vec::new()).errors(Vec::new());
         let update = update.planner(Some(planner));
         match accepted {
@@ -129,6 +141,10 @@ impl Supervisor {
                 Ok(finish(ctx, update.plan(decision.plan), alone))
             }
             Ok(Accepted::Clarify(question)) => {
+                if let Some(problem) = clarification::too_many(state) {
+                    let why = FinishReason::NoProgress;
+                    return Ok(self.again(ctx, spent, skipped, vec![problem], why));
+                }
                 Ok(clarification::prepare(state, update.plan(decision.plan), question))
             }
             Ok(Accepted::Work { stages, queries }) => {
@@ -180,15 +196,16 @@ impl Supervisor {
         if is_team || state.routing.round > 0 || ctx.port().is_replay() {
             return;
         }
-        let thread = ctx.place().thread.to_string();
+        let (thread, tenant) = (ctx.place().thread.to_string(), ctx.place().tenant.to_string());
         let text = state.input_request.clone();
-        experience.heard(Heard { user, thread, turn: state.turn, text });
+        experience.heard(Heard { tenant, user, thread, turn: state.turn, text });
     }
 
     fn request(
         &self,
         ctx: &Context<GraphState>,
         menu: &Menu,
+        candidates: &[String],
         errors: &[String],
     ) -> Result<ChatRequest, NodeError> {
         let state = ctx.state();
@@ -199,6 +216,7 @@ impl Supervisor {
             history: window::history(state),
             plan: &state.plan,
             hidden: menu.hidden.len(),
+            candidates: if menu.shown.len() > 1 { candidates } else { &[] },
             searches_left: searched::left(state),
             searches: state.routing.searches.iter().collect(),
             agents: menu
@@ -225,6 +243,8 @@ impl Supervisor {
 
     /// A decision that could not be had: nonsense is fed back, an endpoint that fails stops the run, and one that took
     /// longer than the turn may last ends it.
+    ///
+    /// Where agents that were chosen by words have found something, the turn ends with that.
     async fn undecided(
         &self,
         ctx: &Context<GraphState>,
@@ -236,6 +256,13 @@ impl Supervisor {
             llm::Error::Invalid { .. } => {
                 let problems = vec![error.to_string()];
                 Ok(self.again(ctx, spent, skipped, problems, FinishReason::ModelFailed))
+            }
+            other if standing::stands(ctx.state()) => {
+                let errors = ctx.state().errors.iter().cloned().chain(skipped).collect();
+                let update = GraphUpdate::new().spent(spent).errors(errors);
+                let (bound, why) = ("no_decision", FinishReason::ModelFailed);
+                let reason = format!("the model that plans failed twice, last with: {other}");
+                Ok(finish(ctx, update, Some(Exhausted { bound, why, reason })))
             }
             other => {
                 let now = ctx.now().await?.timestamp_micros();
@@ -291,7 +318,7 @@ impl Supervisor {
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
     }
 
-    fn dispatch(
+    pub(super) fn dispatch(
         &self,
         ctx: &Context<GraphState>,
         update: GraphUpdate,

@@ -15,7 +15,15 @@ pub(super) fn of_talk(state: &GraphState) -> Sources {
     let messages = window::of_talk(state).into_iter().map(|message| &message.tainted_by);
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
     let request = [&state.preferences.tainted_by];
-    results.chain(messages).chain(artifacts).chain(request).flatten().cloned().collect()
+    let summary = state.summary.iter().map(|summary| &summary.tainted_by);
+    results
+        .chain(messages)
+        .chain(artifacts)
+        .chain(request)
+        .chain(summary)
+        .flatten()
+        .cloned()
+        .collect()
 }
 
 /// Returns what stands behind the prompt with which an agent begins a task.
@@ -25,6 +33,7 @@ pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources
     messages
         .chain(artifacts)
         .chain([&state.preferences.tainted_by, &assignment.tainted_by])
+        .chain(state.summary.iter().map(|summary| &summary.tainted_by))
         .flatten()
         .cloned()
         .collect()

@@ -14,7 +14,7 @@ use super::reflection::{Judged, Subject, judge};
 use super::report::Report;
 use super::result::{AgentError, ErrorKind};
 use super::toolbox::Toolbox;
-use super::{seen, taint, window};
+use super::{approval, instruction, seen, taint, window};
 use crate::graph::NodeError;
 use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::metrics;
@@ -57,7 +57,8 @@ impl Kind for ToolLoop {
     async fn work(&self, job: Job) -> Result<Report, NodeError> {
         let Job { ctx, star, agent, server, assignment, .. } = &job;
         let model = RecordedModel::new(ctx, star).remembering(ctx.state());
-        let caller = Caller { ctx, parts: star, server, agent, task: &assignment.id };
+        let (task, preferences) = (assignment.id.as_str(), &ctx.state().preferences);
+        let caller = Caller { ctx, parts: star, server, agent, task, preferences };
         let mut tools = Toolbox::new(caller, ctx.state(), &assignment.task);
         tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
         let mut report = Report::default();
@@ -70,6 +71,7 @@ impl Kind for ToolLoop {
             Err(Halt::Node(error)) => return Err(error),
             Err(Halt::Agent(error)) => report.error = Some(error),
         }
+        report.instructions = tools.instructions;
         let log = tools.log;
         report.finding.table = log.table;
         report.spent = model.spent();
@@ -85,7 +87,8 @@ impl Kind for ToolLoop {
 async fn similar(job: &Job) -> Result<Vec<ShownSkill>, NodeError> {
     let found = match &job.star.experience {
         Some(experience) if !job.ctx.port().is_replay() => {
-            experience.skills(&job.agent, &job.server, &job.assignment.task).await
+            let tenant = &job.ctx.place().tenant;
+            experience.skills(tenant, &job.agent, &job.server, &job.assignment.task).await
         }
         _ => Vec::new(),
     };
@@ -101,12 +104,16 @@ async fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
     let succeeded = report.error.is_none();
     let source = format!("{}/{}", job.ctx.place().thread, job.assignment.id);
     let work = Work {
+        tenant: &job.ctx.place().tenant,
         agent: &job.agent,
         server: &job.server,
         task: &job.assignment.task,
         source: &source,
         calls: &report.calls,
-        is_exemplary: succeeded && report.reflection == APPROVED && report.tainted_by.is_empty(),
+        is_exemplary: succeeded
+            && report.reflection == APPROVED
+            && report.tainted_by.is_empty()
+            && report.instructions.is_empty(),
         succeeded,
         skills,
     };
@@ -129,10 +136,11 @@ impl Loop<'_> {
         loop {
             report.attempts += 1;
             report.finding = Finding::text(self.act(&mut messages, tools).await?);
+            let task = instruction::effective(&assignment.task, &tools.instructions);
             let subject = Subject {
                 thread: star.thread(ctx.place()),
                 agent,
-                task: &assignment.task,
+                task: &task,
                 calls: &tools.log.calls,
                 output: &report.finding.output,
             };
@@ -212,12 +220,27 @@ impl Loop<'_> {
                 tool_call_id: None,
             });
             let left = limit.saturating_sub(tools.log.calls.len());
-            tools.ask_people(&response.tool_calls[..left.min(response.tool_calls.len())]).await?;
+            let called = &response.tool_calls[..left.min(response.tool_calls.len())];
+            if let Some(skipped) = tools.ask_people(called).await? {
+                return Err(Halt::Agent(approval::not_waited(&skipped)));
+            }
+            self.take_in(tools).await?;
             let told = tools.call_all(&response.tool_calls, limit).await?;
             for (call, told) in response.tool_calls.iter().zip(told) {
                 messages.push(ChatMessage::tool(&call.id, told));
             }
         }
+    }
+
+    /// Finds out how what people said with their approvals stands to the task.
+    async fn take_in(&self, tools: &mut Toolbox<'_>) -> Result<(), NodeError> {
+        let Job { ctx, star, agent, assignment, .. } = self.job;
+        for (place, text) in tools.words_of_approvers() {
+            let task = instruction::effective(&assignment.task, &tools.instructions);
+            let wish = instruction::classify(self.model, (ctx, star), agent, &task, text).await?;
+            tools.take_in(place, wish);
+        }
+        Ok(())
     }
 
     async fn ask(

@@ -8,6 +8,7 @@ use super::approval::Decision;
 use super::artifacts::Artifacts;
 use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
 use super::caller::{CallLog, Caller, ToolReply, Wanted};
+use super::instruction::{Instruction, InstructionKind};
 use super::report::CallRecord;
 use super::state::GraphState;
 use super::tool_names::ToolNames;
@@ -25,6 +26,8 @@ const SAME_CALLS: usize = 3;
 
 /// A call of the model that was looked up.
 pub(super) struct Prepared<'c> {
+    /// Its place in the model's answer.
+    place: usize,
     call: &'c ToolCall,
     /// The server's tool, with what surrounds it by now; none where the agent's own is meant, or nothing.
     tool: Option<ToolDefinition>,
@@ -50,6 +53,10 @@ pub(super) struct Toolbox<'a> {
     gates: BTreeMap<String, Gate>,
     /// Answers of the model that called tools.
     answers: usize,
+    /// What people who approved calls wanted besides.
+    pub instructions: Vec<Instruction>,
+    /// Those of the model's last answer, by their calls' places in it.
+    newest: BTreeMap<usize, Instruction>,
 }
 
 impl<'a> Toolbox<'a> {
@@ -70,6 +77,8 @@ impl<'a> Toolbox<'a> {
             decisions: BTreeMap::new(),
             gates: BTreeMap::new(),
             answers: 0,
+            instructions: Vec::new(),
+            newest: BTreeMap::new(),
         }
     }
 
@@ -105,11 +114,15 @@ impl<'a> Toolbox<'a> {
 
     /// Asks people about all calls of an answer that need their word, before the first call is made.
     ///
-    /// The model wrote all of them before it saw any of their results.
+    /// The model wrote all of them before it saw any of their results. Returns the first tool that would need a person's
+    /// word where the request does not wait for people.
     ///
     /// # Errors
     /// [`NodeError`] while a person has to decide, or when the run stops.
-    pub(super) async fn ask_people(&mut self, calls: &[ToolCall]) -> Result<(), NodeError> {
+    pub(super) async fn ask_people(
+        &mut self,
+        calls: &[ToolCall],
+    ) -> Result<Option<String>, NodeError> {
         let server = self.caller.server;
         self.answers += 1;
         let called = calls.iter().filter_map(|call| self.names.find(&call.name, &server.tools));
@@ -127,7 +140,25 @@ impl<'a> Toolbox<'a> {
         let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by).await?;
         let decided = places.into_iter().zip(decisions);
         self.decisions = decided.filter_map(|(place, one)| Some((place, one?))).collect();
-        Ok(())
+        self.newest.clear();
+        let mut skipped = self.decisions.iter().filter(|(_, one)| **one == Decision::Skipped);
+        let skipped = skipped.next().and_then(|(place, _)| tools.get(*place)?.as_ref());
+        Ok(skipped.map(|tool| self.caller.full_name(tool)))
+    }
+
+    /// Returns what people said with their approvals, by the places of the calls.
+    pub(super) fn words_of_approvers(&self) -> Vec<(usize, String)> {
+        let said = self.decisions.iter().filter_map(|(place, decision)| match decision {
+            Decision::Approved { instruction: Some(text), .. } => Some((*place, text.clone())),
+            _ => None,
+        });
+        said.collect()
+    }
+
+    /// Keeps an instruction, which the agent sees with its call's result.
+    pub(super) fn take_in(&mut self, place: usize, instruction: Instruction) {
+        self.instructions.push(instruction.clone());
+        self.newest.insert(place, instruction);
     }
 
     /// Finds a tool under the name that the model was shown, with what surrounds it by now.
@@ -160,7 +191,7 @@ impl<'a> Toolbox<'a> {
         };
         let is_refused = self.is_repeated(&name, &call.arguments);
         let decision = self.decisions.remove(&place);
-        Prepared { call, tool, name, full_name, decision, is_refused }
+        Prepared { place, call, tool, name, full_name, decision, is_refused }
     }
 
     /// Sends a call of a tool of the server; a failure is a reply.
@@ -211,10 +242,12 @@ impl<'a> Toolbox<'a> {
         prepared: Prepared<'_>,
         reply: ToolReply,
     ) -> Result<String, NodeError> {
-        let Prepared { call, tool, name, full_name, .. } = prepared;
+        let Prepared { place, call, tool, name, full_name, decision, .. } = prepared;
+        let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
         let is_open = tool.is_some_and(|tool| tool.open_world);
         self.log.note(&self.caller, &full_name, &reply, is_open);
-        let ToolReply { text, source, is_error, instruction, .. } = reply;
+        let ToolReply { text, source, is_error, .. } = reply;
+        let wish = self.newest.remove(&place);
         // A piece of an artifact is in bounds already and must not become one itself.
         let output = match source {
             Some(_) => text,
@@ -224,13 +257,16 @@ impl<'a> Toolbox<'a> {
             }
         };
         let shown = json!({
-            "tool": call.name, "output": output, "is_error": is_error, "instruction": instruction,
+            "tool": call.name, "output": output, "is_error": is_error,
+            "instruction": wish.as_ref().map(|wish| &wish.text),
+            "overrides": wish.as_ref().is_some_and(|wish| wish.kind == InstructionKind::Override),
+            "edited": edited.as_ref().map(Value::to_string),
         });
         let prompts = &self.caller.parts.prompts;
         let shown = prompts.render("tool_result", shown).map_err(prompt_failed)?;
         self.log.calls.push(CallRecord {
             tool: name,
-            arguments: call.arguments.clone(),
+            arguments: edited.unwrap_or_else(|| call.arguments.clone()),
             output,
             is_error,
             source: source.unwrap_or(full_name),

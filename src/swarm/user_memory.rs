@@ -3,24 +3,29 @@
 //! It is added where a request leaves, below what is recorded: a thread holds nothing of it, so that what a user wants to be forgotten is gone, and a
 //! replay needs none of it.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::parts::StarParts;
 use super::state::GraphState;
+use crate::graph::Place;
 use crate::llm::{ChatRequest, MessageRole};
 
 /// Whose run it is, and what they asked.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
+    tenant: Arc<str>,
     user: String,
     question: String,
 }
 
 impl Asker {
     /// Returns who asks in a thread; none where nobody said.
-    pub(super) fn of(state: &GraphState) -> Option<Self> {
+    pub(super) fn of(place: &Place, state: &GraphState) -> Option<Self> {
         let user = state.user.clone()?;
-        Some(Self { user, question: state.input_request.clone() })
+        let tenant = Arc::clone(&place.tenant);
+        Some(Self { tenant, user, question: state.input_request.clone() })
     }
 
     /// Returns a request with what is known of the user before its first user message; none where nothing is.
@@ -29,7 +34,8 @@ impl Asker {
         parts: &StarParts,
         request: &ChatRequest,
     ) -> Option<ChatRequest> {
-        let known = parts.experience.as_ref()?.known(&self.user, &self.question).await;
+        let experience = parts.experience.as_ref()?;
+        let known = experience.known(&self.tenant, &self.user, &self.question).await;
         if known.is_empty() {
             return None;
         }

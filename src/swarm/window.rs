@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::assignment::Assignment;
+use super::instruction::Instruction;
 use super::result::ResultStatus;
 use super::state::{Artifact, GraphState, Message};
 use crate::graph::NodeError;
@@ -49,6 +50,8 @@ pub(super) struct NumberedResult {
     pub status: &'static str,
     pub task: String,
     pub output: String,
+    /// What people who approved its calls wanted besides: kind and text.
+    pub instructions: Vec<Instruction>,
 }
 
 /// An artifact's key and beginning.
@@ -133,6 +136,7 @@ pub(super) fn results(state: &GraphState, chars: usize) -> Vec<NumberedResult> {
                 ResultStatus::Failed => "failed",
             },
             task: result.task.clone(),
+            instructions: result.instructions.clone(),
             output: match &result.error {
                 Some(error) if result.output.is_empty() => format!("failed: {error}"),
                 Some(error) => format!("failed: {error}\n{}", clip(&result.output, chars)),

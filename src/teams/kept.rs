@@ -34,6 +34,12 @@ impl Workflows {
         Self { database, tenant: tenant.to_owned() }
     }
 
+    /// Returns the teams of another tenant.
+    #[must_use]
+    pub fn for_tenant(&self, tenant: &str) -> Self {
+        Self::new(self.database.clone(), tenant)
+    }
+
     /// Keeps a design as the newest version of its team, and returns the version.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ async def an_approval_is_asked_in_the_form_that_pages_show_and_resumed_by_decisi
     value = asked[0][0]["value"]
     assert value["action_requests"][0]["name"] == "notes.append_note", value
     assert value["action_requests"][0]["args"] == {"text": "remember"}
-    assert value["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
+    assert value["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject"]
     assert parts[-1].event == "values" and parts[-1].data["__interrupt__"] == asked[0]
     state = await client.threads.get(thread["thread_id"])
     assert state["status"] == "interrupted" and list(state["interrupts"].values())[0][0]["id"] == asked[0][0]["id"]

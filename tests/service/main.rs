@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 
+mod adversary;
+mod approvals;
 mod callbacks;
 mod crons;
 mod documents;
 mod later;
+mod limits;
 mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
@@ -16,6 +19,7 @@ mod receiver;
 mod recorded;
 mod served;
 mod streams;
+mod tenants;
 
 use serde_json::{Value, json};
 

@@ -15,11 +15,13 @@ const SERVERS: &str = r#"
 [mcp_servers.notes]
 command = "perihelion"
 args = ["mcp", "notes", "--file", "notes.jsonl"]
+open_world = false
 default_tools_approval_mode = "prompt"
 
 [mcp_servers.diary]
 command = "perihelion"
 args = ["mcp", "notes", "--file", "diary.jsonl"]
+open_world = false
 default_tools_approval_mode = "prompt"
 "#;
 
@@ -29,7 +31,7 @@ pub struct Served {
     child: Child,
     env: Vec<(String, String)>,
     home: Arc<TempDir>,
-    _model: ScriptedServer,
+    pub model: ScriptedServer,
     _database: Option<postgres::Database>,
 }
 
@@ -65,7 +67,7 @@ impl Served {
         let (child, url) = start(&home, &env).await;
         perihelion::config::tls::install();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { url, http, child, env, home, _model: model, _database: database }
+        Self { url, http, child, env, home, model, _database: database }
     }
 
     /// Ends the server and starts another one on the same database, with more in its environment.
@@ -149,6 +151,27 @@ impl Served {
         thread["thread_id"].as_str().unwrap().to_owned()
     }
 
+    /// Writes a file beside the servers' own.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.home.path().join(name), text).unwrap();
+    }
+
+    /// Returns the address of its database.
+    pub fn database(&self) -> String {
+        let found = self.env.iter().find(|(name, _)| name == "DATABASE_URL");
+        match found.unwrap().1.as_str() {
+            "sqlite:threads.db" => {
+                format!("sqlite:{}", self.home.path().join("threads.db").display())
+            }
+            other => other.to_owned(),
+        }
+    }
+
+    /// Reads a file that a server wrote; empty where there is none.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.home.path().join(name)).unwrap_or_default()
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         command(&self.home, &self.env, args)
     }
@@ -225,10 +248,22 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
         "supervisor" if question.contains("approve") && !worked => {
             decide(&["mcp_agent_notes"], Value::Null)
         }
+        "supervisor" if question.contains("file it") && !worked => {
+            decide(&["mcp_agent_library"], Value::Null)
+        }
         "supervisor" => decide(&["qa"], Value::Null),
         "reflector" => Some(Reply::json(
             json!({ "status": "APPROVED", "refined_output": null, "feedback": null }),
         )),
+        "agent" if asked.agent.as_deref() == Some("mcp_agent_library") => {
+            match asked.tool_results() {
+                0 => Some(Reply::call(
+                    "add_document",
+                    json!({ "title": "Minutes", "text": "# Minutes\n\nThe budget was approved.\n" }),
+                )),
+                _ => Some(Reply::text("It is filed.")),
+            }
+        }
         "agent" if asked.tool_results() == 0 => {
             Some(Reply::call("append_note", json!({ "text": "remember" })))
         }

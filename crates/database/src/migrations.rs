@@ -42,6 +42,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 11, "0011_service"),
     migration!("sqlite", 12, "0012_people"),
     migration!("sqlite", 13, "0013_teams"),
+    migration!("sqlite", 14, "0014_approvals"),
     migration!("sqlite", 15, "0015_service_clock"),
 ];
 
@@ -59,6 +60,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 11, "0011_service"),
     migration!("postgres", 12, "0012_people"),
     migration!("postgres", 13, "0013_teams"),
+    migration!("postgres", 14, "0014_approvals"),
     migration!("postgres", 15, "0015_service_clock"),
 ];
 

@@ -43,10 +43,19 @@ impl People {
     /// # Errors
     /// [`Error::Database`].
     pub async fn note(&self, entry: &AuditEntry) -> Result<(), Error> {
+        self.note_once(Uuid::now_v7(), entry).await
+    }
+
+    /// Adds an entry unless there is one of its id; durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn note_once(&self, id: Uuid, entry: &AuditEntry) -> Result<(), Error> {
         let insert = query(
-            "INSERT INTO audit (id, at, tenant, actor, action, subject, thread_id, details) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            "INSERT INTO audit (id, at, tenant, actor, action, subject, thread_id, details) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING",
         )
-        .bind(Uuid::now_v7())
+        .bind(id)
         .bind(entry.at)
         .bind(&entry.tenant)
         .bind(&entry.actor)
@@ -95,6 +104,39 @@ impl People {
                 })
             })
             .collect()
+    }
+}
+
+impl People {
+    /// Adds up the tokens of a tenant's executions since a time, no further than `most`.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn tokens_since(
+        &self,
+        tenant: &str,
+        since: DateTime<Utc>,
+        most: u64,
+    ) -> Result<u64, Error> {
+        let mut before = far();
+        let mut sum = 0_u64;
+        loop {
+            let page = query(
+                "SELECT at, details FROM audit WHERE tenant = $1 AND at >= $2 AND at < $3 AND action = 'agent.executed' \
+                 ORDER BY at DESC LIMIT $4",
+            );
+            let page = page.bind(tenant).bind(since).bind(before).bind(PAGE);
+            let rows = self.database.fetch_all(&page).await?;
+            for row in &rows {
+                before = row.get(0)?;
+                let details: Json = row.get(1)?;
+                let tokens = |key: &str| details["usage"][key].as_u64().unwrap_or_default();
+                sum = sum.saturating_add(tokens("input_tokens") + tokens("output_tokens"));
+            }
+            if sum >= most || (rows.len() as i64) < PAGE {
+                return Ok(sum);
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! what recognises it; every row has a tenant, and every question to the database names one. Deliberately absent:
 //! HTTP (cookies, headers, status codes) and threads.
 
+mod approvals;
 mod audit;
 mod error;
 mod jwt;
@@ -15,6 +16,7 @@ mod secret;
 mod sessions;
 mod users;
 
+pub use approvals::{ApprovalRequest, ApprovalStatus};
 pub use audit::{AuditEntry, AuditQuery};
 pub use error::Error;
 pub use jwt::{JwtRules, JwtVerifier};

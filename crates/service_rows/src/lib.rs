@@ -11,6 +11,7 @@ mod driven;
 mod error;
 mod items;
 mod pushes;
+mod room;
 mod runs;
 mod sql;
 mod threads;

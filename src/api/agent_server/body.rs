@@ -13,6 +13,9 @@ use uuid::Uuid;
 use super::refusal::Refusal;
 use crate::ids::ThreadId;
 
+/// The header by which a request says whether it waits for people, where its body does not.
+const APPROVALS: &str = "x-perihelion-approvals";
+
 /// A JSON body; none at all is an empty object.
 pub(in crate::api) struct Body(pub Value);
 
@@ -44,6 +47,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let is_json = is_json(request.headers());
+        let approvals = request.headers().get(APPROVALS).cloned();
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
         if bytes.is_empty() {
@@ -54,7 +58,12 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             let why = "the body must be sent as application/json";
             return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
         }
-        json(&bytes).map(Self).map_err(Refusal::invalid)
+        let mut body = json(&bytes).map_err(Refusal::invalid)?;
+        if let (Some(word), Value::Object(fields)) = (approvals, &mut body) {
+            let word = word.to_str().unwrap_or_default();
+            fields.entry("approvals").or_insert_with(|| word.into());
+        }
+        Ok(Self(body))
     }
 }
 

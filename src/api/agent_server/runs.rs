@@ -30,11 +30,12 @@ pub(super) struct Accepted {
     pub stops_with_client: bool,
 }
 
-/// Checks a body and keeps the run that it asks for.
+/// Checks a body and keeps the run that it asks for; `follows` says that the client hears of it as it goes on.
 pub(super) async fn accept(
     face: &Face,
     thread: Option<ThreadId>,
     body: &Value,
+    follows: bool,
 ) -> Result<Accepted, Refusal> {
     let asked = RunBody::read(body).map_err(Refusal::invalid)?;
     // First, so that no thread is made for what is refused.
@@ -42,6 +43,9 @@ pub(super) async fn accept(
     let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
     let Checked { assistant, modes, mut order, metadata, webhook } =
         check(face, &asked, head).await?;
+    if let crate::service::Asked::Turn(turn) = &mut order.asked {
+        turn.interactive = follows;
+    }
     if let Some(id) = asked.at() {
         order.at = Some(super::state::step_of(thread, id)?);
     }
@@ -86,7 +90,8 @@ pub(super) async fn check(face: &Face, asked: &RunBody, head: u64) -> Result<Che
     let modes = Modes::read(given).map_err(Refusal::invalid)?;
     let order = asked.order(head).map_err(Refusal::invalid)?;
     if let Asked::Turn(turn) = &order.asked {
-        face.service.runtime().check_request(turn.request()).await?;
+        let service = &face.service;
+        service.runtime().check_request(service.tenant(), turn.request()).await?;
     }
     due(asked.after_seconds)?;
     let metadata = metadata(asked, &assistant)?;
@@ -174,7 +179,7 @@ pub(super) async fn create(
     OfThread(thread): OfThread,
     Body(body): Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let accepted = accept(&face, Some(thread), &body).await?;
+    let accepted = accept(&face, Some(thread), &body, false).await?;
     Ok((places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
 }
 
@@ -183,7 +188,7 @@ pub(super) async fn create_and_stream(
     OfThread(thread): OfThread,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = accept(&face, Some(thread), &body).await?;
+    let accepted = accept(&face, Some(thread), &body, true).await?;
     stream::begun(&face, accepted).await
 }
 
@@ -192,7 +197,7 @@ pub(super) async fn create_and_wait(
     OfThread(thread): OfThread,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = accept(&face, Some(thread), &body).await?;
+    let accepted = accept(&face, Some(thread), &body, false).await?;
     waited(&face, accepted).await
 }
 
@@ -215,9 +220,26 @@ async fn left_by(face: &Face, run: &Run) -> Result<Value, Refusal> {
         None => Ok(json!({})),
         Some(ended) => match (ended.status, wire::failure(&ended)) {
             (RunStatus::Error | RunStatus::Timeout, Some(why)) => Ok(json!({ "__error__": why })),
-            _ => state_of(&face.service, thread).await,
+            _ => {
+                let mut values = state_of(&face.service, thread).await?;
+                add_what_was_asked_for(face, &ended, &mut values).await?;
+                Ok(values)
+            }
         },
     }
+}
+
+/// Adds the table that was found, and what happened, where the request wants them with its answer.
+async fn add_what_was_asked_for(face: &Face, run: &Run, values: &mut Value) -> Result<(), Refusal> {
+    let turn = &run.kwargs["order"]["asked"]["turn"];
+    let (thread, runtime) = (ThreadId(run.thread), face.service.runtime());
+    if turn["include_data"] == true {
+        values["data"] = json!(runtime.at_rest(thread).await?.data);
+    }
+    if turn["trace"] == true {
+        values["trace"] = json!(runtime.events(thread).await?);
+    }
+    Ok(())
 }
 
 /// Returns the newest state of a thread, with its open questions.

@@ -16,7 +16,7 @@ pub(super) async fn create(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let accepted = runs::accept(&face, None, &body).await?;
+    let accepted = runs::accept(&face, None, &body, false).await?;
     Ok((runs::places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn create_and_stream(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = runs::accept(&face, None, &body).await?;
+    let accepted = runs::accept(&face, None, &body, true).await?;
     stream::begun(&face, accepted).await
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn create_and_wait(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = runs::accept(&face, None, &body).await?;
+    let accepted = runs::accept(&face, None, &body, false).await?;
     runs::waited(&face, accepted).await
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn batch(
     }
     let mut shown = Vec::with_capacity(list.len());
     for (one, thread) in list.iter().zip(threads) {
-        let accepted = runs::accept(&face, thread, one).await?;
+        let accepted = runs::accept(&face, thread, one, false).await?;
         shown.push(wire::shown_run(&accepted.run));
     }
     Ok(Json(shown))

@@ -15,6 +15,7 @@ use tower_service::Service as _;
 use super::Ends;
 use super::credential::{CSRF_HEADER, Credential};
 use super::issuer::Issuer;
+use super::rates::{Rates, with_time};
 use super::watch::Watches;
 use super::{scope, session, unknown, watch};
 use crate::api::agent_server::Refusal;
@@ -46,6 +47,7 @@ pub(in crate::api) struct Gate {
     /// Whether a key or a user is known; there is no way back.
     is_anybody_known: AtomicBool,
     watches: Watches,
+    rates: Rates,
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
 }
@@ -74,6 +76,7 @@ impl Gate {
         let token = settings.token.as_ref();
         Arc::new(Self {
             watches: Watches::default(),
+            rates: Rates::new(settings.requests_per_minute),
             token: token.map(|token| blake3::hash(token.expose().as_bytes())),
             issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
             registration: settings.registration,
@@ -123,6 +126,9 @@ impl Gate {
             Err(Stranger::Unknown(why)) => return unknown(why),
             Err(Stranger::Refused(refusal)) => return refusal.into_response(),
         };
+        if let Some(refused) = self.rates.refusal(&who.tenant) {
+            return refused;
+        }
         let seen = self.service.seen_by(who);
         let needed = scope::needed(request.method(), request.uri().path());
         if let Some(Err(error)) = needed.map(|scope| seen.permit(scope)) {
@@ -135,7 +141,7 @@ impl Gate {
         }
         let answer = async move {
             match routes.call(request).await {
-                Ok(response) => response,
+                Ok(response) => with_time(response),
                 Err(never) => match never {},
             }
         };

@@ -8,6 +8,7 @@ mod credential;
 mod gate;
 mod issuer;
 mod keys;
+mod rates;
 mod scope;
 mod session;
 mod watch;

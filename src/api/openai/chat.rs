@@ -46,7 +46,9 @@ pub(super) async fn create(
     if create.n.is_some_and(|n| n != 1) {
         return Err(Refusal::invalid("n must be 1"));
     }
-    let (turn, before) = conversation_of(&create.messages)?;
+    let (mut turn, before) = conversation_of(&create.messages)?;
+    turn.interactive = create.stream == Some(true);
+    turn.approvals = models::approvals(&json!(create.metadata))?;
     let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
     let thread = match named.and_then(Value::as_str) {
         Some(named) => {

@@ -48,7 +48,10 @@ pub(super) async fn create(
         "previous_response_id": create.previous_response_id,
         "metadata": create.metadata.unwrap_or_default(),
     });
-    let turn = Turn { question, system_prompt: create.instructions, ..Turn::default() };
+    let interactive = create.stream == Some(true);
+    let approvals = models::approvals(&shown["metadata"])?;
+    let system_prompt = create.instructions;
+    let turn = Turn { question, system_prompt, interactive, approvals, ..Turn::default() };
     let metadata = json!({ "openai": shown });
     let run =
         conversation::begin(&service, Begin { thread, at, turn, metadata, deliveries: Vec::new() })

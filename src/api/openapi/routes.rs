@@ -126,6 +126,13 @@ pub(super) const ROUTES: &[Route] = &[
     ("post", "/v1/responses/{id}/cancel", "Cancel a response", "OpenAI", "object"),
     ("post", "/v1/chat/completions", "Create a chat completion", "OpenAI", "either"),
     ("get", "/v1/approvals", "List what waits for a person", "Own", "array"),
+    (
+        "get",
+        "/v1/approvals/history",
+        "List requests for approval and what became of each",
+        "Own",
+        "object",
+    ),
     ("get", "/v1/approvals/{id}", "Get what waits for a person", "Own", "object"),
     ("post", "/v1/approvals/{id}", "Answer it: a decision, or an answer", "Own", "object"),
     ("post", "/v1/approvals/{id}/approve", "Approve a call", "Own", "object"),
@@ -155,6 +162,13 @@ pub(super) const ROUTES: &[Route] = &[
     ("post", "/v1/teams", "Design a team for a goal, or keep a design", "Own", "object"),
     ("get", "/v1/teams/{name}", "Get a team", "Own", "object"),
     ("delete", "/v1/teams/{name}", "Delete a team with its versions", "Own", "none"),
+    (
+        "get",
+        "/v1/threads/{thread}/report",
+        "Get the newest turn as `run --json` prints it",
+        "Own",
+        "object",
+    ),
     ("get", "/v1/threads/{thread}/trace", "Get the trace of a thread", "Own", "object"),
     (
         "get",

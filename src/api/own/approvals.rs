@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::api::agent_server::{Body, Refusal, assistant_of};
+use crate::api::agent_server::{Body, Query, Refusal, assistant_of};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::{Answer, InterruptView};
@@ -53,6 +53,21 @@ pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, 
     Ok(Json(all.collect()))
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Page {
+    limit: Option<u32>,
+}
+
+/// Lists what was asked, and what became of it, newest first.
+pub(super) async fn history(
+    State(service): State<Service>,
+    Query(Page { limit }): Query<Page>,
+) -> Result<Json<Value>, Refusal> {
+    let requests = service.people().approvals(service.tenant(), limit).await?;
+    Ok(Json(json!({ "requests": requests })))
+}
+
 async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView), Refusal> {
     for view in waiting(service).await? {
         if let Some(one) = view.open.iter().find(|one| one.id == id).cloned() {
@@ -77,7 +92,19 @@ pub(super) async fn get(
 pub(super) struct Given {
     decision: Option<String>,
     reason: Option<String>,
+    /// Arguments in the place of those that were shown.
+    arguments: Option<Map<String, Value>>,
     answer: Option<Value>,
+}
+
+impl Given {
+    fn approval(self) -> Answer {
+        let Self { reason, arguments, .. } = self;
+        match arguments {
+            Some(arguments) => Answer::Edit { arguments, reason },
+            None => Answer::Approve { reason },
+        }
+    }
 }
 
 pub(super) async fn approve(
@@ -85,8 +112,8 @@ pub(super) async fn approve(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
-    let Given { reason, .. } = body.read()?;
-    decide(&service, &id, Answer::Approve { reason }).await
+    let given: Given = body.read()?;
+    decide(&service, &id, given.approval()).await
 }
 
 pub(super) async fn deny(
@@ -103,10 +130,10 @@ pub(super) async fn answer(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
-    let Given { decision, reason, answer } = body.read()?;
-    let answer = match (decision.as_deref(), answer) {
-        (Some("approve"), None) => Answer::Approve { reason },
-        (Some("deny"), None) => Answer::Deny { reason },
+    let given: Given = body.read()?;
+    let answer = match (given.decision.as_deref(), given.answer.clone()) {
+        (Some("approve"), None) => given.approval(),
+        (Some("deny"), None) => Answer::Deny { reason: given.reason },
         (None, Some(Value::String(text))) => Answer::Message(text),
         (None, Some(value)) => Answer::Value(value),
         _ => return Err(Refusal::invalid("send a decision, approve or deny, or an answer")),

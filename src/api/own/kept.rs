@@ -6,9 +6,7 @@ use axum::http::StatusCode;
 use tokio::sync::OnceCell;
 
 use crate::api::agent_server::Refusal;
-use crate::runtime::{
-    self, Documents, LOCAL_TENANT, MemoryError, Skills, UserMemory, open_memory, open_skills,
-};
+use crate::runtime::{self, Documents, MemoryError, Skills, UserMemory, open_memory, open_skills};
 use crate::service::Service;
 
 /// The skills, memories and documents of the service's database; cheap to clone.
@@ -45,20 +43,11 @@ impl Kept {
         Ok(self.opened.memory.get_or_try_init(|| open_memory(settings)).await?)
     }
 
-    pub(super) async fn documents(&self) -> Result<&Documents, Refusal> {
-        only_local(&self.service, "documents")?;
+    pub(super) async fn documents(&self) -> Result<Documents, Refusal> {
         let settings = self.service.runtime().settings();
-        Ok(self.opened.documents.get_or_try_init(|| Documents::open(settings)).await?)
+        let opened = self.opened.documents.get_or_try_init(|| Documents::open(settings)).await?;
+        Ok(opened.for_tenant(self.tenant())?)
     }
-}
-
-/// Refuses what is kept for the local tenant alone to every other one.
-pub(super) fn only_local(service: &Service, what: &str) -> Result<(), Refusal> {
-    if service.tenant() == LOCAL_TENANT {
-        return Ok(());
-    }
-    let why = format!("{what} are kept for the tenant `{LOCAL_TENANT}` alone on this server");
-    Err(Refusal(StatusCode::FORBIDDEN, why))
 }
 
 /// Says why skills and memories could not be had.

@@ -28,6 +28,7 @@ use crate::service::Service;
 pub fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/history", get(approvals::history))
         .route("/v1/approvals/{id}", get(approvals::get).post(approvals::answer))
         .route("/v1/approvals/{id}/approve", post(approvals::approve))
         .route("/v1/approvals/{id}/deny", post(approvals::deny))
@@ -36,6 +37,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/agents/{name}", get(agents::get))
         .route("/v1/teams", get(teams::list).post(teams::create))
         .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
+        .route("/v1/threads/{thread}/report", get(traces::report))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
         .route("/v1/threads/{thread}/artifacts", get(artifacts::list))

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::kept::only_local;
 use crate::api::agent_server::{Body, Refusal};
 use crate::runtime::{Error, KeptTeam, TeamDesign, find_team};
 use crate::service::Service;
@@ -34,8 +33,7 @@ fn shown(kept: &KeptTeam) -> Value {
 }
 
 pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
-    only_local(&service, "teams")?;
-    let teams = service.runtime().workflows()?.list().await.map_err(Error::from)?;
+    let teams = service.runtime().workflows(service.tenant())?.list().await.map_err(Error::from)?;
     Ok(Json(teams.iter().map(shown).collect()))
 }
 
@@ -50,18 +48,17 @@ pub(super) async fn create(
     State(service): State<Service>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
-    only_local(&service, "teams")?;
     let wanted: Wanted = body.read()?;
     let runtime = service.runtime();
     let (design, save) = match (wanted.goal, wanted.design) {
         (Some(goal), None) if !goal.trim().is_empty() => {
-            (runtime.design_team(&goal).await?, wanted.save)
+            (runtime.design_team(service.tenant(), &goal).await?, wanted.save)
         }
         (None, Some(design)) => (design, true),
         _ => return Err(Refusal::invalid("give a goal, or a design: one of them")),
     };
     if save {
-        let team = runtime.save_team(design).await?;
+        let team = runtime.save_team(service.tenant(), design).await?;
         return Ok(Json(shown(&found(&service, &team.design.name).await?)));
     }
     let mermaid = design.mermaid();
@@ -73,15 +70,14 @@ pub(super) async fn delete(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     let team = found(&service, &name).await?.team;
-    let kept = service.runtime().workflows()?;
+    let kept = service.runtime().workflows(service.tenant())?;
     kept.delete(&team.design.name).await.map_err(Error::from)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn found(service: &Service, name: &str) -> Result<KeptTeam, Refusal> {
-    only_local(service, "teams")?;
-    let kept = service.runtime().workflows()?;
-    find_team(kept, name).await.map_err(|error| match error {
+    let kept = service.runtime().workflows(service.tenant())?;
+    find_team(&kept, name).await.map_err(|error| match error {
         Error::NoTeam { .. } => Refusal::missing(error.to_string()),
         other => other.into(),
     })

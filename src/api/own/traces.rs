@@ -45,6 +45,30 @@ pub(super) async fn get(
     Ok(Json(shown))
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Wanted {
+    include_data: bool,
+    trace: bool,
+}
+
+/// Answers with the object that `run --json` prints, as the thread stands.
+pub(super) async fn report(
+    State(service): State<Service>,
+    OfThread(thread): OfThread,
+    Query(Wanted { include_data, trace }): Query<Wanted>,
+) -> Result<Json<Value>, Refusal> {
+    service.info(thread).await?;
+    let mut report = service.runtime().at_rest(thread).await?;
+    report.data = report.data.filter(|_| include_data);
+    if trace {
+        report.events = Some(service.runtime().events(thread).await?);
+    }
+    let shown =
+        serde_json::to_value(&report).map_err(|error| Refusal::invalid(error.to_string()))?;
+    Ok(Json(shown))
+}
+
 pub(super) async fn page(
     State(service): State<Service>,
     OfThread(thread): OfThread,

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use super::shown;
 use crate::cli::{Error, Exit, environment, looking, output};
 use crate::config::Settings;
-use crate::runtime::{Runtime, TeamDesign};
+use crate::runtime::{LOCAL_TENANT, Runtime, TeamDesign};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -33,7 +33,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 }
 
 async fn create(runtime: &Runtime, args: &Args) -> Result<Exit, Error> {
-    let design = runtime.design_team(&args.goal).await?;
+    let design = runtime.design_team(LOCAL_TENANT, &args.goal).await?;
     match args.json {
         true => output::json(&design)?,
         false => output::text(&shown::proposal(&design))?,
@@ -42,7 +42,7 @@ async fn create(runtime: &Runtime, args: &Args) -> Result<Exit, Error> {
         output::note("nothing was saved");
         return Ok(Exit::Done);
     }
-    output::note(&shown::saved(&runtime.save_team(design).await?));
+    output::note(&shown::saved(&runtime.save_team(LOCAL_TENANT, design).await?));
     Ok(Exit::Done)
 }
 

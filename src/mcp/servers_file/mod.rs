@@ -274,6 +274,8 @@ pub struct ToolPolicy {
     pub default_approval: ApprovalMode,
     pub effects: BTreeMap<String, Effect>,
     pub approvals: BTreeMap<String, ApprovalMode>,
+    /// Seconds for which a call's approval can be given, by tool.
+    pub approval_timeouts: BTreeMap<String, u32>,
     /// The server's hints may make rules milder, and not only stricter.
     pub trust_annotations: bool,
     /// Whether anybody may have written what the server says; `None`: the tools' own hints decide.
@@ -301,6 +303,7 @@ impl ToolPolicy {
             .flatten()
             .chain(self.effects.keys())
             .chain(self.approvals.keys())
+            .chain(self.approval_timeouts.keys())
             .map(String::as_str)
             .collect();
         names.sort_unstable();

@@ -296,9 +296,11 @@ fn policy(table: &Table) -> ToolPolicy {
     let mut effects: BTreeMap<String, Effect> =
         table.repeatable.iter().map(|tool| (tool.clone(), Effect::Idempotent)).collect();
     let mut approvals = BTreeMap::new();
+    let mut approval_timeouts = BTreeMap::new();
     for (name, tool) in &table.tools {
         effects.extend(tool.effect.map(|effect| (name.clone(), effect)));
         approvals.extend(tool.approval_mode.map(|mode| (name.clone(), mode)));
+        approval_timeouts.extend(tool.approval_timeout_sec.map(|sec| (name.clone(), sec.get())));
     }
     ToolPolicy {
         enabled: table.enabled_tools.clone(),
@@ -307,6 +309,7 @@ fn policy(table: &Table) -> ToolPolicy {
         default_approval: table.default_tools_approval_mode.unwrap_or_default(),
         effects,
         approvals,
+        approval_timeouts,
         trust_annotations: table.trust_annotations,
         open_world: table.open_world,
     }

@@ -188,6 +188,8 @@ pub(super) struct ToolTable {
     pub approval_mode: Option<ApprovalMode>,
     /// What a call leaves behind.
     pub effect: Option<Effect>,
+    /// Seconds for which a request to approve a call of it can be answered; by default as the settings say.
+    pub approval_timeout_sec: Option<std::num::NonZeroU32>,
 }
 
 /// Whether a person is asked before a call.

@@ -24,6 +24,9 @@ pub const OWNER: &str = "local";
 /// The tenant of a program that serves one.
 pub const TENANT: &str = "default";
 
+/// Where a call of the program that started the server says whose it is.
+pub const TENANT_META: &str = "dev.perihelion/tenant";
+
 /// The hidden command that parses a document and ends.
 pub const PARSE_COMMAND: &str = "parse-document";
 

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use perihelion_documents::{COLLECTION, EmbeddingModel, Input, Library, Query, Scope};
+use perihelion_documents::{
+    COLLECTION, Document, EmbeddingModel, Input, Library, Query, Read, Scope,
+};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ServerConfig};
+use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
 use rmcp::{tool, tool_router};
 
 use super::answers::{
     AddDocument, AddedDocument, DeleteDocument, Deleted, Documents, Hits, Listed, ReadDocument,
     SearchDocuments,
 };
-use super::{Error, Options};
+use super::{Error, Options, TENANT_META};
 use crate::clock;
 use crate::servers::answer::{answer, config, failure};
 use crate::servers::toolbox::Toolbox;
@@ -37,7 +39,10 @@ pub struct Server {
 
 struct Shelf {
     library: Library,
+    /// Those of a caller that does not say whose call it is.
     scope: Scope,
+    /// Whether callers may say whose call it is: those alone that started this process.
+    believes_callers: bool,
     embeddings: Option<perihelion_embeddings::Endpoint>,
     collection: Option<String>,
     root: Option<Dir>,
@@ -45,11 +50,11 @@ struct Shelf {
 }
 
 impl Server {
-    /// Opens the database and the directory, and makes the tools.
+    /// Opens the database and the directory, and makes the tools; `believes_callers` lets each call say whose it is.
     ///
     /// # Errors
     /// [`Error`] naming what cannot be opened.
-    pub async fn open(options: &Options) -> Result<Self, Error> {
+    pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
         let (library, scope, embeddings) = super::open(options).await?;
         let root = match &options.root {
             Some(path) => Some(
@@ -60,7 +65,8 @@ impl Server {
         };
         let collection = options.collection.clone();
         let read_only = options.read_only;
-        let shelf = Shelf { library, scope, embeddings, collection, root, read_only };
+        let shelf =
+            Shelf { library, scope, believes_callers, embeddings, collection, root, read_only };
         let mut tool_router = Self::tool_router();
         if read_only {
             for tool in ["add_document", "delete_document"] {
@@ -79,8 +85,12 @@ impl Server {
         output_schema = schema_for_output::<AddedDocument>(),
         annotations(title = "Add a document", read_only_hint = false, destructive_hint = false, idempotent_hint = true, open_world_hint = false)
     )]
-    async fn add_document(&self, Parameters(input): Parameters<AddDocument>) -> CallToolResult {
-        match self.shelf.add(input).await {
+    async fn add_document(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<AddDocument>,
+    ) -> CallToolResult {
+        match self.shelf.add(&meta, input).await {
             Ok(added) => {
                 let text = format!(
                     "{}: {} ({} characters), id {}",
@@ -101,9 +111,9 @@ impl Server {
         output_schema = schema_for_output::<Documents>(),
         annotations(title = "List documents", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
-    async fn list_documents(&self) -> CallToolResult {
+    async fn list_documents(&self, meta: RequestMetaObject) -> CallToolResult {
         let shelf = &self.shelf;
-        match shelf.library.list(&shelf.scope, shelf.collection.as_deref()).await {
+        match shelf.list(&meta).await {
             Ok(documents) => {
                 let documents: Vec<Listed> = documents.into_iter().map(Listed::from).collect();
                 let line = |one: &Listed| {
@@ -127,9 +137,10 @@ impl Server {
     )]
     async fn search_documents(
         &self,
+        meta: RequestMetaObject,
         Parameters(input): Parameters<SearchDocuments>,
     ) -> CallToolResult {
-        match self.shelf.search(input).await {
+        match self.shelf.search(&meta, input).await {
             Ok(hits) if hits.hits.is_empty() => answer(&hits, "Nothing was found.".into()),
             Ok(hits) => {
                 let shown = hits.hits.iter().zip(1..).map(|(hit, number)| {
@@ -158,12 +169,15 @@ impl Server {
         output_schema = schema_for_output::<perihelion_documents::Read>(),
         annotations(title = "Read a document", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
-    async fn read_document(&self, Parameters(input): Parameters<ReadDocument>) -> CallToolResult {
+    async fn read_document(
+        &self,
+        meta: RequestMetaObject,
+        Parameters(input): Parameters<ReadDocument>,
+    ) -> CallToolResult {
         let start = input.start.unwrap_or(0);
         let end = input.end.unwrap_or(start.saturating_add(DEFAULT_READ));
         let end = end.min(start.saturating_add(MAX_READ));
-        let shelf = &self.shelf;
-        match shelf.library.read(&shelf.scope, &input.document, Some(start), Some(end)).await {
+        match self.shelf.read(&meta, &input.document, start, end).await {
             Ok(read) => {
                 let text = format!(
                     "{} ({}..{} of {})\n{}",
@@ -183,13 +197,10 @@ impl Server {
     )]
     async fn delete_document(
         &self,
+        meta: RequestMetaObject,
         Parameters(input): Parameters<DeleteDocument>,
     ) -> CallToolResult {
-        let shelf = &self.shelf;
-        if shelf.read_only {
-            return failure(&Error::ReadOnly);
-        }
-        match shelf.library.delete(&shelf.scope, &input.document).await {
+        match self.shelf.delete(&meta, &input.document).await {
             Ok(gone) => {
                 let text = format!("Deleted: {}", gone.title);
                 answer(&Deleted { document: gone.id, title: gone.title, deleted: true }, text)
@@ -204,7 +215,42 @@ impl Shelf {
         self.embeddings.as_ref().map(|endpoint| endpoint as &dyn EmbeddingModel)
     }
 
-    async fn add(&self, asked: AddDocument) -> Result<AddedDocument, Error> {
+    /// Returns whose documents a call is about.
+    fn scope(&self, meta: &RequestMetaObject) -> Result<Scope, Error> {
+        let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
+        match tenant.filter(|_| self.believes_callers) {
+            None => Ok(self.scope.clone()),
+            Some(tenant) => Ok(Scope::new(tenant, self.scope.owner())
+                .map_err(perihelion_documents::Error::from)?),
+        }
+    }
+
+    async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
+        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+    }
+
+    async fn read(
+        &self,
+        meta: &RequestMetaObject,
+        document: &str,
+        start: usize,
+        end: usize,
+    ) -> Result<Read, Error> {
+        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+    }
+
+    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Document, Error> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        Ok(self.library.delete(&self.scope(meta)?, document).await?)
+    }
+
+    async fn add(
+        &self,
+        meta: &RequestMetaObject,
+        asked: AddDocument,
+    ) -> Result<AddedDocument, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
@@ -230,7 +276,8 @@ impl Shelf {
             title: asked.title,
             now: clock::now(),
         };
-        let added = self.library.add(&self.scope, input, None, self.model(), &|_| {}).await?;
+        let added =
+            self.library.add(&self.scope(meta)?, input, None, self.model(), &|_| {}).await?;
         Ok(AddedDocument {
             document: added.document.into(),
             unchanged: added.unchanged,
@@ -254,14 +301,18 @@ impl Shelf {
         }
     }
 
-    async fn search(&self, asked: SearchDocuments) -> Result<Hits, Error> {
+    async fn search(
+        &self,
+        meta: &RequestMetaObject,
+        asked: SearchDocuments,
+    ) -> Result<Hits, Error> {
         let mut query = Query::new(asked.query);
         query.filters = asked.filters.unwrap_or_default();
         if query.filters.collection.is_none() {
             query.filters.collection.clone_from(&self.collection);
         }
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
-        let hits = self.library.search(&self.scope, &query, self.model()).await?;
+        let hits = self.library.search(&self.scope(meta)?, &query, self.model()).await?;
         Ok(Hits { hits })
     }
 }

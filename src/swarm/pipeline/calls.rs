@@ -9,7 +9,7 @@ use super::stage::{Stage, lock};
 use super::step::StageError;
 use crate::graph::State;
 use crate::mcp::ToolDefinition;
-use crate::swarm::approval::Decision;
+use crate::swarm::approval::{self, Decision};
 use crate::swarm::caller::{Caller, ToolReply, Wanted};
 use crate::swarm::report::CallRecord;
 use crate::swarm::result::{AgentError, ErrorKind};
@@ -65,6 +65,7 @@ impl<W: State> Stage<W> {
             server: &self.job.server,
             agent: &self.job.agent,
             task: &self.job.assignment.id,
+            preferences: &self.job.ctx.state().preferences,
         }
     }
 
@@ -90,6 +91,14 @@ impl<W: State> Stage<W> {
             None => tool.clone(),
         };
         let decision = decision(&caller, &tool, &arguments, &tainted_by).await?;
+        if decision == Some(Decision::Skipped) {
+            return Err(approval::not_waited(&caller.full_name(&tool)).into());
+        }
+        if let Some(Decision::Approved { instruction: Some(text), .. }) = &decision {
+            self.take_in(text.clone()).await?;
+        }
+        let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
+        let arguments = edited.unwrap_or(arguments);
         let reply = caller.perform(&tool, &arguments, decision).await?;
         Ok(Made { tool, arguments, reply })
     }

@@ -110,6 +110,7 @@ fn report_of<W: State>(end: &PipelineState<W>) -> Report {
         calls: end.calls.iter().cloned().collect(),
         artifacts: end.artifacts.iter().map(|(key, one)| (key.clone(), one.clone())).collect(),
         tainted_by: end.tainted_by.clone(),
+        instructions: end.instructions.iter().cloned().collect(),
         spent: end.spent,
         ..Report::default()
     };

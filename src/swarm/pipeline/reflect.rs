@@ -8,6 +8,7 @@ use super::outcome::{Attempt, Outcome};
 use super::{PipelineState, PipelineUpdate};
 use crate::graph::{Context, Node, NodeError, NodeOutput, State, Target};
 use crate::metrics;
+use crate::swarm::instruction;
 use crate::swarm::kind::Job;
 use crate::swarm::model::RecordedModel;
 use crate::swarm::reflection::{Judged, Subject, judge};
@@ -32,10 +33,12 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
         };
         let model = RecordedModel::new(&ctx, &job.star);
         let calls: Vec<_> = state.calls.iter().cloned().collect();
+        let instructions: Vec<_> = state.instructions.iter().cloned().collect();
+        let task = instruction::effective(&job.assignment.task, &instructions);
         let subject = Subject {
             thread: job.star.thread(job.ctx.place()),
             agent: &job.agent,
-            task: &job.assignment.task,
+            task: &task,
             calls: &calls,
             output: &finding.output,
         };

@@ -13,11 +13,12 @@ use super::ask::Ask;
 use super::clarification::Clarification;
 use super::step::StageError;
 use super::{PipelineState, PipelineUpdate};
-use crate::graph::{Context, State};
+use crate::graph::{Context, NodeError, State};
 use crate::llm::{self, ChatMessage, ChatModel, ChatRequest};
 use crate::mcp::{ServerInfo, ToolDefinition};
 use crate::swarm::artifacts::Artifacts;
 use crate::swarm::caller::CallLog;
+use crate::swarm::instruction::{self, Instruction};
 use crate::swarm::kind::Job;
 use crate::swarm::model::RecordedModel;
 use crate::swarm::question::{self, Question};
@@ -47,6 +48,10 @@ pub(super) struct Left {
     spent: Mutex<Spent>,
     /// Times that tools were called.
     pub(super) answers: AtomicUsize,
+    /// The task, as instructions left it before the stage began.
+    task: String,
+    /// What people who approved calls of the stage wanted besides.
+    pub(super) instructions: Mutex<Vec<Instruction>>,
 }
 
 /// What is left of the turn's and the task's bounds; `None`: not bounded.
@@ -75,8 +80,14 @@ impl<W: State> Stage<W> {
             tainted_by: state.tainted_by.clone(),
             table: None,
         };
-        let (log, spent) = (Mutex::new(log), Mutex::default());
-        let left = Left { log, spent, answers: AtomicUsize::new(0) };
+        let wishes: Vec<Instruction> = state.instructions.iter().cloned().collect();
+        let left = Left {
+            log: Mutex::new(log),
+            spent: Mutex::default(),
+            answers: AtomicUsize::new(0),
+            task: instruction::effective(&job.assignment.task, &wishes),
+            instructions: Mutex::default(),
+        };
         Self { ctx, job, left: Arc::new(left) }
     }
 
@@ -85,9 +96,22 @@ impl<W: State> Stage<W> {
         &self.ctx.state().work
     }
 
-    /// Returns the task in words.
+    /// Returns the task in words, as people who approved calls in earlier stages changed it.
     pub fn task(&self) -> &str {
-        &self.job.assignment.task
+        &self.left.task
+    }
+
+    /// Finds out how what a person said with an approval stands to the task, and keeps it for the stages that follow.
+    pub(super) async fn take_in(&self, text: String) -> Result<(), NodeError> {
+        let star = &*self.job.star;
+        let model = RecordedModel::new(&self.ctx, star);
+        let known = lock(&self.left.instructions).clone();
+        let task = instruction::effective(self.task(), &known);
+        let agent = &self.job.agent;
+        let wish = instruction::classify(&model, (&self.ctx, star), agent, &task, text).await?;
+        lock(&self.left.instructions).push(wish);
+        *lock(&self.left.spent) += model.spent();
+        Ok(())
     }
 
     /// Returns the assignment, with what upstream agents handed back.
@@ -293,6 +317,7 @@ impl<W: State> Stage<W> {
             calls: std::mem::take(&mut log.calls),
             artifacts: std::mem::take(&mut log.artifacts.made),
             tainted_by: log.tainted_by.clone(),
+            instructions: std::mem::take(&mut *lock(&self.left.instructions)),
             spent: Some(*lock(&self.left.spent)).filter(|spent| *spent != Spent::default()),
             stages: 1,
             ..PipelineUpdate::default()

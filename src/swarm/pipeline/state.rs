@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::outcome::{Attempt, Outcome};
 use crate::graph::{Dict, Log, State, Update};
-use crate::swarm::{Artifact, CallRecord, Sources, Spent};
+use crate::swarm::{Artifact, CallRecord, Instruction, Sources, Spent};
 
 /// Version of what every pipeline keeps, beside that of its stages' state.
 const OWN_VERSION: u32 = 1;
@@ -26,6 +26,8 @@ pub struct PipelineState<W: State> {
     pub artifacts: Dict<Artifact>,
     /// What of the open world the agent was shown so far.
     pub tainted_by: Sources,
+    /// What people who approved its calls wanted besides.
+    pub instructions: Log<Instruction>,
     pub spent: Spent,
     /// Stages that have run.
     pub stages: u32,
@@ -45,6 +47,8 @@ pub struct PipelineUpdate<W: State> {
     pub artifacts: BTreeMap<String, Artifact>,
     #[serde(skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<Instruction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
     /// Stages that ran: added to those before.
@@ -66,6 +70,7 @@ impl<W: State> Update for PipelineUpdate<W> {
             && self.calls.is_empty()
             && self.artifacts.is_empty()
             && self.tainted_by.is_empty()
+            && self.instructions.is_empty()
             && self.spent.is_none()
             && self.stages == 0
             && self.attempt.is_none()
@@ -88,6 +93,9 @@ impl<W: State> State for PipelineState<W> {
             self.artifacts.insert_mut(key, artifact);
         }
         self.tainted_by.extend(update.tainted_by);
+        for instruction in update.instructions {
+            self.instructions.push_back_mut(instruction);
+        }
         self.spent += update.spent.unwrap_or_default();
         self.stages += update.stages;
         self.attempt = update.attempt.unwrap_or_else(|| std::mem::take(&mut self.attempt));

@@ -61,6 +61,10 @@ impl Agent for TeamAgent {
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    fn team(&self) -> Option<&Arc<Team>> {
+        Some(&self.team)
+    }
+
     fn node(&self, star: &Arc<StarParts>) -> NodeEntry<GraphState> {
         NodeEntry::new(Arc::new(TeamNode {
             name: self.card.name.clone(),

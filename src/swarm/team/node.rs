@@ -49,7 +49,8 @@ pub(super) struct TeamNode {
 impl Node<GraphState> for TeamNode {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
         // Noted, so that work which has begun ends as the version that it began with.
-        let team: Team = ctx.observe_first(seen::TEAM, &*self.team).await?;
+        let own = self.own_team(&ctx.place().tenant);
+        let team: Team = ctx.observe_first(seen::TEAM, &*own).await?;
         let assignment: Assignment = ctx.input()?;
         let (timer, began) = (Timer::start(), clock::monotonic());
         let report = self.work(&ctx, &team.design, &assignment).await?;
@@ -74,6 +75,13 @@ impl Node<GraphState> for TeamNode {
 }
 
 impl TeamNode {
+    /// Returns the team of this name that the thread's tenant has; one without agents where it has none.
+    fn own_team(&self, tenant: &str) -> Arc<Team> {
+        let Servers::Of(roster) = &self.servers else { return Arc::clone(&self.team) };
+        let found = roster.upgrade().and_then(|roster| roster.find_for(tenant, &self.name));
+        found.and_then(|agent| agent.team().cloned()).unwrap_or_default()
+    }
+
     async fn work(
         &self,
         ctx: &Context<GraphState>,
@@ -81,7 +89,7 @@ impl TeamNode {
         assignment: &Assignment,
     ) -> Result<Report, NodeError> {
         let roster = Arc::new(self.roster(design, &ctx.state().preferences.disable));
-        let is_alone = matches!(self.servers, Servers::Of(_)) && roster.names().is_empty();
+        let is_alone = matches!(self.servers, Servers::Of(_)) && roster.names("").is_empty();
         if ctx.observe_unless(seen::ALONE, &false, &is_alone).await? {
             return Ok(nobody(design));
         }
@@ -136,10 +144,13 @@ fn opening_of(state: &GraphState, assignment: &Assignment) -> GraphUpdate {
         request.push_str(&format!("\n\nWhat {agent} found for \"{task}\":\n{output}"));
     }
     let tainted_by = assignment.tainted_by.clone();
+    let Preferences { skip_approvals, interactive, .. } = state.preferences;
+    let preferences =
+        Preferences { tainted_by, skip_approvals, interactive, ..Preferences::default() };
     let update = GraphUpdate::new()
         .input_request(request)
         .request_context(state.request_context.clone())
-        .preferences(Preferences { tainted_by, ..Preferences::default() });
+        .preferences(preferences);
     match &state.user {
         Some(user) => update.user(Some(user.clone())),
         None => update,
@@ -148,6 +159,11 @@ fn opening_of(state: &GraphState, assignment: &Assignment) -> GraphUpdate {
 
 /// Says that none of a team's agents can work.
 fn nobody(design: &TeamDesign) -> Report {
+    if design.agents.is_empty() {
+        let gone = "there is no team of this name any longer; create or import it again";
+        let error = Some(AgentError::new(ErrorKind::Configuration, gone));
+        return Report { error, ..Report::default() };
+    }
     let mut servers: Vec<&str> =
         design.agents.iter().flat_map(|agent| &agent.servers).map(String::as_str).collect();
     servers.sort_unstable();

@@ -33,6 +33,7 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
     report.finding.confidence =
         found.iter().filter_map(|one| one.confidence).min_by(|one, other| one.total_cmp(other));
     report.calls = results.iter().flat_map(|one| calls_of(one)).collect();
+    report.instructions = results.iter().flat_map(|one| one.instructions.clone()).collect();
     report.artifacts = end
         .global_state
         .iter()

@@ -1,10 +1,13 @@
 //! Approvals: asked together, bound to the call, for a time; and the taint that asks for them.
 
+use chrono::{DateTime, Utc};
+use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Script};
-use perihelion::runtime::{Answer, RunReport, RunStatusView};
+use perihelion::runtime::{Answer, RunReport, RunStatusView, ThreadView};
+use perihelion::swarm::{ErrorKind, Request};
 use serde_json::{Value, json};
 
-use super::{A, B, Room, assert_done, decide, one_call, script, task};
+use super::{A, B, Room, assert_done, decide, listening, one_call, script, task};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
@@ -108,6 +111,117 @@ async fn an_approval_can_carry_an_instruction_to_the_agent() {
     let instruction = "<approver_instruction>\nand sign it with &lt;/tool_result&gt; A.L.\n</approver_instruction>";
     assert!(told.contains(instruction), "{told}");
     assert_eq!(room.log("alpha"), ["one"]);
+}
+
+/// S3.10: it adds to the task, or takes its place; who judges the work and who answers see it.
+#[tokio::test]
+async fn an_instruction_is_classified_and_changes_the_task_that_is_judged_and_answered() {
+    for (kind, judged) in [("enhance", "Write\n\nIn addition"), ("override", "Draw instead.")] {
+        let room = Room::in_memory(script(move |asked| match (asked.role, asked.tools) {
+            ("classifier", _) => Some(Reply::json(json!({ "kind": kind }))),
+            ("supervisor", _) if asked.results == 0 => Some(decide(&["write"], &[A], json!([]))),
+            ("agent", 0) => Some(lines(&["one"])),
+            ("agent", _) => Some(Reply::text("Written.")),
+            _ => None,
+        }))
+        .await
+        .with_alpha(GATED);
+        room.ask("Write").await;
+        let report = room.answer(Answer::Approve { reason: Some("Draw instead.".into()) }).await;
+        assert_done(&report);
+        let [asked] = &room.requests(Role::Classifier)[..] else { panic!("asked once") };
+        assert_eq!(asked.stage.as_deref(), Some("instruction"));
+        assert_eq!(asked.body["response_format"]["json_schema"]["name"], "instruction_kind");
+        assert!(room.requests(Role::Reflector)[0].contains(judged), "{kind}");
+        let seen = room.agent_requests(A)[1].last_text().to_owned();
+        assert_eq!(seen.contains("takes the place of your task"), kind == "override", "{seen}");
+        let qa = &room.requests(Role::Qa)[0];
+        let shown = format!("<approver_instruction kind=\"{kind}\">\nDraw instead.");
+        assert!(qa.contains(&shown), "{}", qa.last_text());
+        assert_eq!(json!(report.results[0].instructions[0].kind), kind);
+        assert_eq!(room.log("alpha"), ["one"], "the call itself was approved");
+    }
+}
+
+/// S3.09: a person may approve the call with other arguments, which are what is sent.
+#[tokio::test]
+async fn an_approval_can_carry_other_arguments_which_are_checked_and_sent() {
+    for (arguments, sent) in
+        [(json!({ "line": "mine" }), &["mine"][..]), (json!({ "lime": "mine" }), &[][..])]
+    {
+        let room = Room::in_memory(writing(&["one"])).await.with_alpha(GATED);
+        room.ask("Write").await;
+        let arguments = arguments.as_object().cloned().unwrap();
+        let report = room.answer(Answer::Edit { arguments, reason: None }).await;
+        assert_done(&report);
+        assert_eq!(room.log("alpha"), sent);
+        let seen = room.agent_requests(A)[1].last_text().to_owned();
+        assert!(seen.contains("changed its arguments"), "{seen}");
+    }
+}
+
+/// S3.11
+#[tokio::test]
+async fn a_request_that_does_not_wait_for_people_skips_the_agent_and_says_why() {
+    let room = Room::in_memory(writing(&["one"])).await.with_alpha(GATED);
+    let request = Request { question: "Write".into(), skip_approvals: true, ..Request::default() };
+    let report = room.ask_for(request).await.unwrap();
+    assert_eq!(report.status, RunStatusView::Failed, "nothing else was to be done");
+    assert!(report.answer.is_some() && report.interrupts.is_empty());
+    let error = report.results[0].error.as_ref().unwrap();
+    assert_eq!(error.kind, ErrorKind::ApprovalRequired);
+    assert!(error.message.contains("alpha.append needs a person's approval"), "{error}");
+    assert!(room.log("alpha").is_empty());
+    assert!(room.requests(Role::Qa)[0].contains("alpha.append needs a person"));
+}
+
+/// S3.09: listeners hear what is asked, and how it was decided.
+#[tokio::test]
+async fn approvals_are_told_as_events_of_their_own() {
+    let room = Room::in_memory(writing(&["one", "two"])).await.with_alpha(GATED);
+    let heard = async |options_of: &str| {
+        let (options, mut events) = listening();
+        let runtime = room.open().await;
+        match options_of {
+            "ask" => {
+                let request = Request { question: "Write".into(), ..Request::default() };
+                runtime.ask(room.thread, None, request, options).await.unwrap();
+            }
+            _ => {
+                let open = ThreadView::read(runtime.store().as_ref(), room.thread).await.unwrap();
+                let deny = Answer::Deny { reason: Some("no".into()) };
+                for (one, answer) in open.open.iter().zip([approve(), deny]) {
+                    let id = one.id.parse().unwrap();
+                    runtime.answer(room.thread, Some(id), answer).await.unwrap();
+                }
+                runtime.resume(room.thread, options).await.unwrap();
+            }
+        }
+        room.close(runtime).await;
+        let mut names = Vec::new();
+        while let Some(event) = events.recv().await {
+            let text = serde_json::to_string(&format!("{event:?}")).unwrap();
+            for name in ["hitl_required", "hitl_approved", "hitl_denied", "hitl_timeout"] {
+                if text.contains(name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    };
+    assert_eq!(heard("ask").await, ["hitl_required", "hitl_required"]);
+    assert_eq!(heard("answer").await, ["hitl_approved", "hitl_denied"]);
+}
+
+/// S3.09: per tool, in the servers file.
+#[tokio::test]
+async fn a_tool_can_have_a_time_of_its_own_in_which_it_is_approved() {
+    let lines = format!("{GATED}\ntools.append.approval_timeout_sec = 7");
+    let room = Room::in_memory(writing(&["one"])).await.with_alpha(&lines);
+    let report = room.ask("Write").await;
+    let payload = &report.interrupts[0].payload;
+    let time = |name: &str| payload[name].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    assert_eq!((time("expires_at") - time("asked_at")).num_seconds(), 7);
 }
 
 /// What nobody could have made valid is not put to a person.

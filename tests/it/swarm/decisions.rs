@@ -75,7 +75,7 @@ async fn a_supervisor_that_talks_nonsense_is_given_up_and_qa_answers_and_all_of_
         _ => None,
     }))
     .await;
-    let report = room.ask("Go").await;
+    let report = room.ask("Hm?").await;
     assert_nothing_worked(&report);
     assert_eq!(report.answer.as_deref(), Some("Nothing was found."));
     // Two decisions of three attempts each.

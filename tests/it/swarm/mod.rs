@@ -13,6 +13,7 @@ mod failures;
 mod handed_back;
 mod injection;
 mod people;
+mod planning;
 mod plans;
 mod poison;
 mod prompts;

@@ -89,3 +89,62 @@ async fn every_request_names_its_role_its_thread_and_its_agent() {
         .collect();
     assert_eq!(formats, ["supervisor_decision", "reflection", "supervisor_decision"]);
 }
+
+/// S3.04: every three turns, from what was said; and the summary so far goes into the next one.
+#[tokio::test]
+async fn a_long_conversation_is_summed_up_every_three_turns_and_the_summary_is_in_every_prompt() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("summarizer", _) if asked.text.contains("<summary_so_far>") => {
+            Some(Reply::text("Blue, then green.").usage(7, 3))
+        }
+        ("summarizer", _) => Some(Reply::text("They asked of <blue>.").usage(7, 3)),
+        ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", _) => Some(Reply::text("Teal.")),
+        _ => None,
+    }))
+    .await;
+    for turn in 1..=7 {
+        assert_done(&room.ask(&format!("Question {turn}?")).await);
+        let summed = room.requests(Role::Summarizer).len();
+        assert_eq!(
+            summed,
+            if turn < 4 {
+                0
+            } else if turn < 7 {
+                1
+            } else {
+                2
+            },
+            "{turn}"
+        );
+    }
+    let asked = room.requests(Role::Summarizer);
+    assert!(asked[0].contains("Question 1?") && asked[0].contains("Question 3?"));
+    assert!(!asked[0].contains("Question 4?") && !asked[0].contains("Teal."));
+    assert!(asked[1].contains("Question 6?") && !asked[1].contains("Question 3?"));
+    assert_eq!(asked[0].stage.as_deref(), Some("conversation"));
+    let entry = "<entry key=\"conversation_summary\">They asked of &lt;blue&gt;.</entry>";
+    for role in [Role::Supervisor, Role::Agent, Role::Qa] {
+        let with = room.requests(role).iter().filter(|one| one.contains(entry)).count();
+        let turns = if role == Role::Supervisor { 6 } else { 3 };
+        assert_eq!(with, turns, "{role:?}: turns 4 to 6");
+    }
+    let summary = room.state().await.summary.clone().unwrap();
+    assert_eq!((summary.text.as_str(), summary.turn), ("Blue, then green.", 6));
+}
+
+/// S3.04: a summary that cannot be had costs nothing but itself.
+#[tokio::test]
+async fn a_summary_that_fails_stops_no_turn() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("summarizer", _) => Some(Reply::status(503, "overloaded")),
+        ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+        ("agent", _) => Some(Reply::text("Teal.")),
+        _ => None,
+    }))
+    .await;
+    for turn in 1..=4 {
+        assert_done(&room.ask(&format!("Question {turn}?")).await);
+    }
+    assert_eq!(room.state().await.summary, None);
+}

@@ -53,6 +53,8 @@ pub struct Place {
     pub attempt: u32,
     /// Place of a subgraph in its parent; empty at the top.
     pub namespace: Arc<str>,
+    /// Whose thread it is; no part of any key.
+    pub tenant: Arc<str>,
 }
 
 impl Place {

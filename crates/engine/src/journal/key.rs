@@ -116,6 +116,7 @@ mod tests {
             node: Arc::from("a"),
             attempt: 1,
             namespace: Arc::from(""),
+            tenant: Arc::from(""),
         };
         let key = |request| EffectKey::derive(&place, 7, "files.read", &request, 0);
         let plain = key(json!({ "path": "a", "deep": { "x": 1, "y": [1, 2] } }));

@@ -65,6 +65,7 @@ fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result
         node: "".into(),
         attempt: 1,
         namespace: "".into(),
+        tenant: "".into(),
     };
     let made_at = info.created_at.timestamp_micros();
     Ok((0..most).any(|number| {

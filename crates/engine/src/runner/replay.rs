@@ -166,6 +166,7 @@ impl<S: State> Runner<S> {
             // Never a valid token: whatever tried to write would be refused.
             claimed: Claimed { made_at: owner.created_at.timestamp_micros(), ..Claimed::default() },
             namespace: owner.namespace.clone().into(),
+            tenant: owner.tenant.clone().into(),
             stop: CancellationToken::new(),
             ears: Ears::new(None, Wants::default(), None),
             spans: None,

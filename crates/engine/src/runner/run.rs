@@ -343,6 +343,7 @@ impl<S: State> Runner<S> {
                 made_at: standing.info.created_at.timestamp_micros(),
             },
             namespace: standing.info.namespace.clone().into(),
+            tenant: standing.info.tenant.clone().into(),
             stop: held.stop.clone(),
             ears,
             spans: self.spans.clone(),

@@ -29,6 +29,7 @@ pub(super) struct Surroundings<S: State> {
     pub run: RunId,
     pub claimed: Claimed,
     pub namespace: Arc<str>,
+    pub tenant: Arc<str>,
     pub stop: CancellationToken,
     pub ears: Ears<S>,
     pub spans: Option<Arc<dyn Spans>>,
@@ -51,6 +52,7 @@ impl<S: State> Surroundings<S> {
             node: node.into(),
             attempt,
             namespace: Arc::clone(&self.namespace),
+            tenant: Arc::clone(&self.tenant),
         };
         let stop = self.stop.clone();
         let live = self.ears.are_open().then(|| {

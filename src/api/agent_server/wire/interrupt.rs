@@ -72,7 +72,11 @@ pub(crate) fn value(question: &InterruptView) -> Value {
     if let Some((name, args, description)) = request {
         let args = if args.is_object() { args } else { json!({ "value": args }) };
         let request = json!({ "name": name, "args": args, "description": description });
-        let review = json!({ "action_name": name, "allowed_decisions": ["approve", "reject"] });
+        let allowed: &[&str] = match question.kind.as_str() {
+            "approval" => &["approve", "edit", "reject"],
+            _ => &["approve", "reject"],
+        };
+        let review = json!({ "action_name": name, "allowed_decisions": allowed });
         value.insert("action_requests".into(), json!([request]));
         value.insert("review_configs".into(), json!([review]));
     }

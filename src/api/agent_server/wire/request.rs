@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{message, state};
 use crate::service::kept::Multitask;
-use crate::service::{Asked, Order, Turn};
+use crate::service::{Approvals, Asked, Order, Turn};
 use crate::swarm::GraphUpdate;
 
 /// Fields of an input that is a conversation.
@@ -41,6 +41,8 @@ pub(crate) struct RunBody {
     pub after_seconds: Option<f64>,
     pub webhook: Option<String>,
     pub feedback_keys: Option<Value>,
+    /// Ours: what becomes of calls that need a person's approval.
+    pub approvals: Option<Approvals>,
 }
 
 /// A word or a list of words.
@@ -123,6 +125,9 @@ impl RunBody {
                 .into());
         }
         let mut order = Order::new(asked(self, thread_head)?);
+        if let Asked::Turn(turn) = &mut order.asked {
+            turn.approvals = turn.approvals.or(self.approvals);
+        }
         order.durability = self.durability.map(|mode| {
             let word = match mode {
                 Durability::Sync => "sync",
@@ -227,6 +232,7 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
                 "include_data",
                 "trace",
                 "system_prompt",
+                "approvals",
             ];
             // What else a client's state holds is its own business.
             own.retain(|name, _| known.contains(&name.as_str()));

@@ -1,0 +1,78 @@
+//! How many requests a tenant may send: counted by tenant, not by address or credential.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+
+use crate::api::agent_server::Refusal;
+
+/// Tenants that are counted; of more, all begin again.
+const TENANTS: usize = 10_000;
+
+/// Seconds after which a client may ask again that was refused for another reason than its rate.
+const LATER: HeaderValue = HeaderValue::from_static("5");
+
+/// The rates of all tenants of one process.
+pub(super) struct Rates {
+    quota: Option<Quota>,
+    clock: DefaultClock,
+    tenants: Mutex<HashMap<String, Arc<DefaultDirectRateLimiter>>>,
+}
+
+impl Rates {
+    pub(super) fn new(per_minute: Option<u32>) -> Self {
+        let quota = per_minute.and_then(NonZeroU32::new).map(Quota::per_minute);
+        Self { quota, clock: DefaultClock::default(), tenants: Mutex::default() }
+    }
+
+    /// Counts a request of a tenant, and returns how it is refused if it is one too many.
+    pub(super) fn refusal(&self, tenant: &str) -> Option<Response> {
+        let quota = self.quota?;
+        let limiter = {
+            let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            if tenants.len() >= TENANTS && !tenants.contains_key(tenant) {
+                tenants.clear();
+            }
+            let new = || Arc::new(RateLimiter::direct_with_clock(quota, self.clock.clone()));
+            Arc::clone(tenants.entry(tenant.to_owned()).or_insert_with(new))
+        };
+        let early = limiter.check().err()?;
+        let seconds = early.wait_time_from(self.clock.now()).as_secs() + 1;
+        let why = format!("too many requests of this tenant; send the next one in {seconds} s");
+        let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
+        refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        Some(refused)
+    }
+}
+
+/// Says in every refusal for being too much when to come again.
+pub(super) fn with_time(mut response: Response) -> Response {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().entry(header::RETRY_AFTER).or_insert(LATER);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.04
+    #[test]
+    fn each_tenant_has_a_rate_of_its_own_and_is_told_when_to_come_again() {
+        let rates = Rates::new(Some(2));
+        assert!(rates.refusal("a").is_none() && rates.refusal("a").is_none());
+        let refused = rates.refusal("a").unwrap();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        let later = refused.headers()[header::RETRY_AFTER].to_str().unwrap();
+        assert!((1..=60).contains(&later.parse::<u64>().unwrap()), "{later}");
+        assert!(rates.refusal("b").is_none());
+        let free = Rates::new(None);
+        assert!((0..1_000).all(|_| free.refusal("a").is_none()));
+    }
+}

@@ -1,0 +1,102 @@
+//! What a person who approves a call wants besides: more of the same task, or another one (S3.10).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::model::{RecordedModel, stop_or_failure};
+use super::parts::StarParts;
+use super::window;
+use crate::graph::{NodeError, TaskContext};
+use crate::llm::{self, ChatRequest, Role};
+
+/// Name of the stage that classifies instructions.
+const STAGE: &str = "instruction";
+
+/// How an instruction stands to the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InstructionKind {
+    /// It adds to the task.
+    #[default]
+    Enhance,
+    /// It takes the place of the task.
+    Override,
+}
+
+/// What the classifier answers, under the schema name `instruction_kind`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+struct Classified {
+    /// `override` only where the instruction says to do something else in place of the task.
+    kind: InstructionKind,
+}
+
+/// An instruction, and how it stands to the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruction {
+    pub kind: InstructionKind,
+    pub text: String,
+}
+
+/// Asks how an instruction stands to a task; where no model says so, it adds to it.
+///
+/// # Errors
+/// [`NodeError`] when the run stops.
+pub(super) async fn classify(
+    model: &RecordedModel<'_>,
+    (ctx, star): (&TaskContext, &StarParts),
+    agent: &str,
+    task: &str,
+    text: String,
+) -> Result<Instruction, NodeError> {
+    let prompt = json!({ "task": task, "instruction": text });
+    let request = ChatRequest {
+        role: Role::Classifier,
+        thread: star.thread(ctx.place()),
+        agent: Some(agent.to_owned()),
+        stage: Some(STAGE.to_owned()),
+        messages: star.prompts.messages(STAGE, prompt).map_err(window::prompt_failed)?,
+        tools: Vec::new(),
+        format: None,
+    };
+    let kind = match llm::ask::<Classified>(model, request, "instruction_kind").await {
+        Ok(answer) => answer.value.kind,
+        Err(error) => {
+            let error = stop_or_failure(error)?;
+            tracing::debug!(%error, "an instruction could not be classified; it adds to the task");
+            InstructionKind::default()
+        }
+    };
+    Ok(Instruction { kind, text })
+}
+
+/// Returns a task as instructions left it, in the order in which they were given.
+pub(super) fn effective(task: &str, instructions: &[Instruction]) -> String {
+    let mut effective = task.to_owned();
+    for Instruction { kind, text } in instructions {
+        match kind {
+            InstructionKind::Override => effective.clone_from(text),
+            InstructionKind::Enhance => {
+                effective.push_str("\n\nIn addition, as a person asked who approved a call: ");
+                effective.push_str(text);
+            }
+        }
+    }
+    effective
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.10
+    #[test]
+    fn instructions_add_to_the_task_or_take_its_place_in_their_order() {
+        let one = |kind, text: &str| Instruction { kind, text: text.into() };
+        let add = one(InstructionKind::Enhance, "sign it");
+        let other = one(InstructionKind::Override, "delete it");
+        assert!(effective("write", std::slice::from_ref(&add)).ends_with("a call: sign it"));
+        assert_eq!(effective("write", &[add.clone(), other.clone()]), "delete it");
+        assert!(effective("write", &[other, add]).starts_with("delete it\n\nIn addition"));
+    }
+}

@@ -1,0 +1,218 @@
+//! What an adversary runs, line by line: strangers' pages, other tenants, addresses to call back, approvals, floods.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::people::{ask, id, key};
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    names_and_ids_of_another_tenant_lead_nowhere,
+    an_approval_is_not_raced_replayed_read_or_given_by_who_may_not,
+);
+
+const ALL: [&str; 2] = ["--scopes", "read,run,approve,manage"];
+
+/// An id that nothing has.
+const NOBODY: &str = "0197a000-0000-7000-8000-000000000000";
+
+/// Returns every documented route with an address that fits it.
+async fn routes(served: &Served) -> Vec<(String, String)> {
+    let (_, document) = served.get("/openapi.json").await;
+    let mut routes = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let parts = path.split('/').map(|part| if part.starts_with('{') { NOBODY } else { part });
+        let path = parts.collect::<Vec<_>>().join("/");
+        for method in methods.as_object().unwrap().keys() {
+            routes.push((method.to_uppercase(), path.clone()));
+        }
+    }
+    assert!(routes.len() > 60, "{}", routes.len());
+    routes
+}
+
+/// Foreign `Host` and `Origin`, `Origin: null`, `Sec-Fetch-Site: cross-site`: on every route, reads and health too.
+#[tokio::test]
+async fn every_route_refuses_strangers_pages_and_names() {
+    let served = Served::sqlite().await;
+    for (method, path) in routes(&served).await {
+        for header in [
+            ("host", "rebound.example.org"),
+            ("origin", "https://evil.example.org"),
+            ("origin", "null"),
+            ("sec-fetch-site", "cross-site"),
+        ] {
+            let body = (method != "GET").then(|| json!({}));
+            let (code, _) = ask(&served, &method, &path, &[header], body).await;
+            assert_eq!(code, 403, "{method} {path} with {header:?}");
+        }
+    }
+}
+
+/// JSON sent as `text/plain`, which a page may send without asking.
+#[tokio::test]
+async fn no_route_takes_json_that_is_sent_as_text() {
+    let served = Served::sqlite().await;
+    for (method, path) in routes(&served).await {
+        // The end of a session takes no body.
+        if method == "GET" || method == "DELETE" || path == "/v1/auth/logout" {
+            continue;
+        }
+        let asked = served.http.request(method.parse().unwrap(), format!("{}{path}", served.url));
+        let asked = asked.header("content-type", "text/plain").body("{\"command\": {}}");
+        let answer = asked.send().await.unwrap();
+        let code = answer.status().as_u16();
+        // JSON-RPC says in its body that nothing was done.
+        let said: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default();
+        let is_refused =
+            (400..500).contains(&code) || (path == "/a2a" && said["error"].is_object());
+        assert!(is_refused, "{method} {path}: {code} {said}");
+    }
+}
+
+/// Without credentials, once somebody is known: every route but those that let in.
+#[tokio::test]
+async fn every_route_is_closed_to_strangers_once_somebody_is_known() {
+    let served = Served::sqlite().await;
+    let routes = routes(&served).await;
+    key(&served, &["ours"]).await;
+    let open = ["/healthz", "/readyz", "/v1/auth/login", "/v1/auth/register", "/ok"];
+    for (method, path) in routes {
+        if open.contains(&path.as_str()) {
+            continue;
+        }
+        let body = (method != "GET").then(|| json!({}));
+        let (code, said) = ask(&served, &method, &path, &[], body).await;
+        assert_eq!(code, 401, "{method} {path}: {said}");
+    }
+}
+
+/// Tenant B with A's thread, checkpoint, interrupt, `Last-Event-ID`, task, and a name that can be guessed.
+async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
+    let ours = key(&served, &["ours", ALL[0], ALL[1]]).await;
+    let theirs = key(&served, &["theirs", "--tenant", "acme", ALL[0], ALL[1]]).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let thread = id(&ask(&served, "POST", "/threads", &theirs, Some(json!({}))).await);
+    let wait = format!("/threads/{thread}/runs/wait");
+    ask(&served, "POST", &wait, &theirs, Some(saying("approve this"))).await;
+    let (_, waiting) = ask(&served, "GET", "/v1/approvals", &theirs, None).await;
+    let interrupt = waiting[0]["id"].as_str().unwrap().to_owned();
+    let (_, state) = ask(&served, "GET", &format!("/threads/{thread}/state"), &theirs, None).await;
+    let checkpoint = state["checkpoint"]["checkpoint_id"].as_str().unwrap().to_owned();
+    let (_, runs) = ask(&served, "GET", &format!("/threads/{thread}/runs"), &theirs, None).await;
+    let run = runs[0]["run_id"].as_str().unwrap().to_owned();
+
+    assert_eq!(ask(&served, "GET", "/v1/approvals", &ours, None).await.1, json!([]));
+    let (_, history) = ask(&served, "GET", "/v1/approvals/history", &ours, None).await;
+    assert_eq!(history["requests"], json!([]));
+    for (method, path, body, codes) in [
+        ("GET", format!("/v1/approvals/{interrupt}"), None, [404, 409]),
+        ("POST", format!("/v1/approvals/{interrupt}/approve"), Some(json!({})), [404, 409]),
+        ("POST", format!("/v1/approvals/{interrupt}/deny"), Some(json!({})), [404, 409]),
+        ("GET", format!("/threads/{thread}/state/{checkpoint}"), None, [404, 404]),
+        ("GET", format!("/v1/threads/{thread}/artifacts"), None, [404, 404]),
+        ("GET", format!("/v1/responses/resp_{run}"), None, [404, 404]),
+    ] {
+        let (code, said) = ask(&served, method, &path, &ours, body).await;
+        assert!(codes.contains(&code), "{method} {path}: {code} {said}");
+    }
+    let own = id(&ask(&served, "POST", "/threads", &ours, Some(json!({}))).await);
+    let mut from_there = saying("hello");
+    from_there["checkpoint_id"] = json!(checkpoint);
+    let path = format!("/threads/{own}/runs/wait");
+    let (code, said) = ask(&served, "POST", &path, &ours, Some(from_there)).await;
+    assert!((400..500).contains(&code), "a checkpoint of another thread: {code} {said}");
+    let resumed = [ours[0], ("last-event-id", "1")];
+    for path in [format!("/threads/{thread}/runs/{run}/stream"), format!("/runs/{run}/stream")] {
+        assert_eq!(ask(&served, "GET", &path, &resumed, None).await.0, 404, "{path}");
+    }
+    let continued = json!({ "model": "swarm", "input": "hi", "previous_response_id": format!("resp_{}", run.replace('-', "")) });
+    let (code, _) = ask(&served, "POST", "/v1/responses", &ours, Some(continued)).await;
+    assert_eq!(code, 404);
+
+    // A name is each tenant's own: it leads to a thread of theirs, and never to another one's.
+    let send = |text: &str| {
+        let parts = json!([{ "text": text }]);
+        json!({ "message": { "role": "ROLE_USER", "messageId": text, "contextId": "shared", "parts": parts } })
+    };
+    let mut contexts = Vec::new();
+    for (one, text) in [(&ours, "m1"), (&theirs, "m2")] {
+        let headers = [one[0], ("a2a-version", "1.0")];
+        let (code, said) =
+            ask(&served, "POST", "/a2a/message:send", &headers, Some(send(text))).await;
+        assert_eq!(code, 200, "{said}");
+        contexts.push(said["task"]["contextId"].clone());
+    }
+    assert_ne!(contexts[0], contexts[1]);
+}
+
+/// Addresses that the server would call: none are taken.
+#[tokio::test]
+async fn no_address_is_called_back() {
+    let served = Served::sqlite().await;
+    let mut body = saying("hello");
+    body["webhook"] = json!("http://169.254.169.254/latest/meta-data");
+    for path in ["/runs", "/runs/wait", "/runs/stream"] {
+        assert_eq!(served.post(path, &body).await.0, 422, "{path}");
+    }
+    let (_, card) = served.get("/.well-known/agent-card.json").await;
+    assert_ne!(card["capabilities"]["pushNotifications"], json!(true), "{card}");
+}
+
+/// Approvals: raced, replayed, by GET, by a key that may not, with arguments that are not the tool's.
+async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: Served) {
+    let boss = key(&served, &["boss", ALL[0], ALL[1]]).await;
+    let agent = key(&served, &["agent", "--scopes", "read,run"]).await;
+    let (boss, agent) = ([("x-api-key", boss.as_str())], [("x-api-key", agent.as_str())]);
+    let thread = id(&ask(&served, "POST", "/threads", &agent, Some(json!({}))).await);
+    let wait = format!("/threads/{thread}/runs/wait");
+    ask(&served, "POST", &wait, &agent, Some(saying("approve this"))).await;
+    let (_, waiting) = ask(&served, "GET", "/v1/approvals", &agent, None).await;
+    let one = waiting[0]["id"].as_str().unwrap();
+    let approve = format!("/v1/approvals/{one}/approve");
+    assert_eq!(ask(&served, "GET", &approve, &boss, None).await.0, 405);
+    assert_eq!(ask(&served, "POST", &approve, &agent, Some(json!({}))).await.0, 403);
+    let edited = json!({ "decision": "approve", "arguments": { "text": "mine" } });
+    let path = format!("/v1/approvals/{one}");
+    assert_eq!(ask(&served, "POST", &path, &agent, Some(edited)).await.0, 403);
+    let beside = json!({ "answer": { "decision": "approve", "timeout": true } });
+    let (code, said) = ask(&served, "POST", &path, &boss, Some(beside)).await;
+    assert_eq!(code, 422, "{said}");
+
+    let race = (0..50).map(|_| ask(&served, "POST", &approve, &boss, Some(json!({}))));
+    let answers: Vec<(u16, Value)> = join_all(race).await;
+    let won: Vec<&(u16, Value)> = answers.iter().filter(|(code, _)| *code == 200).collect();
+    assert_eq!(won.len(), 1, "{answers:?}");
+    assert!(answers.iter().all(|(code, _)| [200, 409].contains(code)), "{answers:?}");
+    let run = won[0].1["run_id"].as_str().unwrap();
+    ask(&served, "GET", &format!("/threads/{thread}/runs/{run}/join"), &agent, None).await;
+    assert_eq!(ask(&served, "POST", &approve, &boss, Some(json!({}))).await.0, 409);
+    assert_eq!(served.read("notes.jsonl").lines().count(), 1, "sent once");
+}
+
+/// A state of many megabytes is not read at all.
+#[tokio::test]
+async fn a_body_that_is_too_long_is_refused() {
+    let served = Served::sqlite().await;
+    let served = served.again_with(&[("PERIHELION_SERVE_MAX_BODY_BYTES", "10000")]).await;
+    let thread = served.thread().await;
+    let long = json!({ "values": { "input_request": "x".repeat(20_000) } });
+    let (code, _) = served.post(&format!("/threads/{thread}/state"), &long).await;
+    assert_eq!(code, 413);
+}
+
+/// What an answer shows cannot reach outside: the page loads nothing from elsewhere and runs nothing inline.
+#[tokio::test]
+async fn the_page_may_load_nothing_from_elsewhere() {
+    let served = Served::sqlite().await;
+    let page = served.http.get(format!("{}/", served.url)).send().await.unwrap();
+    let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.contains("default-src"), "{policy}");
+    for rule in policy.split(';').map(str::trim) {
+        let outside = rule.contains("http:") || rule.contains("https:") || rule.contains('*');
+        assert!(!outside, "{rule}");
+        let runs_inline = rule.starts_with("script-src") && rule.contains("unsafe");
+        assert!(!runs_inline, "{rule}");
+    }
+}

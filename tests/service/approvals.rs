@@ -1,0 +1,153 @@
+//! Approvals over HTTP: skipped or waited for, edited, run out; and what is written down of executions (S3.09, S3.11, S3.04).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::people::ask;
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    a_request_that_is_not_followed_skips_what_needs_approval_or_waits_by_choice,
+    edited_arguments_are_what_is_sent,
+    nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict,
+    every_execution_is_written_down_once,
+    data_and_trace_come_with_the_answer_where_they_are_asked_for,
+);
+
+/// How long something may take that is to happen at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// S3.11
+async fn a_request_that_is_not_followed_skips_what_needs_approval_or_waits_by_choice(
+    served: Served,
+) {
+    // Nothing else was to be done, so that the run failed, and says why.
+    let skipping = |said: &Value| {
+        let why = said["__error__"]["message"].as_str().unwrap_or_default();
+        assert!(why.contains("notes.append_note needs a person's approval"), "{said}");
+    };
+    let asked = saying("approve this");
+    let mut skip = asked.clone();
+    skip["approvals"] = json!("skip");
+    let (_, waits) = served.post("/runs/wait", &asked).await;
+    assert!(waits["__interrupt__"].is_array(), "{waits}");
+    let (_, said) = served.post("/runs/wait", &skip).await;
+    assert!(said["__interrupt__"].is_null(), "{said}");
+    skipping(&said);
+    let header = [("x-perihelion-approvals", "skip")];
+    let (_, said) = ask(&served, "POST", "/runs/wait", &header, Some(asked.clone())).await;
+    skipping(&said);
+    let mut wrong = asked.clone();
+    wrong["approvals"] = json!("perhaps");
+    assert_eq!(served.post("/runs/wait", &wrong).await.0, 422);
+    let served = served.again_with(&[("PERIHELION_SERVE_APPROVALS", "skip")]).await;
+    let (_, said) = served.post("/runs/wait", &asked).await;
+    skipping(&said);
+    let mut wait = asked.clone();
+    wait["approvals"] = json!("wait");
+    let (_, waits) = served.post("/runs/wait", &wait).await;
+    assert!(waits["__interrupt__"].is_array(), "{waits}");
+    assert_eq!(served.read("notes.jsonl"), "");
+}
+
+async fn waiting(served: &Served, how: &str) -> (String, String) {
+    let thread = served.thread().await;
+    let run = format!("{}/threads/{thread}/runs/{how}", served.url);
+    let mut body = saying("approve this");
+    body["stream_mode"] = json!(["custom"]);
+    let asked = served.http.post(run).header("content-type", "application/json");
+    let answer = asked.body(body.to_string()).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    (thread, answer.text().await.unwrap())
+}
+
+/// S3.09
+async fn edited_arguments_are_what_is_sent(served: Served) {
+    let (thread, _) = waiting(&served, "wait").await;
+    let (_, listed) = served.get("/v1/approvals").await;
+    let approve = format!("/v1/approvals/{}/approve", listed[0]["id"].as_str().unwrap());
+    let (code, said) = served.post(&approve, &json!({ "arguments": { "text": "mine" } })).await;
+    assert_eq!(code, 200, "{said}");
+    let run = said["run_id"].as_str().unwrap();
+    served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
+    let notes = served.read("notes.jsonl");
+    assert!(notes.contains("mine") && !notes.contains("remember"), "{notes}");
+    let (_, history) = served.get("/v1/approvals/history").await;
+    assert_eq!(history["requests"][0]["status"], "approved", "{history}");
+}
+
+/// S3.09
+async fn nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict(served: Served) {
+    let soon = [("PERIHELION_TRUST_INTERACTIVE_APPROVAL_TIMEOUT_SEC", "0.2")];
+    let served = served.again_with(&soon).await;
+    let (thread, stream) = waiting(&served, "stream").await;
+    assert!(stream.contains("hitl_required"), "{stream}");
+    let ended = async {
+        loop {
+            let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+            if state["values"]["answer"].is_string() {
+                return state;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let state = tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    assert_eq!(state["values"]["answer"], "Hello from the star.");
+    assert_eq!(served.read("notes.jsonl"), "", "nothing was sent");
+    let (_, history) = served.get("/v1/approvals/history").await;
+    let one = &history["requests"][0];
+    assert_eq!((&one["status"], &one["decided_by"]), (&json!("timed_out"), &Value::Null));
+    let late = format!("/v1/approvals/{}/approve", one["id"].as_str().unwrap());
+    assert_eq!(served.post(&late, &json!({})).await.0, 409);
+    let (_, audit) = served.get(&format!("/v1/audit?thread={thread}")).await;
+    let actions: Vec<&str> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["action"].as_str())
+        .collect();
+    assert!(actions.contains(&"approval.timed_out"), "{actions:?}");
+}
+
+/// S3.04
+async fn every_execution_is_written_down_once(served: Served) {
+    let mut body = saying("approve this");
+    body["approvals"] = json!("skip");
+    let thread = served.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    for _ in 0..2 {
+        served.post(&wait, &body).await;
+    }
+    let (_, audit) = served.get(&format!("/v1/audit?thread={thread}")).await;
+    let entries = audit["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2, "{audit}");
+    for entry in entries {
+        assert_eq!(entry["action"], "agent.executed");
+        assert_eq!(entry["details"]["error"], "ApprovalRequired");
+        assert!(entry["details"]["usage"]["input_tokens"].is_u64(), "{entry}");
+    }
+}
+
+/// S2.01, S2.09
+async fn data_and_trace_come_with_the_answer_where_they_are_asked_for(served: Served) {
+    let thread = served.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let ask = |more: Value| {
+        let mut input = json!({ "question": "hello" });
+        input.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        json!({ "assistant_id": "swarm", "input": input })
+    };
+    let (_, plain) = served.post(&wait, &ask(json!({}))).await;
+    assert!(plain.get("data").is_none() && plain.get("trace").is_none(), "{plain}");
+    let (_, more) = served.post(&wait, &ask(json!({ "include_data": true, "trace": true }))).await;
+    assert_eq!(more["data"], Value::Null, "nothing was found");
+    assert!(!more["trace"].as_array().unwrap().is_empty(), "{more}");
+    let (code, report) = served.get(&format!("/v1/threads/{thread}/report?trace=true")).await;
+    assert_eq!(code, 200, "{report}");
+    for key in ["status", "answer", "data", "results", "planner", "metadata", "usage", "trace"] {
+        assert!(report.get(key).is_some(), "{key}: {report}");
+    }
+    assert_eq!((&report["status"], &report["metadata"]["turn"]), (&json!("done"), &json!(2)));
+}

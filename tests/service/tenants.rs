@@ -1,0 +1,148 @@
+//! What a tenant's runs learn and its people keep is that tenant's alone (S3.04, S1.11).
+
+use serde_json::{Value, json};
+
+use super::people::{ask, id, key};
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    what_agents_learned_for_one_tenant_is_shown_to_it_alone,
+    teams_of_one_tenant_work_for_it_alone,
+    documents_and_memories_of_one_tenant_are_listed_for_it_alone,
+    what_an_agent_files_in_a_run_is_its_tenants_alone,
+);
+
+const ALL: [&str; 2] = ["--scopes", "read,run,approve,manage"];
+
+async fn keys(served: &Served) -> (String, String) {
+    let ours = key(served, &["ours", ALL[0], ALL[1]]).await;
+    (ours, key(served, &["theirs", "--tenant", "acme", ALL[0], ALL[1]]).await)
+}
+
+/// Has the notes agent write something down, with the approval that it needs.
+async fn work(served: &Served, as_one: &[(&str, &str)]) {
+    let thread = id(&ask(served, "POST", "/threads", as_one, Some(json!({}))).await);
+    let wait = format!("/threads/{thread}/runs/wait");
+    let (_, asked) = ask(served, "POST", &wait, as_one, Some(saying("approve this"))).await;
+    assert!(asked["__interrupt__"].is_array(), "{asked}");
+    let resume = json!({ "assistant_id": "swarm", "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
+    let (_, done) = ask(served, "POST", &wait, as_one, Some(resume)).await;
+    assert_eq!(done["answer"], "Hello from the star.", "{done}");
+}
+
+async fn listed(served: &Served, as_one: &[(&str, &str)], path: &str, key: &str) -> usize {
+    let (code, said) = ask(served, "GET", path, as_one, None).await;
+    assert_eq!(code, 200, "{path}: {said}");
+    let list = if key.is_empty() { &said } else { &said[key] };
+    list.as_array().unwrap().len()
+}
+
+/// S1.11, S3.04
+async fn what_agents_learned_for_one_tenant_is_shown_to_it_alone(served: Served) {
+    let (ours, theirs) = keys(&served).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    work(&served, &theirs).await;
+    assert_eq!(listed(&served, &theirs, "/v1/skills", "skills").await, 1);
+    assert_eq!(listed(&served, &ours, "/v1/skills", "skills").await, 0);
+    let shown = |since: usize| {
+        let requests = served.model.requests();
+        let agents = requests[since..].iter().filter(|one| one.role == "agent");
+        agents.filter(|one| one.contains("<skill>")).count()
+    };
+    let before = served.model.requests().len();
+    work(&served, &ours).await;
+    assert_eq!(shown(before), 0, "another tenant's skill was shown");
+    let before = served.model.requests().len();
+    work(&served, &theirs).await;
+    assert!(shown(before) > 0, "its own skill was not shown");
+    let (_, skills) = ask(&served, "GET", "/v1/skills", &ours, None).await;
+    let id = skills["skills"][0]["id"].as_str().unwrap();
+    let path = format!("/v1/skills/{id}");
+    let (code, _) = ask(&served, "GET", &path, &theirs, None).await;
+    let (_, own) = ask(&served, "GET", "/v1/skills", &theirs, None).await;
+    let is_alike = own["skills"].as_array().unwrap().iter().any(|one| one["id"] == id);
+    assert_eq!(code, if is_alike { 200 } else { 404 });
+    assert_eq!(ask(&served, "DELETE", &path, &ours, None).await.0, 204);
+    assert_eq!(listed(&served, &theirs, "/v1/skills", "skills").await, 1, "theirs stays");
+}
+
+/// S1.10, S3.04
+async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
+    let (ours, theirs) = keys(&served).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let design = json!({
+        "name": "keepers", "description": "Keeps notes.",
+        "agents": [
+            { "name": "keeper", "role": "keeper of notes", "goal": "Notes facts.", "servers": ["notes"] },
+            { "name": "diarist", "role": "keeper of the diary", "goal": "Notes days.", "servers": ["diary"] },
+        ],
+    });
+    let made = json!({ "design": design });
+    let (code, said) = ask(&served, "POST", "/v1/teams", &theirs, Some(made)).await;
+    assert_eq!(code, 200, "{said}");
+    assert_eq!(listed(&served, &theirs, "/v1/teams", "").await, 1);
+    assert_eq!(listed(&served, &ours, "/v1/teams", "").await, 0);
+    assert_eq!(ask(&served, "GET", "/v1/teams/keepers", &ours, None).await.0, 404);
+    assert_eq!(ask(&served, "DELETE", "/v1/teams/keepers", &ours, None).await.0, 404);
+    let body =
+        json!({ "assistant_id": "swarm", "input": { "question": "hello", "team": "keepers" } });
+    let (code, said) = ask(&served, "POST", "/runs/wait", &ours, Some(body.clone())).await;
+    assert_eq!(code, 422, "{said}");
+    let (code, said) = ask(&served, "POST", "/runs/wait", &theirs, Some(body)).await;
+    assert_eq!((code, &said["answer"]), (200, &json!("Hello from the star.")), "{said}");
+    let menu = |since: usize| {
+        let requests = served.model.requests();
+        let all = requests[since..].iter().filter(|one| one.role == "supervisor");
+        all.filter(|one| one.contains("- team_keepers")).count()
+    };
+    for (one, wanted) in [(&ours, 0), (&theirs, 1)] {
+        let before = served.model.requests().len();
+        ask(&served, "POST", "/runs/wait", one, Some(saying("hello"))).await;
+        assert_eq!(menu(before), wanted);
+    }
+}
+
+/// S3.03, S3.05
+async fn documents_and_memories_of_one_tenant_are_listed_for_it_alone(served: Served) {
+    let (ours, theirs) = keys(&served).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    served.write("lease.md", "# Lease\n\nThe notice period is three months.\n");
+    served.program(&["documents", "add", "lease.md"]).await;
+    served.program(&["memory", "set", "city", "Brno", "--user", "ann"]).await;
+    for (one, count) in [(&ours, 1), (&theirs, 0)] {
+        assert_eq!(listed(&served, one, "/v1/documents", "documents").await, count);
+        let search = "/v1/documents/search?text=notice%20period";
+        assert_eq!(listed(&served, one, search, "hits").await, count);
+        assert_eq!(listed(&served, one, "/v1/memory?user=ann", "memories").await, count);
+    }
+    let (_, own) = ask(&served, "GET", "/v1/documents", &ours, None).await;
+    let path = format!("/v1/documents/{}", own["documents"][0]["id"].as_str().unwrap());
+    assert_eq!(ask(&served, "GET", &path, &theirs, None).await.0, 404);
+    assert_eq!(ask(&served, "DELETE", &path, &theirs, None).await.0, 404);
+    assert_eq!(ask(&served, "GET", &path, &ours, None).await.0, 200);
+    let (_, own): (u16, Value) = ask(&served, "GET", "/v1/memory?user=ann", &ours, None).await;
+    assert_eq!(own["memories"][0]["value"], "Brno");
+}
+
+/// The bundled server over the database of the threads.
+fn library(served: &Served) -> String {
+    let database = served.database();
+    format!(
+        "[mcp_servers.library]\ncommand = \"perihelion\"\nagent = \"tools\"\nopen_world = false\n\
+         args = [\"mcp\", \"documents\", \"--words-only\", \"--database\", {database:?}]\n"
+    )
+}
+
+/// S3.05, S3.04: the bundled server learns whose call it is.
+async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
+    served.write("mcp-servers.toml", &library(&served));
+    let served = served.again_with(&[]).await;
+    let (ours, theirs) = keys(&served).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let (_, done) = ask(&served, "POST", "/runs/wait", &theirs, Some(saying("file it"))).await;
+    assert_eq!(done["results"][0]["output"], "It is filed.", "{done}");
+    assert_eq!(done["results"][0]["tools"][0]["is_error"], false, "{done}");
+    assert_eq!(listed(&served, &theirs, "/v1/documents", "documents").await, 1);
+    assert_eq!(listed(&served, &ours, "/v1/documents", "documents").await, 0);
+}
