@@ -7,7 +7,8 @@ mod tools;
 
 use std::time::Duration;
 
-use perihelion_web::{Addresses, Limits, Provider, Web, Wire};
+pub use perihelion_web::Addresses;
+use perihelion_web::{Limits, Provider, Web, Wire};
 
 pub use tools::Server;
 
