@@ -1,8 +1,7 @@
 //! Which addresses may be called: those of the public network, and those that the operator names.
 
-use perihelion_web::Addresses;
-
 use super::agent_server::Refusal;
+use crate::servers::web::Addresses;
 use crate::service::Service;
 
 /// Returns the addresses that the settings allow.

@@ -27,7 +27,7 @@ const AT_ONCE: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a claimed delivery is left to the process that claimed it.
-const CLAIM: TimeDelta = TimeDelta::seconds(30);
+const CLAIM: TimeDelta = TimeDelta::seconds(15);
 
 /// Attempts before a delivery is given up: the last is made about two hours after the first.
 const MOST: u32 = 12;

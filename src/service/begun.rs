@@ -12,8 +12,9 @@ use crate::bus::Subscription;
 use crate::clock;
 use crate::ids::ThreadId;
 
-/// How often a thread at rest is looked at while its log says nothing.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often a thread at rest is looked at while its log says nothing: a run that failed before its first step tells
+/// nothing there.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How often one is looked at that there is not yet.
 const WAIT: Duration = Duration::from_millis(250);

@@ -7,6 +7,7 @@ under the same id with the same data. Any difference is a gap or a duplicate, an
 """
 
 import http.client
+import itertools
 import json
 import random
 import sys
@@ -122,6 +123,9 @@ def follow(servers, draw, tally, stop):
         tally["gaps"] += len({event[0] for event in replay} - set(ids))
         tally["other"] += sum(1 for event in got if event not in replay)
         tally["disordered"] += got != replay and sorted(ids) == sorted(event[0] for event in replay)
+        if got != replay:
+            told = next((pair for pair in itertools.zip_longest(got, replay) if pair[0] != pair[1]), None)
+            print(f"{place} differs first in: {told}", file=sys.stderr)
         tally["runs"] += 1
         tally["not ended well"] += now["status"] != "success"
 
@@ -140,7 +144,7 @@ def main(database, kills, seed):
         for client in clients:
             client.start()
         for number in range(kills):
-            time.sleep(draw.uniform(0.05, 0.6))
+            time.sleep(draw.uniform(0.3, 1.5))
             servers.add()
             servers.kill(draw.randrange(3))
             if number % 50 == 49:

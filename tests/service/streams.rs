@@ -55,7 +55,28 @@ pub async fn read(answer: reqwest::Response, most: usize) -> Vec<Event> {
     events
 }
 
-on_both!(a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash);
+on_both!(
+    a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash,
+    what_was_heard_before_a_crash_is_told_again_word_for_word,
+);
+
+/// X5
+async fn what_was_heard_before_a_crash_is_told_again_word_for_word(mut served: Served) {
+    let thread = served.thread().await;
+    let mut body = saying("hello");
+    body["stream_mode"] = json!(["values", "updates", "messages-tuple", "tasks"]);
+    let asked = served.http.post(format!("{}/threads/{thread}/runs/stream", served.url));
+    let asked = asked.header("content-type", "application/json").body(body.to_string());
+    let heard = read(asked.send().await.unwrap(), 3).await;
+    served.crash_and_start_again().await;
+    let run = heard[0].data["run_id"].as_str().unwrap();
+    let path = format!("{}/threads/{thread}/runs/{run}/stream", served.url);
+    let asked = served.http.get(path).header("last-event-id", "-1");
+    let whole = read(asked.send().await.unwrap(), usize::MAX).await;
+    assert_eq!(whole[..heard.len()], heard);
+    let (_, run) = served.get(&format!("/threads/{thread}/runs/{run}")).await;
+    assert_eq!(run["status"], "success", "{run}");
+}
 
 /// X5
 async fn a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash(mut served: Served) {

@@ -5,6 +5,7 @@
 //! and end it. Deliberately absent: what a run does, and any waiting.
 
 mod assistants;
+mod begun;
 mod crons;
 mod deliveries;
 mod driven;

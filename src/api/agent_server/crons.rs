@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::body::{Body, OfThread};
-use super::{Face, Refusal, runs, threads, wire};
+use super::{Face, Refusal, accept, threads, wire};
 use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
@@ -102,9 +102,9 @@ async fn put(
         .map_err(|error| Refusal::invalid(error.to_string()))?;
     let schedule = Schedule::read(&create.schedule, create.timezone.as_deref());
     let schedule = schedule.map_err(Refusal::invalid)?;
-    let checked = runs::check(face, &create.run, 0).await?;
+    let checked = accept::check(face, &create.run, 0).await?;
     let assistant = checked.assistant.id;
-    let work = runs::work(&create.run, checked)?;
+    let work = accept::work(&create.run, checked)?;
     let now = clock::now();
     let id = there.as_ref().map_or_else(Uuid::now_v7, |there| there.id);
     let next = schedule.after(now).filter(|next| create.end_time.is_none_or(|end| *next <= end));
@@ -135,7 +135,8 @@ async fn put(
         updated_at: now,
     };
     face.service.kept().put_cron(&cron).await?;
-    Ok(cron)
+    // As it is kept: databases have times of microseconds.
+    found(face, &id.to_string()).await
 }
 
 fn with_cron(config: Option<&Value>, id: Uuid) -> Value {

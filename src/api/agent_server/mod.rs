@@ -3,6 +3,7 @@
 //! [`router`] has the routes. Shapes and status codes are those of the reference server as it was recorded; `wire/`
 //! alone knows them. Deliberately absent: any decision about a run.
 
+mod accept;
 mod assistants;
 mod body;
 mod crons;

@@ -4,159 +4,19 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::accept::{Accepted, accept};
 use super::body::{Asked as Query, Body, OfRun, OfThread};
-use super::wire::{self, Modes, RunBody};
+use super::wire::{self, RunBody};
 use super::{Face, Refusal, stream};
-use crate::api::callbacks;
 use crate::api::openapi::Forms;
-use crate::clock;
 use crate::ids::ThreadId;
-use crate::service::kept::{Assistant, Cancel, Multitask, NewDelivery, Run, RunFilter, RunStatus};
-use crate::service::{Accept, Asked, Error, Order, Service, Work};
-
-/// Longest wait of a run for its time, in seconds: a year.
-const LONGEST: f64 = 31_536_000.0;
-
-/// A run that was accepted, with what its client wants to see of it.
-pub(super) struct Accepted {
-    pub run: Run,
-    pub modes: Modes,
-    pub stops_with_client: bool,
-}
-
-/// Checks a body and keeps the run that it asks for; `follows` says that the client hears of it as it goes on.
-pub(super) async fn accept(
-    face: &Face,
-    thread: Option<ThreadId>,
-    body: &Value,
-    follows: bool,
-) -> Result<Accepted, Refusal> {
-    let asked = RunBody::read(body).map_err(Refusal::invalid)?;
-    // First, so that no thread is made for what is refused.
-    check(face, &asked, 0).await?;
-    let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
-    let Checked { assistant, modes, mut order, metadata, webhook } =
-        check(face, &asked, head).await?;
-    if let crate::service::Asked::Turn(turn) = &mut order.asked {
-        turn.interactive = follows;
-    }
-    if let Some(id) = asked.at() {
-        order.at = Some(super::state::step_of(thread, id)?);
-    }
-    face.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
-    let accept = Accept {
-        thread,
-        assistant: assistant.id,
-        order,
-        shown: asked.shown(modes.names()),
-        metadata,
-        multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
-        temporary,
-        due_at: due(asked.after_seconds)?,
-        deliveries: webhook.map(NewDelivery::webhook).into_iter().collect(),
-    };
-    let run = face.service.accept(accept).await?;
-    let stops_with_client = asked.on_disconnect == Some(wire::OnDisconnect::Cancel);
-    Ok(Accepted { run, modes, stops_with_client })
-}
-
-fn webhook(face: &Face, asked: &RunBody) -> Result<Option<String>, Refusal> {
-    let url = asked.webhook.as_deref().filter(|url| !url.is_empty());
-    url.map(|url| callbacks::check(&face.service, url)).transpose()
-}
-
-/// What a run is asked to do, checked as far as it can be without its thread.
-pub(super) struct Checked {
-    pub assistant: Assistant,
-    modes: Modes,
-    order: Order,
-    metadata: Value,
-    webhook: Option<String>,
-}
-
-/// Checks a body; `head` is the newest step of its thread.
-pub(super) async fn check(face: &Face, asked: &RunBody, head: u64) -> Result<Checked, Refusal> {
-    let assistant = asked.assistant_id.as_deref();
-    let assistant =
-        assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
-    let assistant = super::assistants::named(face, assistant).await?;
-    let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
-    let modes = Modes::read(given).map_err(Refusal::invalid)?;
-    let order = asked.order(head).map_err(Refusal::invalid)?;
-    if let Asked::Turn(turn) = &order.asked {
-        let service = &face.service;
-        service.runtime().check_request(service.tenant(), turn.request()).await?;
-    }
-    due(asked.after_seconds)?;
-    let metadata = metadata(asked, &assistant)?;
-    Ok(Checked { assistant, modes, order, metadata, webhook: webhook(face, asked)? })
-}
-
-/// Makes what runs that begin by the clock are accepted with.
-pub(super) fn work(asked: &RunBody, checked: Checked) -> Result<Work, Refusal> {
-    if matches!(checked.order.asked, Asked::Resume(_)) {
-        return Err(Refusal::invalid("nobody is asked yet what a cron would answer"));
-    }
-    Ok(Work {
-        order: checked.order,
-        shown: asked.shown(checked.modes.names()),
-        metadata: checked.metadata,
-        multitask: asked.multitask_strategy.unwrap_or(Multitask::Enqueue),
-        webhook: checked.webhook,
-    })
-}
-
-/// Finds the thread that a run is for, or makes it.
-async fn the_thread(
-    face: &Face,
-    thread: Option<ThreadId>,
-    asked: &RunBody,
-) -> Result<(ThreadId, u64, bool), Refusal> {
-    let Some(thread) = thread else {
-        let thread = ThreadId::new();
-        face.service.create_thread(thread, &json!({})).await?;
-        let temporary = asked.on_completion != Some(wire::OnCompletion::Keep);
-        return Ok((thread, 0, temporary));
-    };
-    match face.service.info(thread).await {
-        Ok(info) => Ok((thread, info.head, false)),
-        Err(Error::UnknownThread(_)) if asked.if_not_exists == Some(wire::IfNotExists::Create) => {
-            face.service.create_thread(thread, &json!({})).await?;
-            Ok((thread, 0, false))
-        }
-        Err(Error::UnknownThread(_)) => Err(Refusal::missing("Thread or assistant not found.")),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn metadata(asked: &RunBody, assistant: &Assistant) -> Result<Value, Refusal> {
-    let given = super::threads::object(asked.metadata.clone(), "metadata")?;
-    let mut metadata = Map::from_iter([
-        ("created_by".to_owned(), json!("system")),
-        ("graph_id".to_owned(), json!(assistant.graph)),
-        ("assistant_id".to_owned(), json!(assistant.id)),
-    ]);
-    if let Value::Object(given) = given {
-        metadata.extend(given);
-    }
-    Ok(Value::Object(metadata))
-}
-
-fn due(after: Option<f64>) -> Result<Option<DateTime<Utc>>, Refusal> {
-    match after {
-        None => Ok(None),
-        Some(seconds) if (0.0..=LONGEST).contains(&seconds) => {
-            Ok(Some(clock::now() + TimeDelta::milliseconds((seconds * 1e3) as i64)))
-        }
-        Some(_) => Err(Refusal::invalid("after_seconds must be between 0 and a year")),
-    }
-}
+use crate::service::Service;
+use crate::service::kept::{Cancel, Run, RunFilter, RunStatus};
 
 /// Returns the headers by which clients find a run again.
 pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::body::{Asked, Body};
-use super::{Face, Refusal, runs, stream, wire};
+use super::{Face, Refusal, accept, runs, stream, wire};
 use crate::ids::ThreadId;
 
 /// Runs of one batch at most.
@@ -16,7 +16,7 @@ pub(super) async fn create(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let accepted = runs::accept(&face, None, &body, false).await?;
+    let accepted = accept::accept(&face, None, &body, false).await?;
     Ok((runs::places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn create_and_stream(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = runs::accept(&face, None, &body, true).await?;
+    let accepted = accept::accept(&face, None, &body, true).await?;
     stream::begun(&face, accepted).await
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn create_and_wait(
     State(face): State<Face>,
     Body(body): Body,
 ) -> Result<Response, Refusal> {
-    let accepted = runs::accept(&face, None, &body, false).await?;
+    let accepted = accept::accept(&face, None, &body, false).await?;
     runs::waited(&face, accepted).await
 }
 
@@ -60,12 +60,12 @@ pub(super) async fn batch(
             face.service.info(thread).await?;
         }
         let asked = wire::RunBody::read(one).map_err(Refusal::invalid)?;
-        runs::check(&face, &asked, 0).await?;
+        accept::check(&face, &asked, 0).await?;
         threads.push(thread);
     }
     let mut shown = Vec::with_capacity(list.len());
     for (one, thread) in list.iter().zip(threads) {
-        let accepted = runs::accept(&face, thread, one, false).await?;
+        let accepted = accept::accept(&face, thread, one, false).await?;
         shown.push(wire::shown_run(&accepted.run));
     }
     Ok(Json(shown))

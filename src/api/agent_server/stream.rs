@@ -12,8 +12,9 @@ use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::accept::Accepted;
 use super::body::{Asked, OfRun};
-use super::runs::{Accepted, places};
+use super::runs::places;
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
 use crate::clock;

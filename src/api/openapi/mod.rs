@@ -90,7 +90,7 @@ mod tests {
         assert!(found.len() > 60, "{found:?}");
         let document = document();
         // The description itself, and the page's files.
-        for path in ["/openapi.json", "/", "/assets/{name}"] {
+        for path in ["/openapi.json", "/", "/ui/{path}"] {
             found.remove(path);
         }
         let lacking: Vec<&String> =

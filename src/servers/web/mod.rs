@@ -8,7 +8,8 @@ mod tools;
 
 use std::time::Duration;
 
-use perihelion_web::{Addresses, Limits, Provider, Web, Wire};
+pub use perihelion_web::Addresses;
+use perihelion_web::{Limits, Provider, Web, Wire};
 
 pub use check::check;
 pub use tools::Server;

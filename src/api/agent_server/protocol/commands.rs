@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::super::accept::accept;
 use super::super::body::{Body, OfThread};
-use super::super::{Face, Refusal, runs, wire};
+use super::super::{Face, Refusal, wire};
 use crate::ids::ThreadId;
 use crate::service::{Error, Standing, ThreadView};
 use crate::swarm::GRAPH;
@@ -149,7 +150,7 @@ async fn carried_out(face: &Face, thread: ThreadId, command: &Command) -> Result
 }
 
 async fn begin(face: &Face, thread: ThreadId, body: Value) -> Result<Value, Refused> {
-    let accepted = runs::accept(face, Some(thread), &body).await?;
+    let accepted = accept(face, Some(thread), &body, true).await?;
     Ok(json!({ "run_id": accepted.run.id }))
 }
 

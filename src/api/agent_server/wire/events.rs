@@ -63,6 +63,9 @@ impl Modes {
     }
 }
 
+/// The attempt that clients see: a process that goes on with a run repeats nothing of it.
+const ATTEMPT: u32 = 1;
+
 /// Collects what is shown of one happening.
 struct Shown<'a> {
     modes: &'a Modes,
@@ -84,8 +87,10 @@ impl Shown<'_> {
 
 impl Wire {
     /// Returns the first event of a stream.
+    ///
+    /// Its client sees one attempt, however many processes drive the run: an id has the same data every time.
     pub(crate) fn metadata(run: &Run) -> Self {
-        let data = json!({ "run_id": run.id, "attempt": run.attempt.max(1) });
+        let data = json!({ "run_id": run.id, "attempt": ATTEMPT });
         Self { name: "metadata".into(), data, id: (run.first_event.unwrap_or_default(), u32::MAX) }
     }
 
@@ -262,7 +267,7 @@ impl Place<'_> {
         json!({
             "graph_id": GRAPH,
             "assistant_id": self.run.assistant,
-            "run_attempt": self.run.attempt.max(1),
+            "run_attempt": ATTEMPT,
             "thread_id": self.thread,
             "run_id": self.run.id,
         })
