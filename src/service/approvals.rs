@@ -120,6 +120,7 @@ impl Service {
             multitask: Multitask::Enqueue,
             temporary: false,
             due_at: None,
+            deliveries: Vec::new(),
         };
         self.accept(accept).await.map(|_| ())
     }

@@ -69,7 +69,7 @@ pub(super) async fn sum_up(
     };
     let taint = messages.iter().map(|message| &message.tainted_by);
     let tainted_by = taint.chain(known.map(|known| &known.tainted_by)).flatten().cloned().collect();
-    Ok((!text.is_empty()).then(|| Summary { text, turn: state.turn, tainted_by }))
+    Ok((!text.is_empty()).then_some(Summary { text, turn: state.turn, tainted_by }))
 }
 
 /// Returns what user, supervisor and QA said after a turn, oldest first.
