@@ -74,13 +74,13 @@ async fn a_time_that_passed_is_made_up_for_once_whoever_finds_it(mut served: Ser
     let id: Uuid = made["cron_id"].as_str().unwrap().parse().unwrap();
     served.crash().await;
     let database = Database::open(&served.database()).await.unwrap();
-    let past = chrono::Utc::now() - chrono::TimeDelta::days(3);
+    let past = perihelion::clock::now() - chrono::TimeDelta::days(3);
     let back = query("UPDATE service_cron SET schedule = '0 * * * *', next_at = $1 WHERE id = $2");
     assert_eq!(database.execute(&back.bind(past).bind(id)).await.unwrap(), 1);
     database.close().await;
     served.start_again().await;
     let other = served.another().await;
-    let now = chrono::Utc::now();
+    let now = perihelion::clock::now();
     served
         .until("/runs/crons/search", &json!({}), |crons| {
             let next: Option<chrono::DateTime<chrono::Utc>> =
