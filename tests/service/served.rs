@@ -83,16 +83,6 @@ impl Served {
         self.start_again().await;
     }
 
-    /// Returns the address of the database that the server is on.
-    pub fn database(&self) -> String {
-        let url = self.env.iter().find(|(name, _)| name == "DATABASE_URL");
-        let url = url.map(|(_, url)| url.as_str()).unwrap();
-        match url.strip_prefix("sqlite:") {
-            Some(file) => self.home.path().join(file).to_str().unwrap().to_owned(),
-            None => url.to_owned(),
-        }
-    }
-
     /// Starts another server on the same database; it ends when the child is dropped.
     pub async fn another(&self) -> (Child, String) {
         start(&self.home, &self.env).await
