@@ -27,7 +27,7 @@ async fn a_worker_that_was_killed_is_replaced_by_another(on: Kind) {
     site.world.model.wait_for_requests(CALLS).await;
     let heir = site.worker();
     worker.kill().await.unwrap();
-    site.until("n", "idle").await;
+    site.until("n", "done").await;
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
     assert_eq!(
         site.world.model.requests().len(),
@@ -43,7 +43,7 @@ async fn a_run_on_a_terminal_that_was_killed_is_gone_on_with_by_a_worker(on: Kin
     let mut run = site.world.start(&["run", "Note it", "--thread", "n"]);
     site.world.model.wait_for_requests(CALLS).await;
     run.kill().await.unwrap();
-    site.until("n", "idle").await;
+    site.until("n", "done").await;
     assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
     let said = site.stop(worker).await;
     assert!(said.contains(": done; steps: "), "{said}");
@@ -58,13 +58,13 @@ async fn a_worker_that_stood_still_loses_its_thread_and_lives_on(on: Kind) {
     let heir = site.worker();
     signal(&zombie, Signal::SIGSTOP);
     // The heir waits for the lease: the one that stands still is not dead.
-    site.until("n", "idle").await;
+    site.until("n", "done").await;
     let heir_said = site.stop(heir).await;
     assert!(heir_said.contains(": done; steps: "), "{heir_said}");
     signal(&zombie, Signal::SIGCONT);
     // It lives on as a worker, and what it still held it cannot write.
     let thread = site.submit("second").await;
-    site.until("second", "idle").await;
+    site.until("second", "done").await;
     let said = site.stop(zombie).await;
     assert!(said.contains(&format!("{thread}: done")), "{said}");
     assert!(said.contains("lost the thread"), "{said}");

@@ -98,9 +98,9 @@ async fn a_worker_finishes_what_was_left_to_it(on: Kind) {
         Some(0) => assert_eq!(followed.stdout, "It is 42 [1].\n"),
         _ => assert!(followed.stderr.contains("is finished"), "{followed:?}"),
     }
-    site.until("t", "idle").await;
+    site.until("t", "done").await;
     let second = site.submit("u").await;
-    site.until("u", "idle").await;
+    site.until("u", "done").await;
     let said = site.stop(worker).await;
     assert!(said.contains("working on") && said.contains("ended; runs driven:"), "{said}");
     assert!(said.contains(&format!("{second}: done; steps: ")), "{said}");
