@@ -52,7 +52,9 @@ impl Serve {
 }
 
 /// What becomes of calls that need a person's approval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Approvals {
     /// The run waits for the person.

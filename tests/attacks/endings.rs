@@ -42,7 +42,8 @@ async fn run_row(world: &World, report: &Value) -> Value {
 async fn ends(world: &World, code: i32, status: &str, reason: &str) -> (Value, Ended) {
     let run = world.run(&["run", "Go", "--json"]).await.code(code);
     let report = run.json();
-    assert_eq!((&report["status"], &report["finish_reason"]), (&json!(status), &json!(reason)));
+    let ended = (&report["status"], &report["finish_reason"]);
+    assert_eq!(ended, (&json!(status), &json!(reason)), "{report}\n{}", run.stderr);
     let row = run_row(world, &report).await;
     assert_eq!((&row["status"], &row["finish_reason"]), (&json!(status), &json!(reason)), "{row}");
     (report, run)

@@ -156,8 +156,12 @@ async fn no_address_is_called_back() {
     for path in ["/runs", "/runs/wait", "/runs/stream"] {
         assert_eq!(served.post(path, &body).await.0, 422, "{path}");
     }
-    let (_, card) = served.get("/.well-known/agent-card.json").await;
-    assert_ne!(card["capabilities"]["pushNotifications"], json!(true), "{card}");
+    let message = json!({
+        "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] },
+        "configuration": { "taskPushNotificationConfig": { "url": "http://169.254.169.254/" } },
+    });
+    let (code, said) = served.post("/a2a/message:send", &message).await;
+    assert!((400..500).contains(&code), "{code} {said}");
 }
 
 /// Approvals: raced, replayed, by GET, by a key that may not, with arguments that are not the tool's.
