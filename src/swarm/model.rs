@@ -23,6 +23,8 @@ use crate::metrics::{self, ModelCall, Timer};
 pub(super) struct RecordedModel<'a> {
     ctx: &'a TaskContext,
     parts: &'a StarParts,
+    /// When the time that calls may take began, in microseconds.
+    began: i64,
     /// Publish the pieces of streamed answers.
     streamed: bool,
     /// How long a call may last when the run's time is up.
@@ -53,7 +55,8 @@ fn is_zero(number: &u64) -> bool {
 impl<'a> RecordedModel<'a> {
     pub(super) fn new(ctx: &'a TaskContext, parts: &'a StarParts) -> Self {
         let (spent, live) = (Mutex::default(), AtomicBool::new(false));
-        Self { ctx, parts, streamed: false, grace: Duration::ZERO, spent, live, asker: None }
+        let began = ctx.place().run.started_micros();
+        Self { ctx, parts, began, streamed: false, grace: Duration::ZERO, spent, live, asker: None }
     }
 
     /// Gives each call so much time after the run's is up.
@@ -62,8 +65,9 @@ impl<'a> RecordedModel<'a> {
         self
     }
 
-    /// Adds to each prompt what is known of the user of a thread.
+    /// Adds to each prompt what is known of the user of a thread, and counts the time from the turn's beginning.
     pub(super) fn remembering(mut self, state: &GraphState) -> Self {
+        self.began = self.began.max(state.routing.started_at);
         self.asker = Asker::of(self.ctx.place(), state);
         self
     }
@@ -89,10 +93,10 @@ impl<'a> RecordedModel<'a> {
         &self,
         call: impl Future<Output = Result<ChatResponse, Error>>,
     ) -> Result<ChatResponse, Error> {
-        let (limits, place) = (&self.parts.limits, self.ctx.place());
+        let limits = &self.parts.limits;
         let now = self.ctx.port().unrecorded_now_micros();
         let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
-        let Some(left) = breaker::time_left(place.run.started_micros(), limits, now) else {
+        let Some(left) = breaker::time_left(self.began, limits, now) else {
             return call.await;
         };
         let late = Error::Late { seconds: limits.deadline_sec.unwrap_or_default() };
