@@ -1,7 +1,7 @@
 //! Sends what is to be sent when runs end: webhooks, and what addresses hear of A2A tasks.
 //!
 //! Enter at [`Deliveries::keep`]. Invariants: of the processes of a database one sends at a time, and a delivery is
-//! tried until it is taken, refused for good, or given up after [`MOST`] attempts; a receiver may see one twice, under
+//! tried until it is taken, refused for good, or given up after twelve attempts; a receiver may see one twice, under
 //! the same id. No redirect is followed, and a name is looked up where the connection is made.
 
 use std::sync::Arc;
