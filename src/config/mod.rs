@@ -24,7 +24,9 @@ pub mod variables;
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};
 pub use metrics::{Metrics, MetricsCollector, Temporality};
-pub use models::{Api, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
+pub use models::{
+    AGENT_PREFIX, Api, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles,
+};
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
 pub use sections::{

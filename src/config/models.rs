@@ -27,8 +27,8 @@ impl Api {
     }
 }
 
-/// What agents' names begin with in states and traces; tables go without it.
-const AGENT_PREFIX: &str = "mcp_agent_";
+/// Prefix of the agents that are generated from MCP servers (S1.09); tables of settings go without it.
+pub const AGENT_PREFIX: &str = "mcp_agent_";
 
 section! {
     /// The endpoint that every role uses unless its own table says otherwise.

@@ -1,7 +1,7 @@
 //! Requests for approval beside their threads: a row each, and an end for those that nobody decides on.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perihelion_people::{ApprovalRequest, ApprovalStatus};
+use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -124,11 +124,6 @@ impl Service {
         };
         self.accept(accept).await.map(|_| ())
     }
-}
-
-/// Returns a time after all that both databases can hold.
-fn far() -> DateTime<Utc> {
-    DateTime::from_timestamp(32_503_680_000, 0).unwrap_or_default()
 }
 
 /// Tells whether an answer came to nothing because the question is not asked any more.

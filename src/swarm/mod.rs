@@ -92,8 +92,7 @@ pub use team::{TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember, clean_name}
 pub use tool_loop::ToolLoop;
 pub use trace_context::TraceContext;
 
-/// Prefix of the agents that are generated from MCP servers (S1.09).
-pub const AGENT_PREFIX: &str = "mcp_agent_";
+pub use crate::config::AGENT_PREFIX;
 
 /// What nodes see of their surroundings, by the names under which the journal keeps it.
 pub(crate) mod seen {

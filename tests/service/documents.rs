@@ -1,5 +1,8 @@
 //! Documents over HTTP: sent, listed, searched, cited with their pages, deleted.
 
+#[path = "../../crates/parse/tests/support/pdf.rs"]
+mod written;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -10,40 +13,17 @@ on_both!(documents_are_sent_found_cited_with_their_page_and_deleted);
 
 /// Writes a PDF whose pages say a sentence again and again.
 fn pdf(pages: &[&str]) -> Vec<u8> {
-    let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
-    let mut objects = vec![
-        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len()),
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
-            .to_owned(),
-    ];
-    for (number, text) in pages.iter().enumerate() {
-        let stream = 5 + 2 * number;
-        let lines = (0..40).map(|line| {
-            let y = 700 - 14 * line;
-            format!("BT /F 10 Tf 72 {y} Td ({text} This is line {line}.) Tj ET\n")
-        });
-        let content: String = lines.collect();
-        objects.push(format!(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents {stream} 0 R >>"
-        ));
-        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
-    }
-    let mut file = b"%PDF-1.4\n".to_vec();
-    let mut places = Vec::new();
-    for (number, object) in objects.iter().enumerate() {
-        places.push(file.len());
-        file.extend(format!("{} 0 obj\n{object}\nendobj\n", number + 1).into_bytes());
-    }
-    let table = file.len();
-    let rows: String = places.iter().map(|place| format!("{place:010} 00000 n \n")).collect();
-    let size = places.len() + 1;
-    file.extend(format!("xref\n0 {size}\n0000000000 65535 f \n{rows}").into_bytes());
-    file.extend(
-        format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n")
-            .into_bytes(),
-    );
-    file
+    let streams: Vec<String> = pages
+        .iter()
+        .map(|text| {
+            let lines = (0..40).map(|line| {
+                let y = 700 - 14 * line;
+                format!("BT /F 10 Tf 72 {y} Td ({text} This is line {line}.) Tj ET\n")
+            });
+            lines.collect()
+        })
+        .collect();
+    written::pdf(&streams.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 async fn sent(served: &Served, path: &str, kind: &str, body: Vec<u8>) -> (u16, Value) {

@@ -141,7 +141,7 @@ impl People {
 }
 
 /// Returns a time after all entries that both databases can hold.
-fn far() -> DateTime<Utc> {
+pub fn far() -> DateTime<Utc> {
     DateTime::from_timestamp(32_503_680_000, 0).unwrap_or_default()
 }
 

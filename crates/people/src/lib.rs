@@ -17,7 +17,7 @@ mod sessions;
 mod users;
 
 pub use approvals::{ApprovalRequest, ApprovalStatus};
-pub use audit::{AuditEntry, AuditQuery};
+pub use audit::{AuditEntry, AuditQuery, far};
 pub use error::Error;
 pub use jwt::{JwtRules, JwtVerifier};
 pub use keys::{ApiKey, CreatedKey, NewKey};

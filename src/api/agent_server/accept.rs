@@ -30,10 +30,9 @@ pub(super) async fn accept(
 ) -> Result<Accepted, Refusal> {
     let asked = RunBody::read(body).map_err(Refusal::invalid)?;
     // First, so that no thread is made for what is refused.
-    check(face, &asked, 0).await?;
+    let Checked { assistant, modes, metadata, webhook, .. } = check(face, &asked).await?;
     let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
-    let Checked { assistant, modes, mut order, metadata, webhook } =
-        check(face, &asked, head).await?;
+    let mut order = asked.order(head).map_err(Refusal::invalid)?;
     if let Asked::Turn(turn) = &mut order.asked {
         turn.interactive = follows;
     }
@@ -71,15 +70,15 @@ pub(super) struct Checked {
     webhook: Option<String>,
 }
 
-/// Checks a body; `head` is the newest step of its thread.
-pub(super) async fn check(face: &Face, asked: &RunBody, head: u64) -> Result<Checked, Refusal> {
+/// Checks a body; its order is that of a thread without steps.
+pub(super) async fn check(face: &Face, asked: &RunBody) -> Result<Checked, Refusal> {
     let assistant = asked.assistant_id.as_deref();
     let assistant =
         assistant.ok_or_else(|| Refusal::invalid("\"assistant_id\" is a required property"))?;
     let assistant = super::assistants::named(face, assistant).await?;
     let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
     let modes = Modes::read(given).map_err(Refusal::invalid)?;
-    let order = asked.order(head).map_err(Refusal::invalid)?;
+    let order = asked.order(0).map_err(Refusal::invalid)?;
     if let Asked::Turn(turn) = &order.asked {
         let service = &face.service;
         service.runtime().check_request(service.tenant(), turn.request()).await?;

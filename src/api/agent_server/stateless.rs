@@ -60,7 +60,7 @@ pub(super) async fn batch(
             face.service.info(thread).await?;
         }
         let asked = wire::RunBody::read(one).map_err(Refusal::invalid)?;
-        accept::check(&face, &asked, 0).await?;
+        accept::check(&face, &asked).await?;
         threads.push(thread);
     }
     let mut shown = Vec::with_capacity(list.len());

@@ -20,8 +20,8 @@ pub(super) fn router() -> Router {
     Router::new().route("/openapi.json", get(|| async { Json(document()) }))
 }
 
-/// Makes the document.
-pub(super) fn document() -> Value {
+/// Collects the forms of bodies and queries from the rooms that read them.
+fn forms() -> Forms {
     let mut forms = Forms::default();
     agent_server::forms(&mut forms);
     openai::forms(&mut forms);
@@ -29,6 +29,12 @@ pub(super) fn document() -> Value {
     auth::forms(&mut forms);
     a2a::forms(&mut forms);
     mcp::forms(&mut forms);
+    forms
+}
+
+/// Makes the document.
+pub(super) fn document() -> Value {
+    let forms = forms();
     let mut paths = Map::new();
     for route in routes::ROUTES {
         let path = paths.entry(route.1).or_insert_with(|| json!({}));
@@ -116,14 +122,7 @@ mod tests {
 
     #[test]
     fn every_form_is_one_of_a_route() {
-        let mut forms = Forms::default();
-        agent_server::forms(&mut forms);
-        openai::forms(&mut forms);
-        own::forms(&mut forms);
-        auth::forms(&mut forms);
-        a2a::forms(&mut forms);
-        mcp::forms(&mut forms);
-        for route in forms.routes() {
+        for route in forms().routes() {
             let (method, path) = route.split_once(' ').unwrap();
             assert!(
                 routes::ROUTES.iter().any(|one| (one.0, one.1) == (method, path)),

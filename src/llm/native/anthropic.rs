@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{append, arguments, items};
+use super::{append, arguments, bound, items};
 
 /// Tokens an answer may have where the settings say nothing: the API wants a number, and every current model takes this one.
 const MAX_TOKENS: u32 = 8192;
@@ -31,8 +31,7 @@ pub(super) fn body(chat: &Value) -> Value {
         .collect();
     let mut body = Map::new();
     body.insert("model".into(), chat["model"].clone());
-    let bound = ["max_completion_tokens", "max_tokens"].iter().find_map(|key| chat.get(key));
-    body.insert("max_tokens".into(), bound.cloned().unwrap_or_else(|| MAX_TOKENS.into()));
+    body.insert("max_tokens".into(), bound(chat).cloned().unwrap_or_else(|| MAX_TOKENS.into()));
     if let Some(temperature) = chat.get("temperature") {
         body.insert("temperature".into(), temperature.clone());
     }

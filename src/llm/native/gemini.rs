@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{append, arguments, items};
+use super::{append, arguments, bound, items};
 
 /// What stands in place of a thought signature that was not kept.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -33,9 +33,7 @@ pub(super) fn body(chat: &Value) -> Value {
     if let Some(temperature) = chat.get("temperature") {
         generation.insert("temperature".into(), temperature.clone());
     }
-    if let Some(bound) =
-        ["max_completion_tokens", "max_tokens"].iter().find_map(|key| chat.get(key))
-    {
+    if let Some(bound) = bound(chat) {
         generation.insert("maxOutputTokens".into(), bound.clone());
     }
     if let Some(format) = chat.get("response_format") {

@@ -67,6 +67,11 @@ fn arguments(function: &Value) -> Value {
     }
 }
 
+/// Returns the tokens that an answer may have, under whichever of its names.
+fn bound(chat: &Value) -> Option<&Value> {
+    ["max_completion_tokens", "max_tokens"].iter().find_map(|key| chat.get(key))
+}
+
 /// Returns the items of an array; none where it is something else.
 fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)

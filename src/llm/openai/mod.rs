@@ -77,7 +77,9 @@ impl OpenAiModel {
     fn lane(&self, request: &ChatRequest) -> Option<&Lane> {
         let agent = request.agent.as_deref().filter(|_| request.role == Role::Agent);
         let own = agent.and_then(|agent| {
-            self.agents.get(agent).or_else(|| self.agents.get(agent.strip_prefix("mcp_agent_")?))
+            self.agents
+                .get(agent)
+                .or_else(|| self.agents.get(agent.strip_prefix(config::AGENT_PREFIX)?))
         });
         own.or_else(|| self.lanes.get(&request.role))
     }
