@@ -71,6 +71,9 @@ fn draw(canvas: &mut Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), E
     let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
     let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
     for step in rows.steps.iter().filter(of_group) {
+        // Between a crash and the run that goes on with it nobody worked.
+        let run = group.runs.iter().find(|run| run.id == step.run);
+        let began = run.map_or(began, |run| run.started_at.max(began));
         let start = before.map_or(began, |before| before.at.max(began)).min(step.at);
         committed(canvas, step, start, &effects)?;
         before = Some(step);
@@ -111,20 +114,25 @@ pub(super) fn nested(
 }
 
 /// Returns whether an effect happened in this trace: it ended, or is still open, while it was the newest.
+///
+/// Times decide only about the steps that two traces share: the one that this trace took over unfinished, and the one
+/// that it leaves so. What happened in any other step is this trace's, whatever clock dated it.
 fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
     if !(group.first_step..=group.last_step + 1).contains(&effect.step) {
         return false;
     }
+    let since = (effect.step == group.first_step).then(|| group.first().started_at);
+    let until = group.until.filter(|_| effect.step > group.last_step);
     let moment = match effect.kind {
         // Asked in this trace, answered by a person whenever they like.
         EffectKind::Interrupt => Some(effect.started_at),
         _ => effect.ended_at,
     };
-    match (moment, group.until) {
-        (Some(moment), until) => {
-            moment >= group.first().started_at && until.is_none_or(|until| moment < until)
+    match moment {
+        Some(moment) => {
+            since.is_none_or(|since| moment >= since) && until.is_none_or(|until| moment < until)
         }
-        (None, until) => until.is_none(),
+        None => until.is_none(),
     }
 }
 

@@ -230,6 +230,37 @@ fn a_failed_run_shows_where_it_failed_and_is_gone_on_with_in_the_same_trace() {
     assert_eq!(spans[3].status, Status::Error { message: "rejected in each of 3 attempts".into() });
 }
 
+#[test]
+fn the_time_between_a_crash_and_its_resumption_is_nobodys_work() {
+    let mut pen = Pen::new();
+    pen.turn(&["a"]);
+    pen.now += TimeDelta::hours(3);
+    pen.begin();
+    pen.chat("agent", "done", &[]);
+    pen.step(StepKind::Loop, work(result("success", "APPROVED")), &["supervisor"]);
+    pen.end(RunStatus::Done);
+    let spans = pen.spans(2);
+    assert_eq!(spans[3].name, "invoke_agent a");
+    assert_eq!(spans[3].start, pen.rows.runs[1].started_at);
+}
+
+/// Found by the torture: a call that a wrong clock dated after the next trace had begun was in neither.
+#[test]
+fn what_a_committed_step_did_is_in_its_trace_whatever_the_clock_said() {
+    let mut pen = Pen::new();
+    pen.turn(&["a"]);
+    pen.chat("agent", "", &["x"]);
+    pen.tool("s.x", Some(json!({ "is_error": false, "text": "" })));
+    pen.step(StepKind::Loop, work(result("success", "APPROVED")), &["supervisor"]);
+    pen.end(RunStatus::Failed);
+    let before = pen.names(1);
+    let late = pen.now + TimeDelta::hours(1);
+    pen.rows.effects.last_mut().unwrap().ended_at = Some(late);
+    pen.turn(&["a"]);
+    assert_eq!(pen.names(1), before, "{:?}", pen.rows.effects.last());
+    assert_eq!(after_opening(before)[2], "execute_tool x");
+}
+
 /// An edit is a trace of its own, and so is what follows from it.
 #[test]
 fn an_edit_of_the_state_shows_as_a_transition_by_a_person() {

@@ -87,6 +87,10 @@ async fn read_steps(
     }
     let older = |step: &StepRow| !runs[first..].iter().any(|run| run.id == step.run);
     let steps = steps_back_to(store, thread, older).await?;
+    if steps.last().is_none_or(|newest| newest.seq < info.head) {
+        // Shortened to its last step, or damaged: reading the state tells.
+        store.load(thread, None).await?;
+    }
     let run = runs[at].number;
     Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
 }

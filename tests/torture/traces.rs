@@ -6,7 +6,7 @@ use std::path::Path;
 use perihelion::checkpoint::Store;
 use perihelion::clock;
 use perihelion::ids::ThreadId;
-use perihelion::telemetry::{About, Error, View, Which, project, read};
+use perihelion::telemetry::{Error, View, Which, project, read};
 
 use super::collector::Id;
 use super::hand::{self, Setup};
@@ -53,10 +53,7 @@ pub async fn judge(
         // What a crash left open has no final id.
         for span in spans.iter().filter(|span| !span.open) {
             let id = (span.trace_id.to_bytes(), span.span_id.to_bytes());
-            // A call that was asked for and never sent has no row of its own: it follows from what else a step did, which
-            // a process that delivers a crashed run's trace early does not know yet.
-            let is_unsent = matches!(span.about, About::Tool { attempts: 0, .. });
-            if known.insert(id) && !received.contains(&id) && !is_unsent {
+            if known.insert(id) && !received.contains(&id) {
                 let (name, run) = (&span.name, run.number);
                 let what = format!("thread {thread} run {run}: the span {name:?} never arrived");
                 findings.violate("trace", what);
