@@ -36,6 +36,7 @@ pub struct Effect {
     pub name: String,
     pub request: Value,
     pub outcome: Value,
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 /// What a run or a thread took.
@@ -200,6 +201,7 @@ impl StepOf {
                 name: effect.name.clone(),
                 request: effect.request.decode()?,
                 outcome: effect.outcome.as_ref().map_or(Ok(Value::Null), |it| it.decode())?,
+                ended_at: effect.ended_at,
             })
         };
         Ok(Self {
@@ -235,8 +237,18 @@ fn totals(steps: &[StepOf], runs: &[RunRow], run: Option<RunId>) -> Totals {
             EffectKind::Clock | EffectKind::Random | EffectKind::Observed => {}
         }
     }
-    let took = |one: &RunRow| one.ended_at.map_or(TimeDelta::zero(), |end| end - one.started_at);
-    let counted = runs.iter().filter(|one| run.is_none_or(|run| run == one.id));
-    totals.seconds = counted.map(took).sum::<TimeDelta>().as_seconds_f64();
+    let counted = runs.iter().enumerate().filter(|(_, one)| run.is_none_or(|run| run == one.id));
+    let took = counted.map(|(at, one)| ended(one, runs.get(at + 1), steps) - one.started_at);
+    totals.seconds = took.sum::<TimeDelta>().max(TimeDelta::zero()).as_seconds_f64();
     totals
+}
+
+/// Returns when a run ended: of one whose process died, when the last is known that was done before the next run began.
+fn ended(run: &RunRow, next: Option<&RunRow>, steps: &[StepOf]) -> DateTime<Utc> {
+    let done = steps.iter().flat_map(|step| {
+        let calls = step.effects.iter().filter_map(|effect| effect.ended_at);
+        calls.chain([step.row.at])
+    });
+    let last = || done.filter(|at| next.is_none_or(|next| *at < next.started_at)).max();
+    run.ended_at.or_else(last).unwrap_or(run.started_at).max(run.started_at)
 }
