@@ -32,6 +32,14 @@ bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) an
 bench-menu: ## Measure the start with a hundred servers whose tools are known
 	cargo bench --quiet --bench menu
 
+RUN = cargo bench --quiet --bench run -- --bench
+RUN_ARGS ?=
+
+.PHONY: bench-run
+bench-run: ## Measure what whole runs cost beside model and tools, prompts by role, and the draining of threads
+	$(RUN) $(RUN_ARGS)
+	BENCH_SERVE="$(RUN)" $(ON_POSTGRES) benches/serve/postgres.sh $(RUN_ARGS)
+
 bench-build:
 	@cargo bench --quiet --bench star --no-run
 

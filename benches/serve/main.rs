@@ -7,6 +7,8 @@
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
+#[path = "../processor.rs"]
+mod processor;
 mod server;
 
 use std::time::Instant;
@@ -47,7 +49,7 @@ async fn main() {
     // Warm: connections, caches, compiled statements.
     client.runs(at_once * 2, at_once).await;
 
-    let before = server::processor_ms(pid);
+    let before = processor::processor_ms(pid);
     let began = Instant::now();
     client.runs(runs, at_once).await;
     let seconds = began.elapsed().as_secs_f64();
@@ -56,7 +58,7 @@ async fn main() {
         json!({
             "server": name, "what": "runs", "runs": runs, "at_once": at_once,
             "per_second": (runs as f64 / seconds * 10.0).round() / 10.0,
-            "server_processor_ms_per_run": (server::processor_ms(pid) - before) / runs as f64,
+            "server_processor_ms_per_run": (processor::processor_ms(pid) - before) / runs as f64,
         })
     );
 

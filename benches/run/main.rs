@@ -1,0 +1,145 @@
+//! Measures what whole runs cost beside the model and the tools: a model that answers at once (a process of its own,
+//! over HTTP), two real stdio servers, three decisions, two agents with a call each, and an answer.
+//!
+//! `--runs N` runs one after the other, `--threads N` left to a worker that drains them, `--database URL` on Postgres,
+//! SQLite in a directory of its own by default. Prints JSON lines: wall and processor time a run and a super-step,
+//! threads a second, and the bytes and estimated tokens of prompts by role.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
+#![expect(clippy::disallowed_methods, reason = "it measures itself")]
+
+mod model;
+#[path = "../processor.rs"]
+mod processor;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use perihelion::config::{Overrides, Settings};
+use perihelion::ids::ThreadId;
+use perihelion::runtime::Runtime;
+use perihelion::swarm::Request;
+use perihelion::worker::Worker;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+fn argument(name: &str) -> Option<String> {
+    std::env::args().skip_while(|one| one != name).nth(1)
+}
+
+fn number(name: &str, otherwise: usize) -> usize {
+    argument(name).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` has nothing to measure.
+    if !std::env::args().any(|one| one == "--bench") {
+        return;
+    }
+    perihelion::config::tls::install();
+    let home = tempfile::tempdir().unwrap();
+    if std::env::args().any(|one| one == model::PLAYS) {
+        return model::play().await;
+    }
+    let mut model = model::Model::start();
+    let runtime = open(home.path(), &model.url).await;
+    let store = if argument("--database").is_some() { "postgres" } else { "sqlite" };
+    // Warm: servers, connections, compiled statements.
+    for _ in 0..5 {
+        ask(&runtime).await;
+    }
+    model.prompts();
+    let runs = number("--runs", 100);
+    let (began, before) = (Instant::now(), processor_ms());
+    let mut last = ThreadId::new();
+    for _ in 0..runs {
+        last = ask(&runtime).await;
+    }
+    let (wall, processor) = (began.elapsed().as_secs_f64() * 1e3, processor_ms() - before);
+    let steps = runtime.store().history(last, None, u32::MAX).await.unwrap().len();
+    let round = |value: f64| (value * 100.0).round() / 100.0;
+    let each = |total: f64| round(total / runs as f64);
+    println!(
+        "{}",
+        json!({
+            "bench": "run", "store": store, "runs": runs, "super_steps": steps, "run_ms": each(wall),
+            "super_step_ms": round(wall / (runs * steps) as f64), "run_processor_ms": each(processor),
+            "is_optimised": !cfg!(debug_assertions),
+        })
+    );
+    for (role, [calls, messages, tools]) in model.prompts() {
+        println!(
+            "{}",
+            json!({
+                "bench": "prompts", "role": role, "calls_a_run": each(calls as f64),
+                "message_bytes_a_call": messages / calls, "tool_bytes_a_call": tools / calls,
+                "bytes_a_run": (messages + tools) / runs,
+            })
+        );
+    }
+    drain(&runtime, store, number("--threads", 500)).await;
+    Arc::into_inner(runtime).unwrap().close().await;
+}
+
+/// Leaves threads to a worker of this process, and measures it alone.
+async fn drain(runtime: &Arc<Runtime>, store: &str, threads: usize) {
+    for _ in 0..threads {
+        runtime.submit(ThreadId::new(), None, request()).await.unwrap();
+    }
+    let worker = Worker::new(runtime.clone(), true, Arc::new(|_| {}));
+    let (began, before) = (Instant::now(), processor_ms());
+    let driven = worker.run(CancellationToken::new()).await.unwrap();
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{}",
+        json!({
+            "bench": "drain", "store": store, "threads": driven,
+            "threads_per_s": (driven as f64 / seconds * 10.0).round() / 10.0,
+            "thread_processor_ms": (processor_ms() - before) / driven as f64,
+        })
+    );
+}
+
+async fn open(home: &Path, model: &str) -> Arc<Runtime> {
+    let program = env!("CARGO_BIN_EXE_perihelion");
+    let mut servers = String::new();
+    for name in ["atlas", "ledger"] {
+        let root = home.join(name);
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a.txt"), "The answer is 42.\n").unwrap();
+        servers += &format!(
+            "[mcp_servers.{name}]\ncommand = {program:?}\nargs = [\"mcp\", \"files\", {root:?}]\n"
+        );
+    }
+    let file = home.join("mcp-servers.toml");
+    std::fs::write(&file, servers).unwrap();
+    let database = argument("--database");
+    let database = database.unwrap_or_else(|| format!("sqlite://{}/db", home.display()));
+    let env = |name: &str| match name {
+        "OPENAI_BASE_URL" => Some(model.to_owned()),
+        "OPENAI_API_KEY" => Some("none".to_owned()),
+        "PATH" => std::env::var(name).ok(),
+        _ => None,
+    };
+    let overrides =
+        Overrides { servers: Some(file), database: Some(database), ..Overrides::default() };
+    let settings = Settings::load(overrides, None, &env).unwrap();
+    let (looks, _) = tokio::sync::watch::channel(Default::default());
+    Arc::new(Runtime::open_worker(settings, &env, &looks).await.unwrap())
+}
+
+fn request() -> Request {
+    Request { question: "What is the answer?".to_owned(), ..Request::default() }
+}
+
+async fn ask(runtime: &Runtime) -> ThreadId {
+    let thread = ThreadId::new();
+    let report = runtime.ask(thread, None, request(), runtime.run_options()).await.unwrap();
+    assert_eq!(report.answer.as_deref(), Some("It is 42 [1]."), "{report:?}");
+    thread
+}
+
+fn processor_ms() -> f64 {
+    processor::processor_ms(std::process::id())
+}
