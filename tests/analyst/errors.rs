@@ -92,6 +92,11 @@ async fn after_four_attempts_the_question_is_given_up_with_their_history() {
     assert!(error["message"].as_str().unwrap().contains("in 4 attempts"), "{report:#}");
     assert_eq!(error["details"]["attempts"].as_array().unwrap().len(), 4);
     assert_eq!(shop.stage("triage").len(), 3);
+    // S4.10: what was tried is kept where the turn failed.
+    let drawn = shop.perihelion(&["trace", "t"]).await;
+    assert!(drawn.contains("ANALYSIS of"), "{drawn}");
+    assert_eq!(drawn.matches("refused by guard:").count(), 4, "{drawn}");
+    assert!(drawn.contains("RETRY_WITH_PATCH") && !drawn.contains("preview"), "{drawn}");
 }
 
 /// S2.04: what the reviewer objects to is written again before anything runs.

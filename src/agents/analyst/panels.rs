@@ -1,14 +1,26 @@
-//! Everything that led to an answer, as one document: kept as an artifact and linked from the result.
+//! Everything that led to an answer, or to none, as one document: kept as an artifact and linked from the result.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::answers::Interpretation;
+use super::answers::{Interpretation, SqlTriage};
 use super::turn::{Preview, Turn};
 use crate::agents::pipeline::Stage;
 
-/// Returns the panels: grounding, drafts, guard, review, attempts, triage, preview, answer.
+/// Name of the document among the agent's artifacts.
+pub const NAME: &str = "analysis.json";
+
+/// Returns the panels of an answer: grounding, drafts, guard, review, attempts, triage, preview, answer.
 pub fn of(stage: &Stage<Turn>, preview: &Preview, said: &Interpretation) -> String {
     let state = stage.state();
+    panels(state, &state.triages, json!(preview), json!(said))
+}
+
+/// Returns the panels of a turn that failed, with the triage that ended it.
+pub fn of_failure(stage: &Stage<Turn>, triages: &[SqlTriage]) -> String {
+    panels(stage.state(), triages, Value::Null, Value::Null)
+}
+
+fn panels(state: &Turn, triages: &[SqlTriage], preview: Value, said: Value) -> String {
     let panels = json!({
         "intent": state.intent,
         "clarifications": state.answers,
@@ -18,7 +30,7 @@ pub fn of(stage: &Stage<Turn>, preview: &Preview, said: &Interpretation) -> Stri
         "guard": state.checked,
         "reviews": state.reviews,
         "attempts": state.attempts,
-        "triages": state.triages,
+        "triages": triages,
         "preview": preview,
         "interpretation": said,
     });

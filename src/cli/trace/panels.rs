@@ -83,6 +83,9 @@ fn guarded(guard: &Value) -> Vec<String> {
 }
 
 fn preview(preview: &Value) -> Vec<String> {
+    if preview.is_null() {
+        return Vec::new();
+    }
     let rows = preview["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
     let cut = if preview["truncated"] == true { ", cut" } else { "" };
     let mut lines =

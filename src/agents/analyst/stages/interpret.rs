@@ -46,7 +46,7 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     };
     let mut notes = notes(&stage, &preview, &checked);
     notes.extend(no_chart);
-    let key = stage.keep("analysis.json", panels::of(&stage, &preview, &said));
+    let key = stage.keep(panels::NAME, panels::of(&stage, &preview, &said));
     let mut text = said.answer.trim().to_owned();
     for highlight in &said.highlights {
         text.push_str(&format!("\n- {}", highlight.trim()));

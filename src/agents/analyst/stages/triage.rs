@@ -5,6 +5,7 @@ use serde_json::json;
 use super::super::MAX_ATTEMPTS;
 use super::super::MAX_ROUNDS;
 use super::super::answers::{SqlDraft, SqlTriage, TriageDecision};
+use super::super::panels;
 use super::super::turn::{Answered, Turn, TurnUpdate};
 use super::{surveyed, with_question};
 use crate::agents::pipeline::{
@@ -20,7 +21,7 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
     if state.attempts.len() >= MAX_ATTEMPTS {
         let message =
             format!("no statement did in {MAX_ATTEMPTS} attempts; the last error: {error}");
-        return Err(failed(&stage, message));
+        return Err(failed(&stage, &state.triages, message));
     }
     let survey = surveyed(&stage)?;
     let variables = with_question(
@@ -36,7 +37,7 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
     let triage: SqlTriage = stage.ask(ask).await?;
     let mut triages = state.triages.clone();
     triages.push(triage.clone());
-    let update = TurnUpdate::new().triages(triages);
+    let update = TurnUpdate::new().triages(triages.clone());
     match triage.decision {
         TriageDecision::RetryWithPatch => match triage.sql.filter(|sql| !sql.trim().is_empty()) {
             Some(sql) => {
@@ -55,12 +56,18 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
         }
         TriageDecision::AskClarification | TriageDecision::Stop => {
             let message = format!("{} The database says: {error}", triage.reason);
-            Err(failed(&stage, message))
+            Err(failed(&stage, &triages, message))
         }
     }
 }
 
-fn failed(stage: &Stage<Turn>, message: String) -> crate::agents::pipeline::StageError {
-    let details = json!({ "attempts": stage.state().attempts, "triages": stage.state().triages });
+/// Fails with what was tried; what led there is kept as it is kept of an answer.
+fn failed(
+    stage: &Stage<Turn>,
+    triages: &[SqlTriage],
+    message: String,
+) -> crate::agents::pipeline::StageError {
+    stage.keep(panels::NAME, panels::of_failure(stage, triages));
+    let details = json!({ "attempts": stage.state().attempts, "triages": triages });
     AgentError::new(ErrorKind::Query, message).with_details(details).into()
 }
