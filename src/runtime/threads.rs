@@ -116,7 +116,13 @@ pub async fn history(
     before: Option<u64>,
     limit: u32,
 ) -> Result<Vec<StepView>, checkpoint::Error> {
-    store.history(thread, before, limit).await?.iter().map(StepView::new).collect()
+    let head = store.info(thread).await?.head;
+    let rows = store.history(thread, before, limit).await?;
+    if before.is_none() && limit > 0 && rows.first().is_none_or(|newest| newest.seq < head) {
+        // Shortened to its last step, or damaged: reading the state tells.
+        store.load(thread, None).await?;
+    }
+    rows.iter().map(StepView::new).collect()
 }
 
 /// Returns the first question of a star's thread, where its first step is kept.

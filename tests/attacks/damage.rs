@@ -33,13 +33,13 @@ fn noting(held: Arc<AtomicBool>) -> Script {
 }
 
 /// A database that copies can be made of.
-enum Original {
+pub enum Original {
     Sqlite(PathBuf),
     Postgres(Database),
 }
 
 /// A copy of it, which goes with this value.
-enum Copy {
+pub enum Copy {
     Sqlite(PathBuf),
     Postgres(Database),
 }
@@ -59,7 +59,7 @@ impl Original {
         }
     }
 
-    async fn copy(&self, world: &World, name: &str) -> Copy {
+    pub async fn copy(&self, world: &World, name: &str) -> Copy {
         match self {
             Self::Sqlite(path) => {
                 let copy = world.path(&format!("{name}.db"));
@@ -94,7 +94,7 @@ async fn connect(url: &str) -> sqlx::PgConnection {
 }
 
 impl Copy {
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         match self {
             Self::Sqlite(path) => format!("sqlite:{}", path.display()),
             Self::Postgres(database) => database.url.clone(),
@@ -103,27 +103,30 @@ impl Copy {
 
     /// Executes a statement and returns how many rows it changed.
     async fn execute(&self, sql: &str) -> u64 {
+        self.try_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Does the same with a statement that the database may refuse.
+    pub async fn try_execute(&self, sql: &str) -> Result<u64, sqlx::Error> {
         match self {
             Self::Sqlite(path) => {
                 let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
-                let mut connection = options.connect().await.unwrap();
+                let mut connection = options.connect().await?;
                 let done = connection.execute(AssertSqlSafe(sql)).await;
-                let done = done.unwrap_or_else(|error| panic!("{sql}: {error}"));
-                connection.close().await.unwrap();
-                done.rows_affected()
+                connection.close().await?;
+                Ok(done?.rows_affected())
             }
             Self::Postgres(database) => {
                 let mut connection = database.connect().await;
                 let done = connection.execute(AssertSqlSafe(sql)).await;
-                let done = done.unwrap_or_else(|error| panic!("{sql}: {error}"));
-                connection.close().await.unwrap();
-                done.rows_affected()
+                connection.close().await?;
+                Ok(done?.rows_affected())
             }
         }
     }
 
     /// Lists the columns of a table with their types.
-    async fn columns(&self, table: &str) -> Vec<(String, String)> {
+    pub async fn columns(&self, table: &str) -> Vec<(String, String)> {
         match self {
             Self::Sqlite(path) => {
                 let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
@@ -146,7 +149,7 @@ impl Copy {
 }
 
 /// Writes another value of the same kind into a column.
-fn other(column: &str, kind: &str) -> String {
+pub fn other(column: &str, kind: &str) -> String {
     let swap = |one: &str, two: &str| {
         format!("CASE WHEN {column} = '{one}' THEN '{two}' ELSE '{one}' END")
     };
@@ -185,11 +188,11 @@ async fn killed(is_postgres: bool) -> (World, Original) {
     (world, original)
 }
 
-fn notes(world: &World) -> usize {
+pub fn notes(world: &World) -> usize {
     world.read("notes.jsonl").lines().count()
 }
 
-async fn every_database(test: impl AsyncFn(World, Original)) {
+pub async fn every_database(test: impl AsyncFn(World, Original)) {
     for is_postgres in [false, true] {
         let (world, original) = killed(is_postgres).await;
         assert_eq!(notes(&world), 1);

@@ -15,3 +15,4 @@ mod world;
 
 mod damage;
 mod endings;
+mod everywhere;
