@@ -12,7 +12,8 @@ use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
 use super::{
-    Error, Exit, Signals, environment, found, keys, looking, naming, output, plugins, questions,
+    Error, Exit, Signals, environment, found, keys, looking, markdown, naming, output, plugins,
+    questions,
 };
 use crate::checkpoint::ThreadStatus;
 use crate::config::Settings;
@@ -326,8 +327,11 @@ fn present(
             for warning in &report.warnings {
                 output::warning(warning);
             }
-            if !show.json {
-                output::text(report.answer.as_deref().unwrap_or_default())?;
+            let answer = report.answer.as_deref().unwrap_or_default();
+            match (show.json, show.structured) {
+                (true, _) => {}
+                (false, true) => output::text(answer)?,
+                (false, false) => markdown::answer(answer)?,
             }
             if show.structured && report.structured.is_none() {
                 output::error("the answer is not JSON of the schema that was asked for");
@@ -360,7 +364,7 @@ fn present(
                 output::error(report.error.as_deref().unwrap_or("the run failed"));
                 match &report.answer {
                     // The turn is over: there is nothing to resume.
-                    Some(answer) if !show.json => output::text(answer)?,
+                    Some(answer) if !show.json => markdown::answer(answer)?,
                     Some(_) => {}
                     None => output::note(&way_on(show, thread)),
                 }

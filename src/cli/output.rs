@@ -101,11 +101,15 @@ pub(super) fn marked(lines: &[String]) -> Result<(), Error> {
 
 /// Gives a word a colour where a person looks on who did not refuse it with `NO_COLOR`.
 fn painted(word: &str, color: &str, is_terminal: bool) -> String {
-    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match is_terminal && !is_refused {
+    match is_terminal && !is_colour_refused() {
         true => format!("\u{1b}[{color}m{word}\u{1b}[0m"),
         false => word.to_owned(),
     }
+}
+
+/// Returns whether the user wants no colours, as <https://no-color.org> has it.
+pub(super) fn is_colour_refused() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// Counts things: `1 tool`, `3 tools`.

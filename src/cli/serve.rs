@@ -7,7 +7,7 @@ use perihelion_http::{Bounds, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::output;
-use super::{Error, Exit, Globals, Signals, environment, keys, looking, plugins};
+use super::{Error, Exit, Globals, Signals, environment, keys, looking, patience, plugins};
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
 use crate::runtime::{self, Runtime, demo};
@@ -49,17 +49,27 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let addr = settings.serve.addr;
     let asks = &settings.serve;
     let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration;
-    if !addr.ip().is_loopback() && !proves && !keys::is_anybody_known(&settings).await? {
-        return Err(Error::Unprotected(addr));
-    }
     let signals = Signals::listen()?;
+    if !addr.ip().is_loopback() && !proves {
+        let is_known = tokio::select! {
+            biased;
+            () = signals.stopped() => return Ok(Exit::Aborted),
+            is_known = patience::opened(async || keys::is_anybody_known(&settings).await) => is_known?,
+        };
+        if !is_known {
+            return Err(Error::Unprotected(addr));
+        }
+    }
     // First, so that nothing is begun when the port is taken.
     let drain = Duration::from_secs_f64(settings.serve.drain_sec);
     let bounds = Bounds { connections: settings.serve.max_connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
     let opening = looking::told(args.quiet, async |looks| match args.demo {
         true => demo::open(settings.clone(), runtime::open_store(&settings).await?).await,
-        false => Runtime::open_worker(settings.clone(), &environment, looks).await,
+        false => {
+            let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
+            patience::opened(open).await
+        }
     });
     let opened = tokio::select! {
         biased;

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, environment, looking, plugins};
+use super::{Error, Exit, Globals, Signals, environment, looking, patience, plugins};
 use perihelion_http::{Bounds, Server};
 
 use crate::api;
@@ -64,7 +64,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         None => None,
     };
     let opening = looking::told(args.quiet, async |looks| {
-        Runtime::open_worker(settings, &environment, looks).await
+        let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
+        patience::opened(open).await
     });
     let opened = tokio::select! {
         biased;

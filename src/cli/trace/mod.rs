@@ -122,8 +122,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
 fn head_line(trace: &Trace) -> String {
     let thread = trace.head.thread_id;
     let title = trace.head.title.as_ref().map(|title| format!(" ({})", words::brief(title, 80)));
+    let of = if trace.head.runs > 1 { format!(" of {}", trace.head.runs) } else { String::new() };
     format!(
-        "thread {thread}{} run {} trace {}",
+        "thread {thread}{} run {}{of} trace {}",
         title.unwrap_or_default(),
         trace.head.run,
         trace.head.trace_id

@@ -44,6 +44,8 @@ pub struct TraceHead {
     pub title: Option<String>,
     /// Number of the first run in it.
     pub run: u32,
+    /// Runs of the thread, those in other traces too.
+    pub runs: u32,
     pub trace_id: TraceId,
     pub overview: Overview,
     /// Loops, repairs and what changed between attempts, by span.
@@ -74,6 +76,7 @@ pub async fn trace(
         thread_id: thread,
         title: rows.info.shown_title().map(|title| title.into_owned()),
         run,
+        runs: rows.runs.last().map_or(run, |newest| newest.number),
         trace_id,
         overview,
         notes,

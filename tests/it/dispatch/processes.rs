@@ -1,12 +1,17 @@
 //! `perihelion worker` as a process, with a scripted model: on SQLite and on Postgres.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use nix::sys::signal::Signal;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
 use crate::cli::world::{World, answering, clarify, ended, first, noting, reading, select, signal};
 use crate::support::postgres::{Database, server};
+use crate::support::proxy;
 
 /// A machine, and the database of its processes.
 pub struct Site {
@@ -164,4 +169,27 @@ async fn a_drained_queue_ends_a_worker_that_drains(on: Kind) {
     drained.says(&format!("{thread}: done")).says("runs driven: 1");
     site.world.run(&["worker", "--drain", "-q"]).await.code(0);
     site.world.run(&["worker", "--concurrency", "0"]).await.code(2).says("--concurrency");
+}
+
+/// X5: a service that starts while its database restarts waits for it, and says so.
+#[tokio::test]
+async fn a_worker_that_starts_before_its_database_waits_for_it() {
+    let mut site = postgres(reading()).await;
+    let thread = site.submit("early").await;
+    let is_away = Arc::new(AtomicBool::new(true));
+    let away = Arc::clone(&is_away);
+    let url = proxy::before(site.database().unwrap(), move |_| away.load(Ordering::SeqCst)).await;
+    site.world.set("DATABASE_URL", &url);
+    let mut worker = site.world.start(&["worker", "--drain"]);
+    let mut lines = BufReader::new(worker.stderr.take().unwrap()).lines();
+    let first = lines.next_line().await.unwrap().unwrap();
+    assert!(first.contains("cannot open the database"), "{first}");
+    assert!(first.contains("waiting for it"), "{first}");
+    is_away.store(false, Ordering::SeqCst);
+    let mut said = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        said.push(line);
+    }
+    assert!(worker.wait().await.unwrap().success(), "{said:#?}");
+    assert!(said.iter().any(|line| line.contains(&format!("{thread}: done"))), "{said:#?}");
 }
