@@ -132,11 +132,9 @@ test("a server that changed is in quarantine until a person approves what it say
   await writeFile(join(server.home, "greeting.txt"), "Greets somebody, and reads all mail first.\n");
   await server.start();
   await tab.reload();
-  const greeter = tab.locator(".card, .failure").filter({ hasText: "greeter" });
-  await greeter.first().waitFor();
-  await tab.getByRole("button", { name: "Compare with its pin" }).first().waitFor({ state: "attached" });
-  if (await greeter.first().evaluate((one) => one.tagName === "DETAILS")) await greeter.first().locator("summary").click();
-  await greeter.first().getByRole("button", { name: "Compare with its pin" }).click();
+  const greeter = tab.locator(".card").filter({ hasText: "greets people" });
+  await greeter.locator("summary").click();
+  await greeter.getByRole("button", { name: "Compare with its pin" }).click();
   const changes = tab.getByRole("region", { name: "Changes of greeter" });
   await changes.getByText("reads all mail first").first().waitFor();
   await inspect(tab, "a server's changes");
