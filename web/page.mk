@@ -3,7 +3,7 @@
 PAGE_DIST := $(abspath $(or $(CARGO_TARGET_DIR),target)/page-dist)
 PICTURES ?= $(CURDIR)/docs/images
 
-.PHONY: page test-page
+.PHONY: page test-page measure-page
 
 page: ## Build web/dist from web/app (needs Node); the program embeds it
 	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs
@@ -14,3 +14,8 @@ test-page: ## Compare web/dist with its sources, then drive the page in Chromium
 	@diff -r web/dist "$(PAGE_DIST)" || { echo 'web/dist is not what web/app builds: run make page, and commit web/dist' >&2; exit 1; }
 	$(CARGO) build --workspace --bin perihelion
 	PICTURES="$(PICTURES)" node --test --test-concurrency=1 tests/page/*.test.mjs
+
+measure-page: ## Print figures of the page: sizes, long answers and threads, Lighthouse (from npm); STEPS=10000 for a long thread
+	cd web/app && npm ci --no-audit --no-fund
+	$(CARGO) build --workspace --bin perihelion
+	node tests/page/measures.mjs

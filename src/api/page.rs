@@ -35,8 +35,12 @@ fn file(path: &str) -> Response {
     let Some(found) = FILES.get_file(path) else {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
     };
-    // Names of built files change with their content; that of the page does not.
-    let kept = if path == "index.html" { "no-cache" } else { "public, max-age=3600" };
+    // Names of built files change with their content; those of the page and its icon do not.
+    let kept = match path {
+        "index.html" => "no-cache",
+        "icon.svg" => "public, max-age=3600",
+        _ => "public, max-age=31536000, immutable",
+    };
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(kind(path))),
         (header::CACHE_CONTROL, HeaderValue::from_static(kept)),

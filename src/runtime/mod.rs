@@ -32,6 +32,7 @@ mod teams;
 mod threads;
 mod trace;
 mod turns;
+mod usage;
 mod work;
 
 pub use answer::{Answer, AnswerError};
@@ -67,6 +68,7 @@ pub use threads::{
     open_store_to_read, read_state,
 };
 pub use trace::{Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
+pub use usage::{Usage, usage};
 
 pub use crate::swarm::{Team, TeamDesign, TeamMember};
 pub use crate::teams::{KeptTeam, Workflows};

@@ -51,7 +51,7 @@ impl Review {
 /// [`Error`] when the servers file or its pins cannot be used, or the server cannot be asked.
 pub async fn review(
     settings: &Settings,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: &(dyn Fn(&str) -> Option<String> + Sync),
     server: &str,
 ) -> Result<Review, Error> {
     // Pins that are switched off can still be looked at and made; a damaged file is an error in any case.

@@ -35,13 +35,17 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
   return tab;
 }
 
+const KINDS = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+
 /** Takes the page's files from web/dist and not from the program, which then need not be built for every change of the page. */
 async function fromDisk(context, url) {
   const { origin } = new URL(url);
-  for (const [place, name] of [["/", "index.html"], ["/ui/page.js", "page.js"], ["/ui/page.css", "page.css"]]) {
-    const body = () => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
-    await context.route(origin + place, async (route) => route.fulfill({ response: await route.fetch(), body: await body() }));
-  }
+  const file = (name) => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
+  await context.route(`${origin}/`, async (route) => route.fulfill({ response: await route.fetch(), body: await file("index.html") }));
+  await context.route(`${origin}/ui/*`, async (route) => {
+    const name = new URL(route.request().url()).pathname.split("/").at(-1);
+    await route.fulfill({ contentType: KINDS[name.split(".").at(-1)], body: await file(name) });
+  });
 }
 
 /** Shows a view by its address, as a link in the page would. */

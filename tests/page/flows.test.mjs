@@ -83,6 +83,25 @@ test("a second tab follows the same run, and both end alike", async () => {
   assert.deepEqual(second.faults, []);
 });
 
+test("ten tabs stay live over HTTP/1.1, and a killed server costs none of them a word", async () => {
+  model.hold();
+  await ask(tab, "Tell a slow story");
+  model.release(3);
+  await answerOf(tab).getByText("word3").waitFor();
+  const others = await Promise.all(Array.from({ length: 9 }, () => open(browser, tab.url(), { context: tab.context() })));
+  const all = [tab, ...others];
+  model.release(7);
+  for (const one of all) await answerOf(one).getByText("word10").waitFor();
+  // A browser has six connections for a server; one that is asked for something else answers all the same.
+  await go(others[8], "fleet");
+  await others[8].getByText("threads busy").waitFor();
+  await server.kill();
+  model.release();
+  await server.start();
+  for (const one of all.slice(0, 9)) await hasStoryOnce(one);
+  for (const one of others) assert.deepEqual(one.faults, []);
+});
+
 test("a tab that waits sees the run that another one begins", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");

@@ -2,7 +2,7 @@
  * A scripted model: an OpenAI endpoint whose answers follow from words in the question.
  *
  * `approve`: a call that a person must approve; `clarify`: the supervisor asks which year is meant; `slow`: the answer comes
- * word by word, as fast as `release()` lets it; `read`: the files agent reads; anything else is answered at once.
+ * word by word, as fast as `release()` lets it; `read`: the files agent reads; `quote`: the papers agent quotes documents; anything else is answered at once.
  */
 
 import { createServer } from "node:http";
@@ -34,10 +34,12 @@ function supervise(text) {
   if (question.includes("clarify") && !text.includes("1945")) return decision([], [], "Which year do you mean?");
   if (question.includes("approve") && !worked) return decision(["mcp_agent_notes"], [task("mcp_agent_notes", "Write it down.")]);
   if (question.includes("read") && !worked) return decision(["mcp_agent_files"], [task("mcp_agent_files", "Read it.")]);
+  if (question.includes("quote") && !worked) return decision(["mcp_agent_papers"], [task("mcp_agent_papers", "How far does the perihelion of Mercury move in a century?")]);
   return decision(["qa"]);
 }
 
 function work(agent, messages) {
+  if (agent.endsWith("papers")) return { content: "It moves by 43 seconds of arc [1]." };
   const results = messages.filter((message) => message.role === "tool");
   if (results.length > 0) return { content: `It gave: ${String(results.at(-1).content).slice(0, 200)}` };
   const call = agent.endsWith("notes") ? ["append_note", { text: "Remember the milk" }] : ["read", { path: "paper.md" }];

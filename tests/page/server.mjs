@@ -24,6 +24,24 @@ args = ["mcp", "files", "--root", "."]
 default_tools_effect = "read_only"
 `;
 
+/** Further servers, for the tests that ask for them by name. */
+const FURTHER = {
+  papers: `
+[mcp_servers.papers]
+description = "knows the documents that were added"
+command = "perihelion"
+args = ["mcp", "documents"]
+env_vars = ["DATABASE_URL", "HOME", "XDG_DATA_HOME"]
+agent = "documents"
+`,
+  greeter: `
+[mcp_servers.greeter]
+description = "greets people"
+command = "node"
+args = [${JSON.stringify(new URL("greeter.mjs", import.meta.url).pathname)}, "greeting.txt"]
+`,
+};
+
 /** Finds a port that is free now, so that a server that was killed comes back at the same address. */
 async function freePort() {
   const probe = createServer();
@@ -34,9 +52,10 @@ async function freePort() {
 }
 
 /** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register. */
-export async function startServer({ model, token } = {}) {
+export async function startServer({ model, token, further = [] } = {}) {
   const home = await mkdtemp(join(tmpdir(), "perihelion-page-"));
-  await writeFile(join(home, "mcp-servers.toml"), SERVERS);
+  await writeFile(join(home, "mcp-servers.toml"), SERVERS + further.map((name) => FURTHER[name]).join(""));
+  await writeFile(join(home, "greeting.txt"), "Greets somebody.\n");
   await writeFile(join(home, "paper.md"), "# Paper\n\nThe perihelion of Mercury moves by 43 seconds of arc a century more than Newton has it.\n");
   const port = await freePort();
   const env = {

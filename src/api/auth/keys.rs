@@ -76,7 +76,7 @@ pub(super) async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn note(service: &Service, action: &str, name: &str) -> Result<(), Refusal> {
+pub(super) async fn note(service: &Service, action: &str, name: &str) -> Result<(), Refusal> {
     let entry = AuditEntry {
         at: clock::now(),
         tenant: service.tenant().to_owned(),

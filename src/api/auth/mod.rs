@@ -11,6 +11,7 @@ mod keys;
 mod rates;
 mod scope;
 mod session;
+mod users;
 mod watch;
 
 use axum::Router;
@@ -32,6 +33,8 @@ pub(super) fn router(service: Service) -> Router {
         .route("/v1/auth/logout", post(session::logout))
         .route("/v1/keys", get(keys::list).post(keys::create))
         .route("/v1/keys/{name}", delete(keys::revoke))
+        .route("/v1/users", get(users::list))
+        .route("/v1/users/{name}", delete(users::disable))
         .with_state(service)
 }
 

@@ -1,4 +1,4 @@
-//! What is remembered of a user, for the user to see and forget.
+//! What is remembered of a user, for the user to see, correct and forget.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -8,8 +8,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::{Kept, refused};
-use crate::api::agent_server::{Query, Refusal};
-use crate::runtime::Scope;
+use crate::api::agent_server::{Body, Query, Refusal};
+use crate::clock;
+use crate::runtime::{MemoryKind, Scope};
+
+/// Where what a person enters comes from.
+const SOURCE: &str = "user";
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -33,6 +37,29 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, Refusal> {
     let entries = kept.memory().await?.list(&whose.scope(kept.tenant())?).await.map_err(refused)?;
     Ok(Json(json!({ "memories": entries })))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Given {
+    value: String,
+    /// Whether it is a wish, such as a tone or a language; a fact by default.
+    #[serde(default)]
+    preference: bool,
+}
+
+pub(super) async fn remember(
+    State(kept): State<Kept>,
+    Path(key): Path<String>,
+    Query(whose): Query<Whose>,
+    body: Body,
+) -> Result<StatusCode, Refusal> {
+    let Given { value, preference } = body.read()?;
+    let kind = if preference { MemoryKind::Preference } else { MemoryKind::Fact };
+    let scope = whose.scope(kept.tenant())?;
+    let entry = (kind, key.as_str(), value.as_str());
+    kept.memory().await?.set(&scope, entry, SOURCE, clock::now()).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn forget(

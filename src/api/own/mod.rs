@@ -1,4 +1,4 @@
-//! Our own few routes, beside those of the protocols: approvals, audit, agents, teams, traces, export, what is known.
+//! Our own few routes, beside those of the protocols: approvals, audit, agents, servers, teams, traces, export, fleet, what is known.
 //!
 //! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
 //! the thread at once. Deliberately absent: anything that another face has already.
@@ -7,9 +7,12 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod audit;
+mod compared;
 mod documents;
+mod fleet;
 mod kept;
 mod memory;
+mod servers;
 mod skills;
 mod teams;
 mod traces;
@@ -18,7 +21,7 @@ mod upload;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, post};
+use axum::routing::{get, post, put};
 
 use self::kept::Kept;
 use super::openapi::Forms;
@@ -35,11 +38,18 @@ pub fn router(service: Service) -> Router {
         .route("/v1/audit", get(audit::list))
         .route("/v1/agents", get(agents::list))
         .route("/v1/agents/{name}", get(agents::get))
+        .route("/v1/servers", get(servers::list))
+        .route("/v1/servers/{name}/changes", get(servers::changes))
+        .route("/v1/servers/{name}/approve", post(servers::approve))
+        .route("/v1/fleet", get(fleet::get))
+        .route("/v1/fleet/usage", get(fleet::spent))
         .route("/v1/teams", get(teams::list).post(teams::create))
         .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
         .route("/v1/threads/{thread}/report", get(traces::report))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
+        .route("/v1/threads/{thread}/replay", get(compared::replay))
+        .route("/v1/threads/{thread}/diff", get(compared::diff))
         .route("/v1/threads/{thread}/artifacts", get(artifacts::list))
         .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
         .route("/v1/threads/{thread}/export", get(transfer::export))
@@ -54,7 +64,7 @@ fn known(service: Service) -> Router {
         .route("/v1/skills", get(skills::list))
         .route("/v1/skills/{id}", get(skills::get).delete(skills::forget))
         .route("/v1/memory", get(memory::list))
-        .route("/v1/memory/{key}", delete(memory::forget))
+        .route("/v1/memory/{key}", put(memory::remember).delete(memory::forget))
         .route(
             "/v1/documents",
             get(documents::list)
@@ -82,7 +92,13 @@ pub(super) fn forms(forms: &mut Forms) {
     );
     forms.query::<skills::Words>("get /v1/skills");
     forms.query::<memory::Whose>("get /v1/memory");
+    forms.query::<memory::Whose>("put /v1/memory/{key}");
+    forms.body::<memory::Given>("put /v1/memory/{key}");
     forms.query::<memory::Whose>("delete /v1/memory/{key}");
+    forms.body::<servers::Seen>("post /v1/servers/{name}/approve");
+    forms.query::<fleet::Window>("get /v1/fleet/usage");
+    forms.query::<compared::Again>("get /v1/threads/{thread}/replay");
+    forms.query::<compared::Other>("get /v1/threads/{thread}/diff");
     forms.query::<documents::Which>("get /v1/documents");
     forms.query::<documents::Question>("get /v1/documents/search");
     forms.query::<upload::About>("post /v1/documents");

@@ -40,7 +40,8 @@ impl Spent {
         })
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    /// Adds what other calls took.
+    pub fn add(&mut self, other: Self) {
         self.calls += other.calls;
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;

@@ -2,12 +2,16 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ChatView } from "./chat/chat-view.tsx";
-import { DocumentsView, MemoryView, SkillsView } from "./data/knowledge.tsx";
+import { MemoryView, SkillsView } from "./data/knowledge.tsx";
 import { ServersView } from "./data/servers.tsx";
 import { TeamsView } from "./data/teams.tsx";
+import { DocumentsView } from "./documents/documents.tsx";
 import { FleetView } from "./fleet/fleet.tsx";
+import { CompareView } from "./inspector/compare.tsx";
+import { ReplayView } from "./inspector/replay.tsx";
 import { StepsView } from "./inspector/steps.tsx";
 import { TraceView } from "./inspector/trace.tsx";
+import { AccountView } from "./people/account.tsx";
 import { InboxView, refreshWaiting, waiting } from "./people/inbox.tsx";
 import { LoginView, Logout, needsLogin } from "./people/login.tsx";
 import { Notices } from "./parts/notice.tsx";
@@ -25,6 +29,7 @@ const VIEWS = [
   { title: "Skills", address: link("skills") },
   { title: "Memory", address: link("memory") },
   { title: "Fleet", address: link("fleet") },
+  { title: "Account", address: link("account") },
 ];
 
 export function App() {
@@ -76,7 +81,7 @@ export function App() {
 }
 
 function View() {
-  const [view = "chat", id] = route.value.path;
+  const { path: [view = "chat", id], query } = route.value;
   switch (view) {
     case "chat":
       return <ChatView thread={id} />;
@@ -87,15 +92,21 @@ function View() {
     case "teams":
       return <TeamsView />;
     case "documents":
-      return <DocumentsView />;
+      return <DocumentsView id={id} query={query} />;
     case "skills":
       return <SkillsView />;
     case "memory":
       return <MemoryView />;
     case "fleet":
       return <FleetView />;
+    case "account":
+      return <AccountView />;
     case "inspect":
-      return id ? <StepsView key={id} thread={id} /> : <ChatView thread={undefined} />;
+      return id ? <StepsView key={`${id} ${query}`} thread={id} query={query} /> : <ChatView thread={undefined} />;
+    case "replay":
+      return id ? <ReplayView key={id} thread={id} /> : <ChatView thread={undefined} />;
+    case "compare":
+      return id ? <CompareView key={id} thread={id} query={query} /> : <ChatView thread={undefined} />;
     case "trace":
       return id ? <TraceView thread={id} /> : <ChatView thread={undefined} />;
     default:

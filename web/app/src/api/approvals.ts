@@ -15,11 +15,25 @@ export interface Waiting {
   waits_since: string;
 }
 
+/** A request for approval, and what became of it. */
+export interface Decided {
+  id: string;
+  thread: string;
+  agent: string;
+  tool: string;
+  status: string;
+  asked_at: string;
+  decided_at: string | null;
+  decided_by: string | null;
+}
+
 /** A decision, or an answer in the form that the kind of question takes. */
-export type Reply = { decision: "approve" | "deny"; reason?: string } | { answer: Json };
+export type Reply = { decision: "approve" | "deny"; reason?: string; arguments?: Json } | { answer: Json };
 
 export const approvals = {
   list: () => json<Waiting[]>("v1/approvals"),
+  /** What was asked, newest first, with who decided it. */
+  history: async () => (await json<{ requests: Decided[] }>("v1/approvals/history?limit=50")).requests,
   /** Answers by id alone, so that an answer never reaches another question; the thread goes on in the run that is returned. */
   answer: (id: string, reply: Reply) => json<{ thread_id: string; run_id: string }>(`v1/approvals/${encodeURIComponent(id)}`, reply),
 };

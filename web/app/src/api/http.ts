@@ -15,7 +15,8 @@ export class ServerError extends Error {
 /** Called when the server wants a login. */
 export const unauthorized = { notify: () => {} };
 
-function words(body: unknown, status: number): string {
+/** Returns what the server says went wrong. */
+export function words(body: unknown, status: number): string {
   if (typeof body === "object" && body !== null) {
     const { detail, message, error } = body as Record<string, unknown>;
     for (const text of [detail, message, error]) {

@@ -10,6 +10,7 @@ import { Failure, Loading } from "../parts/states.tsx";
 import { agentName, clip, contentText, legible } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
 import { go, link } from "../router.ts";
+import { ThreadPlaces } from "../inspector/head.tsx";
 import { agents } from "../data/agents.ts";
 import { threadsChanged } from "./changed.ts";
 import { Composer } from "./composer.tsx";
@@ -102,7 +103,7 @@ function OpenThread({ thread }: { thread: string }) {
           {(values.messages ?? []).map((message, index) => (
             <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message) })} />
           ))}
-          {!busy && <Citations citations={ofTurn(values.citations, values)} opened={cited} />}
+          {!busy && <Citations citations={ofTurn(values.citations, values)} results={ofTurn(values.results, values)} opened={cited} />}
           {!busy && <Findings thread={thread} results={ofTurn(values.results, values)} />}
           {[...live.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]) => (
             <MessageView key={id} writing message={{ id, type: "ai", name: piece.name === "qa" ? "qa" : piece.name, content: piece.text }} onCite={cite} />
@@ -118,10 +119,7 @@ function OpenThread({ thread }: { thread: string }) {
         <Composer agents={known.data ?? []} busy={busy} draft={editing?.text ?? ""} onSend={(request) => void send(request)} onStop={() => void attempt(() => conversation.stop())} />
       </section>
       <aside class="side" aria-label="The run">
-        <p class="buttons">
-          <a class="button" href={link("inspect", thread)}>Steps</a>
-          <a class="button" href={link("trace", thread)}>Trace</a>
-        </p>
+        <ThreadPlaces thread={thread} here="Conversation" />
         <Star agents={known.data ?? []} tasks={live.tasks.values()} results={ofTurn(values.results, values)} chosen={values.next_step ?? []} />
         {(values.plan?.length ?? 0) > 0 && (
           <section>

@@ -1,6 +1,7 @@
 /** Where a question is written, with the request's options. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Sendings, useUploads } from "../documents/uploads.tsx";
 import { agentName } from "../parts/text.ts";
 import type { Request } from "./conversation.ts";
 
@@ -14,6 +15,9 @@ interface Props {
   autoFocus?: boolean;
 }
 
+/** Key of the request's context under which agents find which documents were attached. */
+const ATTACHED = "attached_documents";
+
 type Choice = "free" | "prefer" | "disable";
 
 export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }: Props) {
@@ -23,6 +27,9 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
   const [turns, setTurns] = useState("");
   const [data, setData] = useState(true);
   const box = useRef<HTMLTextAreaElement>(null);
+  const file = useRef<HTMLInputElement>(null);
+  const uploads = useUploads(() => {});
+  const sending = uploads.all.some((one) => !one.added && !one.problem);
 
   useEffect(() => setQuestion(draft), [draft]);
   useEffect(() => {
@@ -37,16 +44,19 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
 
   function send() {
     const text = question.trim();
-    if (!text || busy) return;
+    if (!text || busy || sending) return;
     const chosen = (choice: Choice) => Object.keys(choices).filter((agent) => choices[agent] === choice);
     const pairs = context.split("\n").map((line) => line.split(/=(.*)/s)).filter(([key]) => key?.trim());
     const request: Request = { question: text, include_data: data };
     if (chosen("prefer").length) request.prefer_agents = chosen("prefer");
     if (chosen("disable").length) request.disable_agents = chosen("disable");
+    const attached = uploads.all.flatMap((one) => (one.added ? [`${one.added.document.title} (document ${one.added.document.id})`] : []));
+    if (attached.length) pairs.push([ATTACHED, attached.join("; ")]);
     if (pairs.length) request.context = Object.fromEntries(pairs.map(([key, value]) => [key?.trim() ?? "", value?.trim() ?? ""]));
     if (Number(turns) > 0) request.max_turns = Number(turns);
     onSend(request);
     setQuestion("");
+    for (const one of uploads.all) uploads.forget(one.name);
   }
 
   function key(event: KeyboardEvent) {
@@ -57,13 +67,27 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
   }
 
   return (
-    <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}>
+    <form
+      class="composer"
+      onSubmit={(event) => (event.preventDefault(), send())}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        if (event.dataTransfer?.files.length) void uploads.send(event.dataTransfer.files);
+      }}
+    >
+      <Sendings all={uploads.all} forget={uploads.forget} />
       <label class="hidden" for="question">Your question</label>
       <textarea id="question" ref={box} rows={1} value={question} placeholder="Ask something" onInput={(event) => setQuestion(event.currentTarget.value)} onKeyDown={key} />
+      <button type="button" onClick={() => file.current?.click()} title="Add documents that agents can quote; files can be dropped here too">Attach</button>
+      <input ref={file} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
+        if (event.currentTarget.files?.length) void uploads.send([...event.currentTarget.files]);
+        event.currentTarget.value = "";
+      }} />
       {busy ? (
         <button type="button" class="danger" onClick={onStop}>Stop</button>
       ) : (
-        <button type="submit" class="primary" disabled={!question.trim()}>Ask</button>
+        <button type="submit" class="primary" disabled={!question.trim() || sending}>Ask</button>
       )}
       <details class="options">
         <summary>Options</summary>

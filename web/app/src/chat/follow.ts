@@ -3,12 +3,19 @@
 import { ServerError } from "../api/http.ts";
 import { events, type ServerEvent } from "../api/sse.ts";
 import { runs } from "../api/threads.ts";
+import { inTurn } from "./seats.ts";
 
 /** Milliseconds between tries: the first few are quick, since a server restarts in seconds. */
 const WAITS = [300, 600, 1_200, 2_500, 5_000];
 
 /** Milliseconds without a byte after which a stream counts as lost; the server sends a heartbeat every 5 to 10 seconds. */
 const SILENCE = 30_000;
+
+/** Milliseconds without an event after which a tab without a seat lets the next one look. */
+const GLANCE = 250;
+
+/** Milliseconds between two looks of a tab without a seat. */
+const BETWEEN = 300;
 
 export type Connection = "live" | "lost" | "asleep" | "over";
 
@@ -28,38 +35,54 @@ const isOver = (status: string) => status !== "pending" && status !== "running";
 export async function follow(thread: string, run: string, follower: Follower, signal: AbortSignal): Promise<void> {
   let last = "-1";
   let failures = 0;
-  while (!signal.aborted) {
-    await untilVisible(follower, signal);
+  let over = false;
+
+  /** Reads events until the stream ends, or until there are none for now where the tab has no seat. */
+  async function read(seated: boolean) {
     const stream = new AbortController();
     const stop = () => stream.abort();
     const hide = () => document.visibilityState === "hidden" && stream.abort();
     signal.addEventListener("abort", stop);
     document.addEventListener("visibilitychange", hide);
+    const patience = seated ? SILENCE : GLANCE;
     let watchdog = setTimeout(stop, SILENCE);
+    const heard = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(stop, patience);
+    };
+    let connected = false;
     try {
       const response = await runs.stream(thread, run, last, stream.signal);
+      connected = true;
+      heard();
       follower.connection("live");
       for await (const event of events(response)) {
-        clearTimeout(watchdog);
-        watchdog = setTimeout(stop, SILENCE);
+        heard();
         failures = 0;
         if (event.id) last = event.id;
         follower.event(event);
       }
-      if (isOver((await runs.get(thread, run)).status)) return follower.connection("over");
+      over = isOver((await runs.get(thread, run)).status);
     } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof ServerError && error.status === 404) return follower.connection("over");
+      if (error instanceof ServerError && error.status === 404) over = true;
+      // The tab has read what there was, and lets the next one look.
+      else if (connected && !seated && stream.signal.aborted) return;
+      else if (!signal.aborted && document.visibilityState === "visible") follower.connection("lost");
     } finally {
       clearTimeout(watchdog);
       signal.removeEventListener("abort", stop);
       document.removeEventListener("visibilitychange", hide);
     }
-    if (document.visibilityState === "visible") {
-      follower.connection("lost");
-      await pause(WAITS[Math.min(failures, WAITS.length - 1)] ?? 5_000, signal);
-      failures += 1;
-    }
+    failures += 1;
+  }
+
+  while (!signal.aborted) {
+    await untilVisible(follower, signal);
+    await inTurn(read, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (over) return follower.connection("over");
+    if (document.visibilityState === "visible") await pause(WAITS[Math.min(failures, WAITS.length) - 1] ?? BETWEEN, signal);
   }
 }
 

@@ -2,10 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";
-import type { AgentResult, Citation, Json, Table } from "../api/types.ts";
+import type { AgentResult, Citation, Json, Source, Table } from "../api/types.ts";
 import { ChartView } from "../data/chart.tsx";
 import { DataTable } from "../data/table.tsx";
 import { JsonView } from "../parts/json-view.tsx";
+import { referenced } from "../documents/place.ts";
 import { useLoad } from "../parts/load.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { Shown } from "../parts/states.tsx";
@@ -44,7 +45,7 @@ export function ResultCard({ thread, result }: { thread: string; result: AgentRe
       {(result.sources?.length ?? 0) > 0 && (
         <details>
           <summary>{plural(result.sources?.length ?? 0, "source")}</summary>
-          <ol>{result.sources?.map((source, index) => <li key={index}>{legible([source.source && agentName(source.source), source.title ?? source.reference].filter(Boolean).join(": "))}{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
+          <ol>{result.sources?.map((source, index) => <li key={index}>{legible([source.source && agentName(source.source), source.title ?? source.reference].filter(Boolean).join(": "))}<OpenSource source={source} />{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
         </details>
       )}
       {(result.tools?.length ?? 0) > 0 && (
@@ -60,6 +61,12 @@ export function ResultCard({ thread, result }: { thread: string; result: AgentRe
       )}
     </details>
   );
+}
+
+/** A way to the place in a document that a source names. */
+function OpenSource({ source }: { source: Source }) {
+  const address = referenced(source.reference);
+  return address ? <> <a href={address}>Open at the quote</a></> : null;
 }
 
 /** How the name ends under which an analyst keeps what led to its answer. */
@@ -118,7 +125,7 @@ export function Findings({ thread, results }: { thread: string; results: AgentRe
 }
 
 /** The sources of a turn, one entry for each number; the one that a reader asked for is open. */
-export function Citations({ citations, opened }: { citations: Citation[]; opened: number | null }) {
+export function Citations({ citations, results, opened }: { citations: Citation[]; results: AgentResult[]; opened: number | null }) {
   if (citations.length === 0) return null;
   const numbers = [...new Set(citations.map((citation) => citation.number))].sort((a, b) => a - b);
   return (
@@ -129,6 +136,7 @@ export function Citations({ citations, opened }: { citations: Citation[]; opened
           <li key={number} value={number} id={`cite-${number}`} class={opened === number ? "opened" : ""} tabIndex={-1}>
             <details open={opened === number}>
               <summary><strong>{agentName(all[0]?.agent ?? "")}</strong> <span class="hint">{legible(counted(all.map((citation) => agentName(citation.source))))}</span></summary>
+              <Quotes results={results.filter((result) => result.agent === all[0]?.agent)} />
               {all.map((citation, index) => (
                 <div key={index}>
                   <code>{legible(citation.source)}</code>
@@ -140,6 +148,21 @@ export function Citations({ citations, opened }: { citations: Citation[]; opened
         );
       })}
     </ol>
+  );
+}
+
+/** The places in documents that an agent quoted. */
+function Quotes({ results }: { results: AgentResult[] }) {
+  const sources = results.flatMap((result) => result.sources ?? []).filter((source) => referenced(source.reference));
+  return (
+    <>
+      {sources.map((source, index) => (
+        <div key={index} class="quoted">
+          <span class="hint">{legible(source.reference ?? "")}</span> <OpenSource source={source} />
+          {source.quote && <blockquote>{legible(source.quote)}</blockquote>}
+        </div>
+      ))}
+    </>
   );
 }
 

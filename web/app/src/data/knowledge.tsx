@@ -1,66 +1,12 @@
-/** Documents, skills and memories. */
+/** Skills and memories. */
 
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
-import { useLoad } from "../parts/load.ts";
-import { Empty, Shown } from "../parts/states.tsx";
+import { attempt } from "../parts/notice.tsx";
 import { legible } from "../parts/text.ts";
-import { moment, plural } from "../parts/time.tsx";
-import { fieldsOf, number, text, type Fields } from "./fields.ts";
+import { moment } from "../parts/time.tsx";
+import { number, text } from "./fields.ts";
 import { Records } from "./records.tsx";
-
-/** A place in a document that a search found. */
-interface Hit {
-  document: string;
-  title: string;
-  page?: number | null;
-  section?: string | null;
-  start: number;
-  end: number;
-  quote: string;
-}
-
-export function DocumentsView() {
-  return (
-    <Records
-      title="Documents"
-      path="v1/documents"
-      key_="documents"
-      id={(row) => text(row.id)}
-      name={(row) => text(row.title) || text(row.path)}
-      about={(row) => text(fieldsOf(row.description).summary) || `${text(row.format)}, ${plural(number(row.characters), "character")}, ${text(row.path)}`}
-      empty={<p><code>perihelion documents add PATH</code> adds files; agents then quote them.</p>}
-      found={(words) => <DocumentHits words={words} />}
-      detail={(row) => <DocumentText id={text(row.id)} />}
-    />
-  );
-}
-
-function DocumentHits({ words }: { words: string }) {
-  const hits = useLoad(async () => (await json<{ hits: Hit[] }>(`v1/documents/search?text=${encodeURIComponent(words)}`)).hits, [words]);
-  return (
-    <section aria-label="Passages">
-      <h2>Passages</h2>
-      <Shown of={hits} what="passages">
-        {(all) => (all.length === 0 ? <Empty title="No passage fits" /> : all.map((hit) => (
-          <article key={`${hit.document} ${hit.start}`} class="card">
-            <p><strong>{legible(hit.title)}</strong> <span class="hint">{[hit.page && `page ${hit.page}`, hit.section && legible(hit.section)].filter(Boolean).join(", ")}</span></p>
-            <blockquote>{legible(hit.quote)}</blockquote>
-          </article>
-        )))}
-      </Shown>
-    </section>
-  );
-}
-
-function DocumentText({ id }: { id: string }) {
-  const document = useLoad(() => json<Fields>(`v1/documents/${encodeURIComponent(id)}`), [id]);
-  return (
-    <Shown of={document} what="the document">
-      {(fields) => <pre class="document" tabIndex={0}>{legible(text(fields.text))}</pre>}
-    </Shown>
-  );
-}
 
 export function SkillsView() {
   return (
@@ -81,6 +27,7 @@ const USER = "perihelion-user";
 
 export function MemoryView() {
   const [user, setUser] = useState(() => localStorage.getItem(USER) ?? "");
+  const [reads, setReads] = useState(0);
   function choose(name: string) {
     localStorage.setItem(USER, name.trim());
     setUser(name.trim());
@@ -96,6 +43,34 @@ export function MemoryView() {
       about={(row) => `${text(row.kind)} since ${moment(text(row.since))}, from ${text(row.source)}`}
       empty={<p>{user ? "Facts and preferences that this user says are remembered here, and forgotten when you delete them." : "Name the user whose memories you want to see."}</p>}
       tools={() => <label class="inline">User <input value={user} onChange={(event) => choose(event.currentTarget.value)} /></label>}
+      above={user && <Remember user={user} onDone={() => setReads(reads + 1)} />}
+      reads={reads}
     />
+  );
+}
+
+/** Enters a fact or a wish of a user, or corrects one: the same key has a new value from now on. */
+function Remember({ user, onDone }: { user: string; onDone: () => void }) {
+  const [key, setKey] = useState("");
+  const [value, setValue] = useState("");
+  const [preference, setPreference] = useState(false);
+  async function save(event: Event) {
+    event.preventDefault();
+    const path = `v1/memory/${encodeURIComponent(key.trim())}?user=${encodeURIComponent(user)}`;
+    if (!(await attempt(() => json(path, { value: value.trim(), preference }, "PUT"), "Remembered."))) return;
+    setKey("");
+    setValue("");
+    onDone();
+  }
+  return (
+    <details>
+      <summary>Remember something</summary>
+      <form onSubmit={(event) => void save(event)}>
+        <label>What it is<input required placeholder="company" value={key} onInput={(event) => setKey(event.currentTarget.value)} /></label>
+        <label>Value<input required placeholder="Acme" value={value} onInput={(event) => setValue(event.currentTarget.value)} /></label>
+        <label class="choice"><input type="checkbox" checked={preference} onChange={(event) => setPreference(event.currentTarget.checked)} /> A wish, such as a tone or a language</label>
+        <p class="buttons"><button type="submit" class="primary">Remember</button></p>
+      </form>
+    </details>
   );
 }

@@ -22,6 +22,8 @@ interface Props {
   name: (row: Fields) => string;
   about: (row: Fields) => string;
   empty: ComponentChildren;
+  /** What stands above the list. */
+  above?: ComponentChildren;
   tools?: (reload: () => void) => ComponentChildren;
   detail?: (row: Fields) => ComponentChildren;
   /** Grows when the list is to be read again. */
@@ -30,7 +32,7 @@ interface Props {
   found?: (words: string) => ComponentChildren;
 }
 
-export function Records({ title, path, query = "", key_, id, name, about, empty, tools, detail, reads = 0, found: others }: Props) {
+export function Records({ title, path, query = "", key_, id, name, about, empty, above, tools, detail, reads = 0, found: others }: Props) {
   const [words, setWords] = useState("");
   const list = useLoad(async () => {
     if (query === null) return [];
@@ -57,6 +59,7 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
         <input type="search" placeholder="Search" aria-label={`Search ${title}`} value={words} onInput={(event) => setWords(event.currentTarget.value)} />
         {tools?.(list.reload)}
       </header>
+      {above}
       <Shown of={list} what={title.toLowerCase()}>
         {(all) => {
           const wanted = words.trim().toLowerCase();

@@ -5,6 +5,7 @@ import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, legible } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { agents } from "./agents.ts";
+import { Pin } from "./pin.tsx";
 
 export function ServersView() {
   const list = useLoad(agents.list, [], 15_000);
@@ -20,6 +21,7 @@ export function ServersView() {
             {problems.map((problem) => (
               <section key={`${problem.server} ${problem.problem}`} class="failure" aria-label={`Problem of ${problem.server}`}>
                 <p><strong>{legible(problem.server)}</strong>: {legible(problem.problem)}</p>
+                <Pin server={problem.server} onApproved={list.reload} />
               </section>
             ))}
             {all.length === 0 && <Empty title="No agents yet"><p><code>perihelion init</code> writes a first <code>mcp-servers.toml</code>.</p></Empty>}
@@ -43,6 +45,7 @@ export function ServersView() {
                     ))}
                   </tbody>
                 </table>
+                <Pin server={agent.server} onApproved={list.reload} />
               </details>
             ))}
           </>

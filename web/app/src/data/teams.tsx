@@ -1,16 +1,23 @@
-/** Teams: what they are made of, and their design from a goal. */
+/** Teams: drawn, designed from a goal, edited, kept in versions. */
 
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
+import { Changes } from "../inspector/changes.tsx";
+import { difference, parseEdited } from "../inspector/difference.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { legible } from "../parts/text.ts";
+import { plural } from "../parts/time.tsx";
 import { fieldsOf, text, type Fields } from "./fields.ts";
 import { Records } from "./records.tsx";
+import { TeamDrawing, designOf } from "./team-drawing.tsx";
+
+/** What is open: nothing, a new team, or the design of one that is kept. */
+type Editing = { kept: Json | null } | null;
 
 export function TeamsView() {
-  const [designing, setDesigning] = useState(false);
+  const [editing, setEditing] = useState<Editing>(null);
   const [reads, setReads] = useState(0);
   return (
     <>
@@ -22,60 +29,76 @@ export function TeamsView() {
         name={(row) => text(row.name)}
         about={(row) => text(fieldsOf(row.design).description)}
         reads={reads}
-        detail={(row) => <TeamView team={row} />}
+        detail={(row) => <TeamView team={row} onEdit={() => setEditing({ kept: row.design ?? null })} />}
         empty={<p>Say a goal, and the architect designs a team of agents for it.</p>}
-        tools={() => <button type="button" class="primary" onClick={() => setDesigning(true)}>New team</button>}
+        tools={() => <button type="button" class="primary" onClick={() => setEditing({ kept: null })}>New team</button>}
       />
-      {designing && <TeamDialog onClose={() => (setDesigning(false), setReads(reads + 1))} />}
+      {editing && <TeamDialog kept={editing.kept} onClose={() => (setEditing(null), setReads(reads + 1))} />}
     </>
   );
 }
 
-function TeamView({ team }: { team: Fields }) {
-  const members = fieldsOf(team.design).agents;
+function TeamView({ team, onEdit }: { team: Fields; onEdit: () => void }) {
+  const design = designOf(team.design);
+  if (!design) return null;
   return (
     <>
       <p class="hint">Version {text(team.version)}, chosen as <code>{legible(text(team.agent))}</code></p>
+      <TeamDrawing design={design} />
       <table>
         <thead><tr><th>Agent</th><th>Role</th><th>Goal</th><th>Servers</th></tr></thead>
         <tbody>
-          {(Array.isArray(members) ? members : []).map(fieldsOf).map((member) => (
-            <tr key={text(member.name)}>
-              <th scope="row">{legible(text(member.name))}</th>
-              <td>{legible(text(member.role))}</td>
-              <td>{legible(text(member.goal))}</td>
-              <td>{Array.isArray(member.servers) ? legible(member.servers.map(text).join(", ")) : ""}</td>
+          {design.agents.map((member) => (
+            <tr key={member.name}>
+              <th scope="row">{legible(member.name)}</th>
+              <td>{legible(member.role)}</td>
+              <td>{legible(member.goal)}</td>
+              <td>{legible(member.servers.join(", "))}</td>
             </tr>
           ))}
         </tbody>
       </table>
+      <p class="buttons"><button type="button" onClick={onEdit}>Edit</button></p>
     </>
   );
 }
 
-function TeamDialog({ onClose }: { onClose: () => void }) {
+/** The editor: a goal is designed, the design is drawn and edited, and what changes is shown before it is kept. */
+function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void }) {
   const [goal, setGoal] = useState("");
-  const [design, setDesign] = useState("");
+  const [written, setWritten] = useState(kept === null ? "" : JSON.stringify(kept, null, 2));
   const [busy, setBusy] = useState(false);
-  async function draft() {
+  const read = written ? parseEdited(written) : null;
+  const value = read && "value" in read ? read.value : null;
+  const drawn = designOf(value);
+  const changes = kept !== null && value !== null ? difference(kept, value) : [];
+  async function design() {
     setBusy(true);
-    await attempt(async () => setDesign(JSON.stringify((await json<{ design: Json }>("v1/teams", { goal })).design, null, 2)));
+    await attempt(async () => setWritten(JSON.stringify((await json<{ design: Json }>("v1/teams", { goal })).design, null, 2)));
     setBusy(false);
   }
   async function save() {
-    if (await attempt(() => json("v1/teams", { design: JSON.parse(design) as Json }), "The team was saved.")) onClose();
+    if (await attempt(() => json("v1/teams", { design: value }), "The team was saved.")) onClose();
   }
   return (
-    <Dialog title="New team" onClose={onClose} wide>
+    <Dialog title={kept === null ? "New team" : "Edit the team"} onClose={onClose} wide>
       <label>
         Goal
         <textarea rows={2} value={goal} onInput={(event) => setGoal(event.currentTarget.value)} />
       </label>
-      <p class="buttons"><button type="button" disabled={busy || !goal.trim()} onClick={() => void draft()}>{busy ? "Designing…" : "Design"}</button></p>
-      {design && (
+      <p class="buttons"><button type="button" disabled={busy || !goal.trim()} onClick={() => void design()}>{busy ? "Designing…" : kept === null ? "Design" : "Design again"}</button></p>
+      {written && (
         <>
-          <textarea class="code" rows={16} aria-label="The design" value={design} onInput={(event) => setDesign(event.currentTarget.value)} />
-          <p class="buttons"><button type="button" class="primary" onClick={() => void save()}>Save</button></p>
+          {drawn && <TeamDrawing design={drawn} />}
+          <textarea class="code" rows={14} aria-label="The design" value={written} onInput={(event) => setWritten(event.currentTarget.value)} />
+          {read && "problem" in read && <p class="error-text" role="alert">{read.problem}</p>}
+          {kept !== null && changes.length > 0 && (
+            <section aria-label="What changes">
+              <h3>What changes <span class="hint">{plural(changes.length, "place")}</span></h3>
+              <Changes changes={changes} />
+            </section>
+          )}
+          <p class="buttons"><button type="button" class="primary" disabled={!drawn || (kept !== null && changes.length === 0)} onClick={() => void save()}>Save</button></p>
         </>
       )}
     </Dialog>

@@ -1,10 +1,12 @@
-/** All threads and workers at a glance, from the server's own numbers. */
+/** All threads and workers at a glance: how they stand, what they took, the process's own numbers. */
 
 import { send } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { legible } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
+import { StandingSection } from "./standing.tsx";
+import { UsageSection } from "./usage.tsx";
 
 export interface Sample {
   name: string;
@@ -42,7 +44,7 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
   const most = Math.max(...rows.map(([, value]) => value), 1);
   return (
     <section class="card">
-      <h2>{title}</h2>
+      <h3>{title}</h3>
       <table class="bars">
         <tbody>
           {rows.slice(0, 20).map(([name, value]) => (
@@ -63,12 +65,14 @@ export function FleetView() {
   return (
     <div class="fleet">
       <header class="view-head"><h1>Fleet</h1></header>
+      <StandingSection />
+      <UsageSection />
+      <h2>Since the process began</h2>
       <Shown of={metrics} what="numbers">
         {(all) => {
           if (all.length === 0) return <Empty title="No numbers yet" />;
           return (
             <div class="cards">
-              <Bars title="Threads by state" rows={byLabel(all, /^perihelion_threads$/, "perihelion_status")} />
               <Bars title="Runs ended" rows={byLabel(all, /^perihelion_runs_ended_total$/, "perihelion_status")} />
               <Bars title="Tokens by role" rows={byLabel(all, /usage_(input|output)_tokens_total$/, "perihelion_role")} />
               <Bars title="Tokens by model" rows={byLabel(all, /usage_(input|output)_tokens_total$/, "gen_ai_response_model")} />

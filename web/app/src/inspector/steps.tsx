@@ -7,23 +7,27 @@ import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
 import { complain } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { agentName, clip, legible } from "../parts/text.ts";
+import { agentName, legible } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { VirtualList } from "../parts/virtual.tsx";
-import { link } from "../router.ts";
+import { Changes } from "./changes.tsx";
 import { difference } from "./difference.ts";
 import { ForkDialog } from "./fork.tsx";
+import { InspectorHead } from "./head.tsx";
 
 const PAGE = 100;
 
-export function StepsView({ thread }: { thread: string }) {
+export function StepsView({ thread, query }: { thread: string; query: URLSearchParams }) {
   const first = useLoad(() => threads.history(thread, PAGE), [thread]);
   const [older, setOlder] = useState<ThreadState[]>([]);
   const [ended, setEnded] = useState(false);
-  const [chosen, setChosen] = useState(0);
+  const [picked, setChosen] = useState<number | null>(null);
   const [against, setAgainst] = useState<number | null>(null);
   const [forking, setForking] = useState<ThreadState | null>(null);
   const steps = useMemo(() => [...(first.data ?? []), ...older], [first.data, older]);
+  // An address can name a step.
+  const named = Math.max(steps.findIndex((step) => String(step.metadata?.step) === query.get("step")), 0);
+  const chosen = picked ?? named;
 
   async function more() {
     const last = steps[steps.length - 1];
@@ -38,11 +42,7 @@ export function StepsView({ thread }: { thread: string }) {
 
   return (
     <div class="inspector">
-      <header class="view-head">
-        <h1>Steps</h1>
-        <a class="button" href={link("chat", thread)}>Conversation</a>
-        <a class="button" href={link("trace", thread)}>Trace</a>
-      </header>
+      <InspectorHead thread={thread} title="Steps" />
       <Shown of={first} what="steps">
         {() => {
           if (steps.length === 0) return <Empty title="No steps yet" />;
@@ -130,21 +130,7 @@ function Difference({ from, to }: { from: ThreadState | undefined; to: ThreadSta
   return (
     <>
       <h2>{from ? `What changed since step ${from.metadata?.step ?? "?"}` : "What it began with"} <span class="hint">{plural(changes.length, "place")}</span></h2>
-      <table class="changes">
-        <tbody>
-          {changes.slice(0, 100).map((change) => (
-            <tr key={change.path}>
-              <th scope="row">{legible(change.path)}</th>
-              <td class="old">{"before" in change ? short(change.before) : "—"}</td>
-              <td class="new">{"after" in change ? short(change.after) : "—"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Changes changes={changes} />
     </>
   );
-}
-
-function short(value: unknown): string {
-  return clip(legible(typeof value === "string" ? value : JSON.stringify(value)), 300);
 }

@@ -4,7 +4,7 @@ import { send } from "../api/http.ts";
 import { key } from "../api/who.ts";
 import { download } from "../data/table.tsx";
 import { attempt } from "../parts/notice.tsx";
-import { link } from "../router.ts";
+import { InspectorHead } from "./head.tsx";
 
 const address = (thread: string) => `v1/threads/${encodeURIComponent(thread)}/trace/page`;
 
@@ -15,11 +15,7 @@ async function save(thread: string) {
 export function TraceView({ thread }: { thread: string }) {
   return (
     <div class="trace">
-      <header class="view-head">
-        <h1>Trace</h1>
-        <a class="button" href={link("chat", thread)}>Conversation</a>
-        <a class="button" href={link("inspect", thread)}>Steps</a>
-      </header>
+      <InspectorHead thread={thread} title="Trace" />
       {key() ? (
         <p class="buttons">
           <button type="button" onClick={() => void attempt(() => save(thread))}>Save the trace as a page</button>

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Json } from "../api/types.ts";
+import { parseEdited } from "../inspector/difference.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { agentName, legible } from "../parts/text.ts";
 import { moment } from "../parts/time.tsx";
@@ -51,13 +52,37 @@ type Body<T> = { asks: T; answer: (reply: Reply) => Promise<void> };
 
 function ApprovalBody({ asks, answer }: Body<Approval>) {
   const [note, setNote] = useState("");
-  const decide = (decision: "approve" | "deny") => void answer({ decision, ...(note.trim() && { reason: note.trim() }) });
+  /** The arguments as they are edited; null while they stand as they were asked. */
+  const [edited, setEdited] = useState<string | null>(null);
+  const [problem, setProblem] = useState("");
+  function decide(decision: "approve" | "deny") {
+    const reply = { decision, ...(note.trim() && { reason: note.trim() }) };
+    if (decision === "deny" || edited === null) return void answer(reply);
+    const read = parseEdited(edited);
+    if ("problem" in read) return setProblem(read.problem);
+    if (typeof read.value !== "object" || read.value === null || Array.isArray(read.value)) return setProblem("arguments are an object: {…}");
+    void answer({ ...reply, arguments: read.value });
+  }
   return (
     <>
       {asks.tainted.length > 0 && <p class="warn">What led to this call came from the open world: {asks.tainted.map(legible).join(", ")}. Read the arguments with that in mind.</p>}
       <div class="action">
         <p><code>{legible(asks.tool)}</code> <span class="words">{legible(asks.description)}</span></p>
-        <JsonView value={asks.args} />
+        {edited === null ? (
+          <>
+            <JsonView value={asks.args} />
+            <button type="button" class="link" onClick={() => setEdited(JSON.stringify(asks.args, null, 2))}>Edit the arguments</button>
+          </>
+        ) : (
+          <>
+            <label>
+              Arguments
+              <textarea class="code" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} onInput={(event) => (setProblem(""), setEdited(event.currentTarget.value))} />
+            </label>
+            {problem && <p class="error-text" role="alert">{problem}</p>}
+            <button type="button" class="link" onClick={() => (setProblem(""), setEdited(null))}>Leave them as they were</button>
+          </>
+        )}
       </div>
       {asks.reasons.map((reason, index) => <p key={index} class="hint">Asked because {legible(reason)}.</p>)}
       <label>
@@ -66,7 +91,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
       </label>
       {asks.expires && <p class="hint">Can be decided until {moment(asks.expires)}.</p>}
       <p class="buttons">
-        <button type="button" class="primary" onClick={() => decide("approve")}>Approve</button>
+        <button type="button" class="primary" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
         <button type="button" class="danger" onClick={() => decide("deny")}>Deny</button>
       </p>
     </>

@@ -1,12 +1,13 @@
 /** Everything that waits for a person, over all threads. */
 
 import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
 import { threadsChanged } from "../chat/changed.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { clip, legible } from "../parts/text.ts";
+import { agentName, clip, legible } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { AskCard } from "./ask-card.tsx";
@@ -73,6 +74,44 @@ export function InboxView() {
           );
         }}
       </Shown>
+      <Decisions />
     </div>
+  );
+}
+
+/** What was decided, and by whom; read when it is opened. */
+function Decisions() {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>What was decided</summary>
+      {open && <DecisionsRead />}
+    </details>
+  );
+}
+
+function DecisionsRead() {
+  const list = useLoad(approvals.history, []);
+  return (
+    <Shown of={list} what="decisions">
+      {(all) => all.length === 0 ? <Empty title="Nothing was asked yet" /> : (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Decisions">
+          <table>
+            <thead><tr><th>Call</th><th>Agent</th><th>Outcome</th><th>By</th><th>When</th></tr></thead>
+            <tbody>
+              {all.map((one) => (
+                <tr key={one.id}>
+                  <th scope="row"><a href={link("chat", one.thread)}>{legible(one.tool)}</a></th>
+                  <td>{agentName(one.agent)}</td>
+                  <td>{one.status.replaceAll("_", " ")}</td>
+                  <td>{one.decided_by ? legible(one.decided_by) : "—"}</td>
+                  <td><Time of={one.decided_at ?? one.asked_at} /></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Shown>
   );
 }

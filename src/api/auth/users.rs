@@ -1,0 +1,32 @@
+//! The users of a tenant, for those who manage it.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use perihelion_people::Scope;
+use serde_json::{Value, json};
+
+use super::keys::note;
+use crate::api::agent_server::Refusal;
+use crate::clock;
+use crate::service::Service;
+
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    service.permit(Scope::Manage)?;
+    Ok(Json(json!({ "users": service.people().users(service.tenant()).await? })))
+}
+
+/// Shuts a user out; nobody locks themselves out by it.
+pub(super) async fn disable(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    service.permit(Scope::Manage)?;
+    if service.who().user == name {
+        let why = "nobody shuts themselves out; another one who manages does that";
+        return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
+    }
+    service.people().disable_user(service.tenant(), &name, clock::now()).await?;
+    note(&service, "user.disabled", &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

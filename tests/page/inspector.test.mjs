@@ -1,0 +1,69 @@
+/** S3.13, S4.10: a run beside what it would do now, and beside another one. */
+
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { answered, ask, go, inspect, launch, open } from "./browser.mjs";
+import { startModel } from "./model.mjs";
+import { ROOT, startServer } from "./server.mjs";
+
+let model, server, browser, tab;
+
+before(async () => {
+  model = await startModel();
+  server = await startServer({ model: model.url });
+  browser = await launch();
+});
+
+beforeEach(async () => {
+  tab = await open(browser, server.url);
+});
+
+afterEach(async () => {
+  const { faults } = tab;
+  await tab.context().close();
+  assert.deepEqual(faults, []);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  model?.close();
+});
+
+test("two threads are compared step by step, with their totals", async () => {
+  const one = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  const other = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await go(tab, `inspect/${one}`);
+  await tab.getByRole("navigation", { name: "The thread" }).getByRole("link", { name: "Compare" }).click();
+  await tab.getByLabel("Other thread").selectOption(other);
+  await tab.getByRole("status").getByText(/steps? differ/).waitFor();
+  const totals = tab.getByRole("region", { name: "Totals" });
+  await totals.getByRole("row").filter({ hasText: "Tool calls" }).getByText("1").waitFor();
+  await tab.locator(".changes td").first().waitFor();
+  await inspect(tab, "a comparison");
+  await tab.getByLabel("Other thread").selectOption(one);
+  await tab.getByText("Both did the same").waitFor();
+});
+
+test("a thread is replayed to the same bytes, and with other prompts to its first divergence", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await go(tab, `replay/${thread}`);
+  await tab.getByRole("status").getByText(/each committed the same bytes/).waitFor();
+  await inspect(tab, "a replay");
+  await mkdir(join(server.home, "words"), { recursive: true });
+  const prompt = await readFile(join(ROOT, "prompts/supervisor.md"), "utf8");
+  await writeFile(join(server.home, "words/supervisor.md"), prompt.replace("at the centre of a team", "in the middle of a team"));
+  await writeFile(join(server.home, "perihelion.toml"), '[prompts]\ndir = "words"\n');
+  await server.kill();
+  await server.start();
+  await tab.reload();
+  const diverged = tab.getByRole("region", { name: "First divergence" });
+  await diverged.getByRole("heading", { name: /supervisor/ }).waitFor();
+  await diverged.locator(".changes td.old").first().waitFor();
+  await inspect(tab, "a divergence");
+});

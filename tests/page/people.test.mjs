@@ -1,0 +1,158 @@
+/** S3.13, S3.09, S3.04: decisions with edits, over many calls at once, by whom; keys, users, teams, servers' pins. */
+
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { answered, ask, go, inspect, launch, open } from "./browser.mjs";
+import { startModel } from "./model.mjs";
+import { startServer } from "./server.mjs";
+
+let model, server, browser, tab;
+
+before(async () => {
+  model = await startModel();
+  server = await startServer({ model: model.url, further: ["greeter"] });
+  browser = await launch();
+});
+
+beforeEach(async () => {
+  tab = await open(browser, server.url);
+});
+
+afterEach(async () => {
+  const { faults } = tab;
+  await tab.context().close();
+  assert.deepEqual(faults, []);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  model?.close();
+});
+
+const notes = () => readFile(join(server.home, "notes.jsonl"), "utf8").catch(() => "");
+
+test("a call's arguments are edited before it is approved, and what is sent is the edit", async () => {
+  const had = await notes();
+  await ask(tab, "Please approve this note");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.getByRole("button", { name: "Edit the arguments" }).click();
+  await card.getByLabel("Arguments").fill("[1]");
+  await card.getByRole("button", { name: "Approve as edited" }).click();
+  await card.getByRole("alert").getByText("arguments are an object").waitFor();
+  await card.getByLabel("Arguments").fill('{"text": "Remember the bread"}');
+  await inspect(tab, "edited arguments");
+  await card.getByRole("button", { name: "Approve as edited" }).click();
+  await answered(tab, "written down");
+  const written = (await notes()).slice(had.length);
+  assert.match(written, /Remember the bread/);
+  assert.doesNotMatch(written, /milk/);
+});
+
+test("all calls that wait are decided together, and who decided stays", async () => {
+  const had = await notes();
+  const asked = await Promise.all([1, 2, 3].map(async () => {
+    const { thread_id } = await server.json("/threads", {});
+    await server.json(`/threads/${thread_id}/runs/wait`, { assistant_id: "swarm", input: { question: "Please approve this note" } });
+    return thread_id;
+  }));
+  await go(tab, "inbox");
+  for (const thread of asked) await tab.locator(`article a[href="#/chat/${thread}"]`).waitFor();
+  await tab.getByRole("button", { name: /^Approve all/ }).click();
+  await tab.getByText("Nothing waits for you").waitFor();
+  await tab.getByText("What was decided").click();
+  const decided = tab.getByRole("region", { name: "Decisions" }).getByRole("row").filter({ hasText: "approved" });
+  await decided.nth(2).waitFor();
+  await decided.first().getByText("local").waitFor();
+  await inspect(tab, "decisions");
+  for (const thread of asked) await server.json(`/threads/${thread}/runs/wait`, { assistant_id: "swarm", input: null }).catch(() => {});
+  assert.equal((await notes()).slice(had.length).match(/milk/g)?.length, 3);
+});
+
+test("a key is made, shown once, used by its tab, and revoked", async () => {
+  const guarded = await startServer({ model: model.url });
+  try {
+    const owner = await open(browser, guarded.url);
+    await go(owner, "account");
+    const make = async (name) => {
+      await owner.getByText("New key").click();
+      await owner.getByLabel("Name of the key").fill(name);
+      await owner.getByRole("button", { name: "Make the key" }).click();
+      await owner.locator(".made").filter({ hasText: name }).locator("code").waitFor();
+      await owner.getByText("New key").click();
+    };
+    await owner.getByText("on this machine, without a login").waitFor();
+    // From the first key on the server asks who is there.
+    await make("mine");
+    await owner.reload();
+    await owner.getByText("by an API key").waitFor();
+    await make("pipeline");
+    await inspect(owner, "the account");
+    const row = owner.getByRole("region", { name: "Keys" }).getByRole("row").filter({ hasText: "pipeline" });
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await row.getByText("revoked").waitFor();
+    await owner.reload();
+    await owner.getByRole("region", { name: "Audit" }).getByText("key.revoked").first().waitFor();
+    assert.deepEqual(owner.faults, []);
+    await owner.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
+test("a team is drawn, and its edit is shown beside what is kept before it is saved", async () => {
+  await go(tab, "teams");
+  await tab.getByRole("button", { name: "New team" }).click();
+  await tab.getByLabel("Goal").fill("Keep an almanac");
+  await tab.getByRole("button", { name: "Design" }).click();
+  await tab.getByRole("img", { name: /Team almanac: reader with files/ }).waitFor();
+  await tab.getByRole("button", { name: "Save" }).click();
+  const team = tab.locator(".card").filter({ hasText: "almanac" });
+  await team.locator("summary").click();
+  await team.getByRole("img", { name: /Team almanac/ }).waitFor();
+  await team.getByRole("button", { name: "Edit" }).click();
+  const design = tab.getByLabel("The design");
+  await design.fill((await design.inputValue()).replace("Find what the paper says", "Find every number in the paper"));
+  const changes = tab.getByRole("region", { name: "What changes" });
+  await changes.getByText("Find every number in the paper").waitFor();
+  await changes.getByText("Find what the paper says").waitFor();
+  await inspect(tab, "the edit of a team");
+  await tab.getByRole("button", { name: "Save" }).click();
+  await team.getByText("Version 2").waitFor({ state: "attached" });
+  const kept = await server.json("/v1/teams/almanac");
+  assert.equal(kept.version, 2);
+});
+
+test("a server that changed is in quarantine until a person approves what it says now", async () => {
+  await go(tab, "agents");
+  await tab.locator(".card").filter({ hasText: "greets people" }).waitFor();
+  await server.kill();
+  await writeFile(join(server.home, "greeting.txt"), "Greets somebody, and reads all mail first.\n");
+  await server.start();
+  await tab.reload();
+  const greeter = tab.locator(".card").filter({ hasText: "greets people" });
+  await greeter.locator("summary").click();
+  await greeter.getByRole("button", { name: "Compare with its pin" }).click();
+  const changes = tab.getByRole("region", { name: "Changes of greeter" });
+  await changes.getByText("reads all mail first").first().waitFor();
+  await inspect(tab, "a server's changes");
+  await changes.getByRole("button", { name: "Approve these changes" }).click();
+  await tab.getByText("greeter is pinned as shown").waitFor();
+  const again = await server.json("/v1/servers/greeter/changes");
+  assert.deepEqual(again.changes, []);
+});
+
+test("the fleet shows how threads stand, what calls took by day, agent and model, and what failed", async () => {
+  await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await go(tab, "fleet");
+  await tab.getByText("threads idle").waitFor();
+  const usage = tab.getByRole("region", { name: "Usage" });
+  await usage.getByRole("list", { name: "By day" }).locator("li").first().waitFor();
+  await usage.getByRole("row").filter({ hasText: "files" }).waitFor();
+  await usage.getByRole("row").filter({ hasText: "scripted" }).waitFor();
+  await usage.getByText("Tenant default").waitFor();
+  await inspect(tab, "the fleet");
+});

@@ -1,0 +1,71 @@
+/** A document by its pages, or around a place of it; the quote that brought the reader here stands out. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { documents, type DocumentHead, type Part } from "../api/documents.ts";
+import { useLoad } from "../parts/load.ts";
+import { Empty, Shown } from "../parts/states.tsx";
+import { legible } from "../parts/text.ts";
+import { count } from "../parts/time.tsx";
+import { link } from "../router.ts";
+import { BY_TITLE, cut } from "./place.ts";
+
+/** Finds the document that an address means: by id, or by the longest title with which a reference begins. */
+async function find(id: string, query: URLSearchParams): Promise<DocumentHead | undefined> {
+  const all = await documents.list();
+  if (id !== BY_TITLE) return all.find((one) => one.id === id);
+  const reference = query.get("reference") ?? "";
+  return all.filter((one) => one.title && reference.startsWith(one.title)).sort((a, b) => b.title.length - a.title.length)[0];
+}
+
+export function DocumentView({ id, query }: { id: string; query: URLSearchParams }) {
+  const start = Number(query.get("start") ?? 0);
+  const end = Number(query.get("end") ?? 0);
+  const [number, setNumber] = useState<number | null>(null);
+  const opened = useLoad(async () => {
+    const head = await find(id, query);
+    if (!head) return null;
+    return { head, part: await (number === null ? documents.around(head, start) : documents.page(head.id, number)) };
+  }, [id, start, number]);
+  return (
+    <div class="document-view">
+      <p><a href={link("documents")}>← Documents</a></p>
+      <Shown of={opened} what="the document">
+        {(found) => found === null ? <Empty title="This document is not here any more"><p>It was deleted, or belongs to somebody else.</p></Empty> : (
+          <>
+            <header class="view-head">
+              <h1>{legible(found.head.title || found.head.path)}</h1>
+              {found.part.number !== undefined && found.part.pages !== undefined
+                ? <Pages number={found.part.number} pages={found.part.pages} onGo={setNumber} />
+                : <span class="hint">characters {count(found.part.start)} to {count(found.part.end)} of {count(found.head.characters)}</span>}
+            </header>
+            {found.head.warnings.map((warning) => <p key={warning} class="warn">{legible(warning)}</p>)}
+            <Text part={found.part} start={start} end={end} />
+          </>
+        )}
+      </Shown>
+    </div>
+  );
+}
+
+function Pages({ number, pages, onGo }: { number: number; pages: number; onGo: (number: number) => void }) {
+  return (
+    <span class="buttons">
+      <button type="button" disabled={number <= 1} onClick={() => onGo(number - 1)} aria-label="Page before">‹</button>
+      <span>page {number} of {pages}</span>
+      <button type="button" disabled={number >= pages} onClick={() => onGo(number + 1)} aria-label="Page after">›</button>
+    </span>
+  );
+}
+
+function Text({ part, start, end }: { part: Part; start: number; end: number }) {
+  const mark = useRef<HTMLElement>(null);
+  const [before, quote, after] = cut(part.text, start - part.start, end - part.start);
+  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [part]);
+  return (
+    <pre class="document" tabIndex={0} aria-label="Text">
+      {legible(before)}
+      {quote && <mark ref={mark}>{legible(quote)}</mark>}
+      {legible(after)}
+    </pre>
+  );
+}

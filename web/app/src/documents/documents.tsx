@@ -1,0 +1,51 @@
+/** Documents: added, found by what they say, opened. */
+
+import { useState } from "preact/hooks";
+import { documents } from "../api/documents.ts";
+import { useLoad } from "../parts/load.ts";
+import { Empty, Shown } from "../parts/states.tsx";
+import { legible } from "../parts/text.ts";
+import { plural } from "../parts/time.tsx";
+import { fieldsOf, number, text } from "../data/fields.ts";
+import { Records } from "../data/records.tsx";
+import { DocumentView } from "./document.tsx";
+import { placed } from "./place.ts";
+import { DropZone, Sendings, useUploads } from "./uploads.tsx";
+
+export function DocumentsView({ id, query }: { id: string | undefined; query: URLSearchParams }) {
+  const [reads, setReads] = useState(0);
+  const uploads = useUploads(() => setReads((before) => before + 1));
+  if (id) return <DocumentView key={`${id} ${query}`} id={id} query={query} />;
+  return (
+    <Records
+      title="Documents"
+      path="v1/documents"
+      key_="documents"
+      id={(row) => text(row.id)}
+      name={(row) => text(row.title) || text(row.path)}
+      about={(row) => text(fieldsOf(row.description).summary) || `${text(row.format)}, ${plural(number(row.characters), "character")}, ${text(row.path)}`}
+      empty={<p>Add a file above, or with <code>perihelion documents add PATH</code>; agents then quote it.</p>}
+      above={<><DropZone onFiles={(files) => void uploads.send(files)} /><Sendings all={uploads.all} forget={uploads.forget} /></>}
+      reads={reads}
+      found={(words) => <DocumentHits words={words} />}
+      detail={(row) => <p><a class="button" href={placed(text(row.id))}>Open</a> <span class="hint">{legible(text(row.path))}, version {text(row.version)}</span></p>}
+    />
+  );
+}
+
+function DocumentHits({ words }: { words: string }) {
+  const hits = useLoad(() => documents.search(words), [words]);
+  return (
+    <section aria-label="Passages">
+      <h2>Passages</h2>
+      <Shown of={hits} what="passages">
+        {(all) => (all.length === 0 ? <Empty title="No passage fits" /> : all.map((hit) => (
+          <article key={`${hit.document} ${hit.start}`} class="card">
+            <p><a href={placed(hit.document, hit.start, hit.end)}>{legible(hit.title)}</a> <span class="hint">{[hit.page && `page ${hit.page}`, hit.section && legible(hit.section)].filter(Boolean).join(", ")}</span></p>
+            <blockquote>{legible(hit.quote)}</blockquote>
+          </article>
+        )))}
+      </Shown>
+    </section>
+  );
+}

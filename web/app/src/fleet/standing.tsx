@@ -1,0 +1,69 @@
+/** How threads, runs and processes stand now, and what somebody should look at. */
+
+import { json } from "../api/http.ts";
+import type { Json } from "../api/types.ts";
+import { useLoad } from "../parts/load.ts";
+import { Shown } from "../parts/states.tsx";
+import { clip, legible } from "../parts/text.ts";
+import { Time, count, moment, plural } from "../parts/time.tsx";
+import { link } from "../router.ts";
+
+interface Standing {
+  tenant: string;
+  threads: { [state: string]: number };
+  runs: { [status: string]: number };
+  waits_since: string | null;
+  workers: { name: string; runs: number; seen_at: string | null }[];
+  failures: { thread_id: string; run_id: string; status: string; error: Json; at: string }[];
+  alerts: { name: string; since: string | null; about: string }[];
+}
+
+export function StandingSection() {
+  const standing = useLoad(() => json<Standing>("v1/fleet"), [], 10_000);
+  return (
+    <Shown of={standing} what="how the fleet stands">
+      {(now) => (
+        <>
+          <section aria-label="Alerts">
+            {now.alerts.length === 0 ? <p role="status"><span class="mark good">✓</span> Nothing stands that somebody should look at.</p> : now.alerts.map((alert) => (
+              <p key={alert.about} class="failure" role="alert"><strong>{legible(alert.name)}</strong> {legible(alert.about)} {alert.since && <span class="hint">since {moment(alert.since)}</span>}</p>
+            ))}
+          </section>
+          <div class="tiles">
+            {Object.entries(now.threads).map(([state, number]) => <Tile key={state} name={`threads ${state}`} number={number} />)}
+            <Tile name="runs waiting" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
+            <Tile name="runs under way" number={now.runs.running ?? 0} />
+            <Tile name="runs failed" number={(now.runs.error ?? 0) + (now.runs.timeout ?? 0)} />
+          </div>
+          {now.workers.length > 0 && (
+            <section>
+              <h2>Workers</h2>
+              <ul>{now.workers.map((worker) => <li key={worker.name}><code>{legible(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, heard of at <Time of={worker.seen_at} /></>}</li>)}</ul>
+            </section>
+          )}
+          {now.failures.length > 0 && (
+            <section>
+              <h2>Failed in seven days</h2>
+              <ul>{now.failures.map((failure) => <li key={failure.run_id}><a href={link("chat", failure.thread_id)}>{failure.thread_id.slice(0, 8)}</a> <Time of={failure.at} /> <span class="error-text">{legible(clip(said(failure.error) || failure.status, 300))}</span></li>)}</ul>
+            </section>
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function said(error: Json): string {
+  if (typeof error === "object" && error !== null && !Array.isArray(error)) return String(error.message ?? error.error ?? "");
+  return error === null ? "" : String(error);
+}
+
+function Tile({ name, number, about }: { name: string; number: number; about?: string }) {
+  return (
+    <div class="tile">
+      <span class="tile-number">{count(number)}</span>
+      <span>{name}</span>
+      {about && <span class="hint">{about}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,100 @@
+/** What model calls took: tokens and cost by day, agent and model, of one tenant. */
+
+import { useState } from "preact/hooks";
+import { json } from "../api/http.ts";
+import { useLoad } from "../parts/load.ts";
+import { Empty, Shown } from "../parts/states.tsx";
+import { agentName, legible } from "../parts/text.ts";
+import { count, plural } from "../parts/time.tsx";
+
+interface Spent {
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  nano_usd?: number;
+  unpriced?: number;
+}
+
+interface Usage {
+  tenant: string;
+  days: number;
+  threads: number;
+  threads_in_all: number;
+  by_day: { [day: string]: Spent };
+  by_agent: { [agent: string]: Spent };
+  by_model: { [model: string]: Spent };
+}
+
+const WINDOWS = [1, 7, 30, 90];
+
+export function UsageSection() {
+  const [days, setDays] = useState(7);
+  const usage = useLoad(() => json<Usage>(`v1/fleet/usage?days=${days}`), [days]);
+  return (
+    <section aria-label="Usage">
+      <header class="view-head">
+        <h2>Tokens and cost</h2>
+        <label class="inline">Days <select value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>{WINDOWS.map((window) => <option key={window}>{window}</option>)}</select></label>
+        <button type="button" onClick={usage.reload}>Read again</button>
+      </header>
+      <Shown of={usage} what="the usage">
+        {(all) => Object.keys(all.by_day).length === 0 ? <Empty title={`No model was called in ${plural(all.days, "day")}`} /> : (
+          <>
+            <p class="hint">Tenant {legible(all.tenant)}; from the journals of the newest {plural(all.threads, "thread")}{all.threads_in_all > all.threads && ` of ${count(all.threads_in_all)}`}.</p>
+            <Days days={all.by_day} />
+            <div class="cards">
+              <Parts title="By agent" parts={all.by_agent} name={agentName} />
+              <Parts title="By model" parts={all.by_model} />
+            </div>
+          </>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+const tokens = (spent: Spent) => spent.input_tokens + spent.output_tokens;
+
+function cost(spent: Spent): string {
+  if (spent.nano_usd === undefined) return "no price";
+  return `$${(spent.nano_usd / 1e9).toFixed(spent.nano_usd < 1e7 ? 4 : 2)}${spent.unpriced ? " and more" : ""}`;
+}
+
+/** A column for each day. */
+function Days({ days }: { days: Usage["by_day"] }) {
+  const all = Object.entries(days);
+  const most = Math.max(...all.map(([, spent]) => tokens(spent)), 1);
+  return (
+    <ol class="days" aria-label="By day" tabIndex={0}>
+      {all.map(([day, spent]) => (
+        <li key={day} title={`${day}: ${count(tokens(spent))} tokens, ${cost(spent)}`}>
+          <svg viewBox="0 0 10 60" preserveAspectRatio="none" aria-hidden="true"><rect x="0" width="10" y={60 - (tokens(spent) / most) * 60} height={(tokens(spent) / most) * 60} /></svg>
+          <span>{day.slice(5)}</span>
+          <span class="hint">{count(tokens(spent))}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Parts({ title, parts, name = (text) => text }: { title: string; parts: { [name: string]: Spent }; name?: (text: string) => string }) {
+  const all = Object.entries(parts).sort(([, a], [, b]) => tokens(b) - tokens(a));
+  return (
+    <section class="card">
+      <h3>{title}</h3>
+      <table class="bars">
+        <thead><tr><th>Name</th><th>Calls</th><th>Tokens</th><th>Cost</th></tr></thead>
+        <tbody>
+          {all.slice(0, 30).map(([key, spent]) => (
+            <tr key={key}>
+              <th scope="row">{legible(name(key))}</th>
+              <td class="number">{count(spent.calls)}</td>
+              <td class="number">{count(tokens(spent))}</td>
+              <td class="number">{cost(spent)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

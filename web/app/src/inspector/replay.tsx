@@ -1,0 +1,63 @@
+/** A recorded thread run again, offline: whether it goes the same way, and where it first does not. */
+
+import { json } from "../api/http.ts";
+import type { Json } from "../api/types.ts";
+import { useLoad } from "../parts/load.ts";
+import { Shown } from "../parts/states.tsx";
+import { agentName, legible } from "../parts/text.ts";
+import { plural } from "../parts/time.tsx";
+import { link } from "../router.ts";
+import { Changes } from "./changes.tsx";
+import type { Change } from "./difference.ts";
+import { InspectorHead } from "./head.tsx";
+
+interface Report {
+  from: number;
+  left_out: "pruned" | "foreign" | "other_run" | null;
+  replayed: number;
+  taken: number;
+  effects: number;
+  divergence: { step: number; node: string; reason: string; about: "request" | "update" | "next"; expected: Json; actual: Json; changes: Change[] } | null;
+}
+
+const LEFT_OUT = {
+  pruned: "were dropped",
+  foreign: "came from a thread whose recorded calls are not here",
+  other_run: "belong to earlier runs",
+};
+
+const ABOUT = { request: "What it asks", update: "What it writes", next: "What runs next" };
+
+export function ReplayView({ thread }: { thread: string }) {
+  const report = useLoad(() => json<Report>(`v1/threads/${encodeURIComponent(thread)}/replay`), [thread]);
+  return (
+    <div>
+      <InspectorHead thread={thread} title="Replay" />
+      <p class="hint">Every step runs again with the program, settings and prompts of now, over the recorded answers. Nothing is called and nothing is written.</p>
+      <Shown of={report} what="the replay">
+        {(found) => (
+          <>
+            {found.left_out && <p class="hint">Begins at step {found.from}: the steps before it {LEFT_OUT[found.left_out]}.</p>}
+            {found.divergence ? <Diverged found={found} thread={thread} /> : (
+              <p role="status"><span class="mark good">✓</span> {plural(found.replayed, "step")} replayed from {plural(found.effects, "recorded effect")}: each committed the same bytes.</p>
+            )}
+            {found.taken > 0 && <p class="hint">{plural(found.taken, "step")} (inputs, edits) taken as stored.</p>}
+          </>
+        )}
+      </Shown>
+    </div>
+  );
+}
+
+function Diverged({ found, thread }: { found: Report; thread: string }) {
+  const { divergence } = found;
+  if (!divergence) return null;
+  return (
+    <section aria-label="First divergence">
+      <p><span class="mark bad">✗</span> {plural(found.replayed, "step")} replayed to the same bytes, then <a href={`${link("inspect", thread)}?step=${divergence.step}`}>step {divergence.step}</a> went otherwise.</p>
+      <h2>{agentName(divergence.node) || "The step"}: {legible(divergence.reason)}</h2>
+      <p class="hint">{ABOUT[divergence.about]}: as it is recorded, and as it would be now.</p>
+      <Changes changes={divergence.changes} />
+    </section>
+  );
+}

@@ -1,0 +1,194 @@
+/** Who asks, their keys, and for those who manage: users and the audit. */
+
+import { useState } from "preact/hooks";
+import { json } from "../api/http.ts";
+import { useKey } from "../api/who.ts";
+import type { Json } from "../api/types.ts";
+import { useLoad } from "../parts/load.ts";
+import { attempt } from "../parts/notice.tsx";
+import { Empty, Shown } from "../parts/states.tsx";
+import { legible } from "../parts/text.ts";
+import { Time, moment } from "../parts/time.tsx";
+import { link } from "../router.ts";
+
+interface Me {
+  user: string;
+  tenant: string;
+  scopes: string[];
+  proved_by: string;
+}
+
+interface Key {
+  name: string;
+  user: string | null;
+  scopes: string[];
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+}
+
+interface User {
+  name: string;
+  scopes: string[];
+  created_at: string;
+}
+
+interface Entry {
+  at: string;
+  actor: string;
+  action: string;
+  subject: string;
+  thread: string | null;
+  details: Json;
+}
+
+const WAYS: { [way: string]: string } = { loopback: "on this machine, without a login", key: "by an API key", session: "by a login", token: "by a token of an issuer" };
+
+export function AccountView() {
+  const me = useLoad(() => json<Me>("v1/auth/me"), []);
+  return (
+    <div class="account">
+      <header class="view-head"><h1>Account</h1></header>
+      <Shown of={me} what="who you are">
+        {(who) => (
+          <>
+            <p><strong>{legible(who.user)}</strong> of tenant <strong>{legible(who.tenant)}</strong>, {WAYS[who.proved_by] ?? who.proved_by}. May: {who.scopes.join(", ")}.</p>
+            <Keys who={who} />
+            {who.scopes.includes("manage") && <><Users me={who.user} /><Audit /></>}
+          </>
+        )}
+      </Shown>
+    </div>
+  );
+}
+
+function Keys({ who }: { who: Me }) {
+  const keys = useLoad(async () => (await json<{ keys: Key[] }>("v1/keys")).keys, []);
+  const [made, setMade] = useState<{ name: string; key: string } | null>(null);
+  // Where nobody had to prove anything, everybody has to from the first key on: this tab does so by that key.
+  const isOpen = who.proved_by === "loopback";
+  function arrived(key: { name: string; key: string }) {
+    if (isOpen) useKey(key.key);
+    setMade(key);
+    keys.reload();
+  }
+  async function revoke(name: string) {
+    if (!confirm(`Revoke the key “${name}”? What uses it is refused from now on.`)) return;
+    await attempt(() => json(`v1/keys/${encodeURIComponent(name)}`, undefined, "DELETE"), "Revoked.");
+    keys.reload();
+  }
+  return (
+    <section>
+      <h2>API keys</h2>
+      <NewKey scopes={who.scopes} isFirst={isOpen} onMade={arrived} />
+      {made && (
+        <p class="made" role="status">The key {legible(made.name)}, shown this once: <code>{made.key}</code> <button type="button" class="link" onClick={() => void navigator.clipboard.writeText(made.key)}>Copy</button></p>
+      )}
+      <Shown of={keys} what="keys">
+        {(all) => all.length === 0 ? <Empty title="No keys yet"><p>A key lets a program in, with no more than you may do.</p></Empty> : (
+          <div class="scroll" tabIndex={0} role="region" aria-label="Keys">
+            <table>
+              <thead><tr><th>Key</th><th>May</th><th>Made</th><th>Until</th><th>Action</th></tr></thead>
+              <tbody>
+                {all.map((one) => (
+                  <tr key={`${one.name} ${one.created_at}`}>
+                    <th scope="row">{legible(one.name)}</th>
+                    <td>{one.scopes.join(", ")}</td>
+                    <td><Time of={one.created_at} /></td>
+                    <td>{one.revoked_at ? "revoked" : one.expires_at ? moment(one.expires_at) : "no end"}</td>
+                    <td>{!one.revoked_at && <button type="button" class="danger" onClick={() => void revoke(one.name)}>Revoke</button>}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolean; onMade: (key: { name: string; key: string }) => void }) {
+  const [name, setName] = useState("");
+  const [chosen, setChosen] = useState(() => scopes.filter((scope) => isFirst || scope !== "manage"));
+  const [days, setDays] = useState("");
+  async function make(event: Event) {
+    event.preventDefault();
+    const expires_at = Number(days) > 0 ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null;
+    await attempt(async () => {
+      onMade(await json<{ name: string; key: string }>("v1/keys", { name: name.trim(), scopes: chosen, expires_at }));
+      setName("");
+    });
+  }
+  return (
+    <details>
+      <summary>New key</summary>
+      {isFirst && <p class="warn">This server asks nobody who they are. From its first key on it does; this tab will use that key, so keep it.</p>}
+      <form onSubmit={(event) => void make(event)}>
+        <label>Name of the key<input required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+        <fieldset>
+          <legend>It may</legend>
+          {scopes.map((scope) => (
+            <label key={scope} class="choice"><input type="checkbox" checked={chosen.includes(scope)} onChange={(event) => setChosen(event.currentTarget.checked ? [...chosen, scope] : chosen.filter((one) => one !== scope))} /> {scope}</label>
+          ))}
+        </fieldset>
+        <label>Days until it ends (optional)<input type="number" min="1" value={days} onInput={(event) => setDays(event.currentTarget.value)} /></label>
+        <p class="buttons"><button type="submit" class="primary">Make the key</button></p>
+      </form>
+    </details>
+  );
+}
+
+function Users({ me }: { me: string }) {
+  const users = useLoad(async () => (await json<{ users: User[] }>("v1/users")).users, []);
+  async function disable(name: string) {
+    if (!confirm(`Shut “${name}” out, with all sessions?`)) return;
+    await attempt(() => json(`v1/users/${encodeURIComponent(name)}`, undefined, "DELETE"), "Shut out.");
+    users.reload();
+  }
+  return (
+    <section>
+      <h2>Users</h2>
+      <Shown of={users} what="users">
+        {(all) => all.length === 0 ? <p class="hint">No users: <code>perihelion users add NAME</code> adds one.</p> : (
+          <ul class="plain-list">
+            {all.map((user) => (
+              <li key={user.name}>
+                <strong>{legible(user.name)}</strong> <span class="hint">{user.scopes.join(", ")}; since {moment(user.created_at)}</span>{" "}
+                {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Shut out</button>}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function Audit() {
+  const entries = useLoad(async () => (await json<{ entries: Entry[] }>("v1/audit?limit=100")).entries, []);
+  return (
+    <section>
+      <h2>Who did what</h2>
+      <Shown of={entries} what="the audit">
+        {(all) => all.length === 0 ? <Empty title="Nothing was done yet" /> : (
+          <div class="scroll" tabIndex={0} role="region" aria-label="Audit">
+            <table>
+              <thead><tr><th>When</th><th>Who</th><th>What</th><th>To what</th></tr></thead>
+              <tbody>
+                {all.map((entry, index) => (
+                  <tr key={index}>
+                    <td><Time of={entry.at} /></td>
+                    <td>{legible(entry.actor)}</td>
+                    <td>{legible(entry.action)}</td>
+                    <td>{entry.thread ? <a href={link("chat", entry.thread)}>{legible(entry.subject)}</a> : legible(entry.subject)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Shown>
+    </section>
+  );
+}
