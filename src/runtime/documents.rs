@@ -10,6 +10,8 @@ use perihelion_documents::{
     Reranker, Retrieved, Scope, Source,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::{Error, open_store};
 use crate::checkpoint::{self, Store};
 use crate::config::Settings;
@@ -27,6 +29,7 @@ pub struct Documents {
     store: Arc<dyn Store>,
     model: Option<Arc<dyn ChatModel>>,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
+    stop: CancellationToken,
 }
 
 /// What became of a document that was to be added.
@@ -68,7 +71,14 @@ impl Documents {
         };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        Ok(Self { library: Library::new(database, parser()), scope, store, model, embeddings })
+        let library = Library::new(database, parser());
+        Ok(Self { library, scope, store, model, embeddings, stop: CancellationToken::new() })
+    }
+
+    /// Has what is under way stop when the token is cancelled, after the request that was sent; the same call continues it later.
+    #[must_use]
+    pub fn stopping_at(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
     }
 
     /// Returns the documents of another tenant of the same database.
@@ -150,7 +160,8 @@ impl Documents {
             thread,
             kept: Mutex::new(HashMap::new()),
         };
-        let outcome = Ingest::new(parts, Arc::clone(&self.store))?.run(adding).await?;
+        let outcome =
+            Ingest::new(parts, Arc::clone(&self.store))?.run(adding, self.stop.clone()).await?;
         if let Some(reason) = failure(&outcome) {
             return Err(Error::Document { path: shown, reason });
         }
@@ -171,9 +182,8 @@ impl Documents {
     async fn known(&self, adding: &Adding) -> Result<Option<Document>, Error> {
         let renamed =
             |one: &Document| adding.title.as_ref().is_some_and(|title| *title != one.title);
-        let documents = self.library.list(&self.scope, Some(&adding.collection)).await?;
-        let same = |one: &Document| one.path == adding.path && one.hash == adding.hash;
-        Ok(documents.into_iter().find(same).filter(|one| !renamed(one)))
+        let kept = self.library.at(&self.scope, &adding.collection, &adding.path).await?;
+        Ok(kept.filter(|one| one.hash == adding.hash && !renamed(one)))
     }
 
     /// Lists documents; of all collections where none is named.

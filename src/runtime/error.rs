@@ -36,6 +36,8 @@ pub enum Error {
     Documents(#[from] perihelion_documents::Error),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
+    #[error("cannot watch {path}: {reason}")]
+    Watch { path: String, reason: String },
     /// A document could not be added.
     #[error("cannot add {path}: {reason}")]
     Document { path: String, reason: String },

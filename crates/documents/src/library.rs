@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
-use crate::{Document, Error, Parser, record, text};
+use crate::{Document, Error, Parser, prepare, record, text};
 
 /// The kind of items that children are in the index.
 pub(crate) const KIND: &str = "document";
@@ -82,22 +82,45 @@ impl Library {
         self.database().fetch_all(&read).await?.iter().map(record::read).collect()
     }
 
+    /// Returns the document of a path, if it is kept.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn at(
+        &self,
+        scope: &Scope,
+        collection: &str,
+        path: &str,
+    ) -> Result<Option<Document>, Error> {
+        self.by_id(scope, &prepare::id(scope, collection, path)).await
+    }
+
+    async fn by_id(&self, scope: &Scope, id: &str) -> Result<Option<Document>, Error> {
+        let sql = format!(
+            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND id = $3",
+            record::COLUMNS
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(id);
+        self.database().fetch_optional(&read).await?.as_ref().map(record::read).transpose()
+    }
+
     /// Finds a document by its id, the beginning of it, or its path.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
     pub async fn find(&self, scope: &Scope, given: &str) -> Result<Document, Error> {
+        // The whole id is what this program itself asks by, in time that does not grow with the documents.
+        if let Some(document) = self.by_id(scope, given).await? {
+            return Ok(document);
+        }
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 \
-             AND (id = $3 OR path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
+             AND (path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
             record::COLUMNS
         );
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(given);
         let rows = self.database().fetch_all(&read).await?;
         let mut found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
-        if let Some(exact) = found.iter().position(|one| one.id == given) {
-            return Ok(found.swap_remove(exact));
-        }
         match found.len() {
             1 if !given.is_empty() => Ok(found.remove(0)),
             0 | 1 => Err(Error::Unknown(given.to_owned())),
