@@ -38,9 +38,9 @@ pub enum Error {
     Database(#[from] perihelion_database::Error),
     #[error("cannot watch {path}: {reason}")]
     Watch { path: String, reason: String },
-    /// A document could not be added.
+    /// A document could not be added; `class` says why in one word.
     #[error("cannot add {path}: {reason}")]
-    Document { path: String, reason: String },
+    Document { path: String, class: String, reason: String },
     #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
     Client(reqwest::Error),
     /// A change of a state that cannot be made.

@@ -97,15 +97,19 @@ impl Library {
     /// [`Error::Parse`], [`Error::Collection`], [`Error::Full`].
     pub async fn prepare(&self, scope: &Scope, input: Input) -> Result<Prepared, Error> {
         check_collection(&input.collection)?;
-        self.check_room(scope).await?;
         let id = prepare::id(scope, &input.collection, &input.path);
+        if self.by_id(scope, &id).await?.is_none() {
+            self.check_new(scope).await?;
+        }
         let parsed = self.parser.parse(&input.path, &input.bytes).await?;
         let (version, before) = match self.find(scope, &id).await {
             Ok(last) => (last.version + 1, self.pieces(scope, &last.id).await?),
             Err(Error::Unknown(_)) => (1, HashSet::new()),
             Err(error) => return Err(error),
         };
-        Ok(Prepared::new(id, input, parsed, version, self.options, &before))
+        let prepared = Prepared::new(id, input, parsed, version, self.options, &before);
+        self.check_room(scope, &prepared).await?;
+        Ok(prepared)
     }
 
     /// Puts the pieces where no search looks, so that their vectors can be kept before the document is there.
@@ -118,7 +122,7 @@ impl Library {
              WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(STAGED).bind(&prepared.id);
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let staged = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?)));
         let staged =
             staged.collect::<Result<HashMap<String, String>, perihelion_database::Error>>()?;
@@ -175,7 +179,7 @@ impl Library {
         );
         let insert = insert.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
         let insert = insert.bind(&prepared.hash).bind(json!(description));
-        self.database().execute(&insert).await?;
+        self.database_of(scope).execute(&insert).await?;
         Ok(true)
     }
 
@@ -189,7 +193,9 @@ impl Library {
         );
         let read =
             read.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id).bind(&prepared.hash);
-        let Some(row) = self.database().fetch_optional(&read).await? else { return Ok(None) };
+        let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
+            return Ok(None);
+        };
         let kept: serde_json::Value = row.get(0)?;
         Ok(serde_json::from_value(kept).ok())
     }
@@ -253,11 +259,13 @@ impl Library {
         let items = prepared.items();
         let description = self.draft(scope, prepared).await?;
         let stale = self.former(scope, prepared).await?;
-        let mut transaction = self.database().begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         StoredIndex::put_in(&mut transaction, scope, KIND, &items).await?;
         // Afterwards, so that a vector always has an item.
         StoredIndex::remove_in(&mut transaction, scope, KIND, &stale).await?;
         StoredIndex::remove_parent_in(&mut transaction, scope, STAGED, &prepared.id).await?;
+        self.count_in(&mut transaction, scope, prepared).await?;
         write(&mut transaction, scope, prepared, description, items.len()).await?;
         transaction.commit().await?;
         self.database().scrub().await?;
@@ -271,7 +279,7 @@ impl Library {
              WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(KIND).bind(&prepared.id);
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let ids = rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, _>>()?;
         let own = format!("{}/{}/", prepared.id, prepared.version);
         Ok(ids.into_iter().filter(|id| !id.starts_with(&own)).collect())
@@ -285,7 +293,7 @@ impl Library {
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(KIND).bind(id);
         let body = self.body(scope, id).await?;
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let mut pieces = HashSet::new();
         for row in &rows {
             let payload: serde_json::Value = row.get(0)?;

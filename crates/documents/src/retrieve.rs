@@ -217,7 +217,7 @@ impl Library {
              WHERE d.tenant = $1 AND d.owner = $2 AND d.id = $3",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
-        match self.database().fetch_optional(&read).await? {
+        match self.database_of(scope).fetch_optional(&read).await? {
             Some(row) => Ok(Some((row.get(0)?, row.get(1)?))),
             None => Ok(None),
         }
@@ -237,7 +237,7 @@ impl Library {
         );
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(number);
-        match self.database().fetch_optional(&read).await? {
+        match self.database_of(scope).fetch_optional(&read).await? {
             Some(row) => Ok(Some(row.get(0)?)),
             None => Ok(None),
         }

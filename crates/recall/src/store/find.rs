@@ -42,34 +42,35 @@ pub(super) async fn search(
 ) -> Result<Found, Error> {
     let scopes = search.distinct_scopes();
     let depth = DEPTH.max(search.limit);
-    let mut spaces: Vec<(&Scope, Space)> = Vec::new();
+    let mut spaces: Vec<(Database, &Scope, Space)> = Vec::new();
     let mut known: BTreeMap<Key, Known> = BTreeMap::new();
     let mut by_words: Vec<(Key, f64)> = Vec::new();
     let mut by_meaning: Vec<(Key, f64)> = Vec::new();
     let mut used_vectors = false;
     for scope in scopes {
-        let Some(space) = space::read(database, scope, &search.kind).await? else { continue };
+        let database = database.of_tenant(scope.tenant());
+        let Some(space) = space::read(&database, scope, &search.kind).await? else { continue };
         let at = spaces.len();
-        let passing = passing(database, &space, &search.filter).await?;
+        let passing = passing(&database, &space, &search.filter).await?;
         let passes = |number: u64| passing.as_ref().is_none_or(|all| all.contains(&number));
-        let words = occurrences(database, &space, search).await?;
+        let words = occurrences(&database, &space, search).await?;
         for one in rank(space.statistics, &words, passes).into_iter().take(depth) {
             by_words.push(((at, one.item), one.score));
             known.entry((at, one.item)).or_default().words = Some(one);
         }
         if let Some(vector) = &search.vector {
             let place = (scope, &space);
-            let ranked = nearest::rank(database, cache, place, vector, passes).await?;
+            let ranked = nearest::rank(&database, cache, place, vector, passes).await?;
             used_vectors |= ranked.is_some();
             for (number, similarity) in ranked.unwrap_or_default().into_iter().take(depth) {
                 by_meaning.push(((at, number), similarity));
                 known.entry((at, number)).or_default().similarity = Some(similarity);
             }
         }
-        spaces.push((scope, space));
+        spaces.push((database, scope, space));
     }
     let ranked = fused(search, by_words, by_meaning, used_vectors);
-    let hits = read_hits(database, &spaces, &known, &ranked, search.limit).await?;
+    let hits = read_hits(&spaces, &known, &ranked, search.limit).await?;
     Ok(Found { hits, by_meaning: used_vectors })
 }
 
@@ -198,20 +199,20 @@ async fn read_lists(
 }
 
 async fn read_hits(
-    database: &Database,
-    spaces: &[(&Scope, Space)],
+    spaces: &[(Database, &Scope, Space)],
     known: &BTreeMap<Key, Known>,
     ranked: &[(Key, f64)],
     limit: usize,
 ) -> Result<Vec<Hit>, Error> {
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let Some((database, ..)) = spaces.first() else { return Ok(Vec::new()) };
     let each = database.dialect().each("$2");
     let sql = format!(
         "SELECT number, id, parent, payload, attributes, at FROM recall_item
          WHERE space = $1 AND number IN {each}"
     );
     let best = ranked.get(..limit).unwrap_or(ranked);
-    for (at, (_, space)) in spaces.iter().enumerate() {
+    for (at, (database, _, space)) in spaces.iter().enumerate() {
         let of_space = best.iter().filter(|((place, _), _)| *place == at);
         let numbers: Vec<i64> = of_space.map(|((_, number), _)| *number as i64).collect();
         if numbers.is_empty() {
@@ -225,7 +226,7 @@ async fn read_hits(
     let mut hits = Vec::new();
     for (key, score) in best {
         // What was removed in this moment has no row any more.
-        let (Some(row), Some((scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
+        let (Some(row), Some((_, scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
         let known = known.get(key);
         let words = known.and_then(|known| known.words);
         let attributes: Json = row.get(4)?;

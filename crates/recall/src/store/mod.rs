@@ -41,6 +41,11 @@ impl StoredIndex {
         &self.database
     }
 
+    /// Returns the database as the scope's tenant sees it.
+    pub fn database_of(&self, scope: &Scope) -> Database {
+        self.database.of_tenant(scope.tenant())
+    }
+
     /// Keeps items as [`Index::put`] does, in a transaction of the caller's: together with rows of its own.
     ///
     /// # Errors
@@ -85,7 +90,8 @@ impl StoredIndex {
 #[async_trait]
 impl Index for StoredIndex {
     async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         put::put(&mut transaction, scope, kind, items).await?;
         Ok(transaction.commit().await?)
     }
@@ -95,7 +101,8 @@ impl Index for StoredIndex {
     }
 
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         let removed = remove::by_id(&mut transaction, scope, kind, ids).await?;
         transaction.commit().await?;
         self.database.scrub().await?;
@@ -103,7 +110,8 @@ impl Index for StoredIndex {
     }
 
     async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         let removed = remove::by_parent(&mut transaction, scope, kind, parent).await?;
         transaction.commit().await?;
         self.database.scrub().await?;
@@ -111,7 +119,7 @@ impl Index for StoredIndex {
     }
 
     async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {
-        let space = space::read(&self.database, scope, kind).await?;
+        let space = space::read(&self.database_of(scope), scope, kind).await?;
         Ok(space.map_or(0, |space| space.statistics.items))
     }
 }
