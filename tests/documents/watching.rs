@@ -28,7 +28,7 @@ impl Watching {
     }
 
     async fn event(&mut self) -> Value {
-        let line = self.lines.next_line().await.unwrap().expect("another event");
+        let line = self.lines.next_line().await.unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 

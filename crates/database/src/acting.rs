@@ -17,18 +17,18 @@ use std::sync::Arc;
 pub(crate) enum Acting {
     /// Tables with policies show nothing.
     #[default]
-    ForNobody,
-    ForTenant(Arc<str>),
-    ForAll,
+    Nobody,
+    Tenant(Arc<str>),
+    All,
 }
 
 impl Acting {
     /// Returns what begins a transaction that acts so, in one message; none where a plain one does.
     pub(crate) fn begin(&self) -> Option<String> {
         match self {
-            Self::ForNobody => None,
+            Self::Nobody => None,
             // As digits, so that no setting of the server decides how it is read.
-            Self::ForTenant(tenant) => {
+            Self::Tenant(tenant) => {
                 // No tenant's name holds what the server cannot keep.
                 let tenant = if tenant.contains('\0') { "" } else { tenant };
                 let digits = tenant.bytes().fold(String::new(), |mut digits, byte| {
@@ -39,7 +39,7 @@ impl Acting {
                     "BEGIN; SELECT set_config('perihelion.tenant', convert_from(decode('{digits}', 'hex'), 'UTF8'), true)"
                 ))
             }
-            Self::ForAll => {
+            Self::All => {
                 Some("BEGIN; SELECT set_config('perihelion.all_tenants', 'on', true)".to_owned())
             }
         }
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn a_name_cannot_leave_its_place() {
-        let begin = Acting::ForTenant("a'; --".into()).begin().unwrap();
+        let begin = Acting::Tenant("a'; --".into()).begin().unwrap();
         assert!(begin.contains("decode('61273b202d2d', 'hex')"), "{begin}");
-        assert_eq!(Acting::ForNobody.begin(), None);
+        assert_eq!(Acting::Nobody.begin(), None);
     }
 }

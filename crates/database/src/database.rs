@@ -66,13 +66,13 @@ impl Database {
     /// Returns a handle whose statements act for one tenant, and see its rows alone where row-level security is enforced.
     #[must_use]
     pub fn of_tenant(&self, tenant: &str) -> Self {
-        Self { kind: self.kind.clone(), acting: Acting::ForTenant(tenant.into()) }
+        Self { kind: self.kind.clone(), acting: Acting::Tenant(tenant.into()) }
     }
 
     /// Returns a handle whose statements act for all tenants: for jobs of the whole service, and for finding out whose a secret is.
     #[must_use]
     pub fn of_all_tenants(&self) -> Self {
-        Self { kind: self.kind.clone(), acting: Acting::ForAll }
+        Self { kind: self.kind.clone(), acting: Acting::All }
     }
 
     /// Tells whether the database's role sees all rows whatever the policies say; never where there are none.
@@ -164,7 +164,7 @@ impl Database {
             Kind::Postgres(connections) => {
                 let arguments = query.for_postgres()?;
                 let statement = sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments);
-                if self.acting != Acting::ForNobody {
+                if self.acting != Acting::Nobody {
                     let mut transaction = self.begin().await?;
                     let changed = transaction.execute(query).await?;
                     transaction.commit().await?;
