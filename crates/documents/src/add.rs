@@ -7,6 +7,7 @@ use perihelion_recall::{
     ContentHash, EmbeddingModel, Index as _, Item, Scope, StoredIndex, content_hash,
 };
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 
 use crate::library::{KIND, STAGED, check_collection};
 use crate::{Describer, Description, Document, Error, Input, Library, Prepared, prepare};
@@ -354,16 +355,34 @@ async fn write(
     let delete = query("DELETE FROM document_draft WHERE tenant = $1 AND owner = $2 AND id = $3");
     let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
     transaction.execute(&delete).await?;
-    for (number, parent) in prepared.parents().into_iter().enumerate() {
-        let insert = query(
-            "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        );
-        let insert = insert.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
-        let insert = insert.bind(count(number)).bind(count(parent.first)).bind(count(parent.past));
-        let insert =
-            insert.bind(Value::Int(parent.page.map(i64::from))).bind(json!(parent.section));
-        transaction.execute(&insert).await?;
-    }
+    write_parents(transaction, scope, prepared).await
+}
+
+/// Writes all parents by one statement, which reads them from one list.
+async fn write_parents(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    prepared: &Prepared,
+) -> Result<(), Error> {
+    let parents = prepared.parents().into_iter().enumerate().map(|(number, parent)| {
+        json!({
+            "number": number,
+            "first": parent.first,
+            "past": parent.past,
+            "page": parent.page,
+            "section": parent.section,
+        })
+    });
+    let parents: Vec<serde_json::Value> = parents.collect();
+    let sql = transaction.dialect().pick(
+        "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
+         SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past', value ->> 'page', value -> 'section'
+         FROM json_each($4)",
+        "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
+         SELECT $1, $2, $3, number, first, past, page, section
+         FROM jsonb_to_recordset($4) AS listed (number bigint, first bigint, past bigint, page bigint, section jsonb)",
+    );
+    let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+    transaction.execute(&insert.bind(&prepared.id).bind(json!(parents))).await?;
     Ok(())
 }

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_database::{Database, Row, Value, query};
+use perihelion_database::{Database, Row, query};
 use serde_json::Value as Json;
 use sqlx::AssertSqlSafe;
 
 use super::{
+    filters::Filters,
     lists::decode,
     nearest::{self, Cache},
     space::{self, Space},
 };
 use crate::{
-    Error, Filter, Found, Hit, Scope, Search,
-    bm25::{Occurrences, Posting, Scored, join, rank},
+    Error, Found, Hit, Scope, Search,
+    bm25::{Occurrences, Posting, Scored, best, join},
     fuse,
     memory::RELATED,
     words::{Language, Wanted, beginning, related, wanted},
@@ -37,7 +38,7 @@ struct Known {
 
 pub(super) async fn search(
     database: &Database,
-    cache: &Cache,
+    (cache, filters): (&Cache, &Filters),
     search: &Search,
 ) -> Result<Found, Error> {
     let scopes = search.distinct_scopes();
@@ -51,18 +52,19 @@ pub(super) async fn search(
         let database = database.of_tenant(scope.tenant());
         let Some(space) = space::read(&database, scope, &search.kind).await? else { continue };
         let at = spaces.len();
-        let passing = passing(&database, &space, &search.filter).await?;
-        let passes = |number: u64| passing.as_ref().is_none_or(|all| all.contains(&number));
+        let passing = filters.passing(&database, &space, &search.filter).await?;
+        let passes =
+            |number: u64| passing.as_ref().is_none_or(|all| all.binary_search(&number).is_ok());
         let words = occurrences(&database, &space, search).await?;
-        for one in rank(space.statistics, &words, passes).into_iter().take(depth) {
+        for one in best(space.statistics, &words, passes, depth) {
             by_words.push(((at, one.item), one.score));
             known.entry((at, one.item)).or_default().words = Some(one);
         }
         if let Some(vector) = &search.vector {
             let place = (scope, &space);
-            let ranked = nearest::rank(&database, cache, place, vector, passes).await?;
+            let ranked = nearest::best(&database, cache, place, vector, passes, depth).await?;
             used_vectors |= ranked.is_some();
-            for (number, similarity) in ranked.unwrap_or_default().into_iter().take(depth) {
+            for (number, similarity) in ranked.unwrap_or_default() {
                 by_meaning.push(((at, number), similarity));
                 known.entry((at, number)).or_default().similarity = Some(similarity);
             }
@@ -91,41 +93,6 @@ fn fused(
     let meaning: Vec<Key> = by_meaning.into_iter().map(|(key, _)| key).collect();
     let weights = search.weights;
     fuse(&[(weights.words, &words), (weights.meaning, &meaning)])
-}
-
-/// Returns the numbers of the items that pass a filter; none when all do.
-async fn passing(
-    database: &Database,
-    space: &Space,
-    filter: &Filter,
-) -> Result<Option<BTreeSet<u64>>, Error> {
-    if filter.is_empty() {
-        return Ok(None);
-    }
-    let mut values: Vec<Value> = vec![space.id.into()];
-    let mut sql = "SELECT number FROM recall_item WHERE space = $1".to_owned();
-    let mut place = |value: Value| {
-        values.push(value);
-        format!("${}", values.len())
-    };
-    for (name, value) in &filter.attributes {
-        let (name, value) = (place(name.into()), place(value.into()));
-        sql += &format!(" AND attributes ->> {name} = {value}");
-    }
-    if !filter.parents.is_empty() {
-        let each = database.dialect().each(&place(filter.parents.clone().into()));
-        sql += &format!(" AND parent IN {each}");
-    }
-    if let Some(since) = filter.since {
-        sql += &format!(" AND at >= {}", place(since.into()));
-    }
-    if let Some(until) = filter.until {
-        sql += &format!(" AND at < {}", place(until.into()));
-    }
-    let read = values.into_iter().fold(query(AssertSqlSafe(sql)), |read, value| read.bind(value));
-    let rows = database.fetch_all(&read).await?;
-    let numbers = rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64));
-    numbers.collect::<Result<_, Error>>().map(Some)
 }
 
 /// Returns where the words of a search stand in a space.

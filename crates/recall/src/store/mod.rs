@@ -6,6 +6,7 @@
 //! full-text search, whose ranking counts what other tenants keep.
 
 mod embedded;
+mod filters;
 mod find;
 mod generation;
 mod lists;
@@ -21,7 +22,7 @@ use async_trait::async_trait;
 use perihelion_database::{Database, Transaction};
 
 pub use self::generation::{Generation, Pending};
-use self::nearest::Cache;
+use self::{filters::Filters, nearest::Cache};
 use crate::{Error, Found, Index, Item, Scope, Search};
 
 /// An index in a database; cheap to clone.
@@ -29,12 +30,13 @@ use crate::{Error, Found, Index, Item, Scope, Search};
 pub struct StoredIndex {
     database: Database,
     vectors: Arc<Cache>,
+    filters: Arc<Filters>,
 }
 
 impl StoredIndex {
     /// Stands on a database that is open.
     pub fn new(database: Database) -> Self {
-        Self { database, vectors: Arc::default() }
+        Self { database, vectors: Arc::default(), filters: Arc::default() }
     }
 
     pub fn database(&self) -> &Database {
@@ -97,7 +99,7 @@ impl Index for StoredIndex {
     }
 
     async fn search(&self, search: &Search) -> Result<Found, Error> {
-        find::search(&self.database, &self.vectors, search).await
+        find::search(&self.database, (&self.vectors, &self.filters), search).await
     }
 
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
