@@ -54,6 +54,12 @@ async fn look(settings: &Settings, findings: &mut Findings) {
     match checkup::store(settings).await {
         Ok(place) => {
             findings.good(&format!("database: {place}, can be written"));
+            if let Ok(true) = checkup::is_exempt(settings).await {
+                findings.odd(
+                    "database: its role is a superuser or has BYPASSRLS, so that row-level security does not hold tenants \
+                     apart below the program's own questions; connect as the database's owner without either",
+                );
+            }
             match checkup::contents(settings).await {
                 Ok(None) => {}
                 Ok(Some(keys)) => findings.good(&format!("encryption: {keys}")),

@@ -30,8 +30,8 @@ pub use models::{
 pub use prices::{Price, Prices};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm, Worker,
-    cache_directory, data_directory, processes_directory,
+    DatabaseUrl, DocumentQuotas, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm,
+    Worker, cache_directory, data_directory, processes_directory,
 };
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Key, Overrides, Settings};

@@ -79,6 +79,18 @@ section! {
 }
 
 section! {
+    /// How much each tenant may keep of documents.
+    DocumentQuotas, DocumentQuotasFile, "documents" {
+        /// Documents.
+        max_documents: u64 = 100_000, "PERIHELION_DOCUMENTS_MAX_DOCUMENTS", positive;
+        /// Bytes of their texts, in UTF-8; none: not bounded.
+        max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", positive_if_any;
+        /// Pieces that can be found; none: not bounded.
+        max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", positive_if_any;
+    }
+}
+
+section! {
     /// How much of many agents and tools models are shown at once.
     Swarm, SwarmFile, "swarm" {
         /// Agents up to which the supervisor's menu shows all of them.

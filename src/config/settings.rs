@@ -11,8 +11,9 @@ use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
-    Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
-    ServersFile, Store, StoreFile, Swarm, SwarmFile, Worker, WorkerFile,
+    DocumentQuotas, DocumentQuotasFile, Events, EventsFile, Limits, LimitsFile, Log, LogFile,
+    Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile, Swarm, SwarmFile, Worker,
+    WorkerFile,
 };
 use super::serve::{Serve, ServeFile};
 use super::strict::{self, Error};
@@ -28,6 +29,7 @@ pub struct Settings {
     pub models: Models,
     /// None: everything is found by words alone.
     pub embeddings: Option<Embeddings>,
+    pub documents: DocumentQuotas,
     pub store: Store,
     pub worker: Worker,
     pub serve: Serve,
@@ -78,6 +80,7 @@ pub struct Key {
 struct File {
     models: ModelsFile,
     embeddings: EmbeddingsFile,
+    documents: DocumentQuotasFile,
     store: StoreFile,
     worker: WorkerFile,
     serve: ServeFile,
@@ -120,6 +123,7 @@ impl Settings {
             models,
             embeddings,
             limits,
+            documents: DocumentQuotas::resolve(parsed.documents, &sources)?,
             store: Store::resolve(parsed.store, &sources)?,
             worker: Worker::resolve(parsed.worker, &sources)?,
             serve: Serve::resolve(parsed.serve, &sources)?,
@@ -150,6 +154,7 @@ impl Settings {
         [
             Models::KEYS,
             EmbeddingKeys::KEYS,
+            DocumentQuotas::KEYS,
             Store::KEYS,
             Worker::KEYS,
             Serve::KEYS,

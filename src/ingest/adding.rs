@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perihelion_documents::{EmbeddingModel, Library, Prepared, Scope, Step};
+use tokio_util::sync::CancellationToken;
 
 use super::nodes::{self, Work, WorkUpdate};
 use crate::checkpoint::{self, Store};
@@ -82,12 +83,16 @@ impl Ingest {
         ThreadId::from_name(&format!("document\u{1}{}", parts.join("\u{1}"))).0
     }
 
-    /// Adds the document, or continues where a former process was.
+    /// Adds the document, or continues where a former process was; stops when it is asked to, to be continued.
     ///
     /// # Errors
     /// Whatever the runner reports.
-    pub async fn run(&self, adding: Adding) -> Result<RunOutcome<Work>, runner::Error> {
-        let options = RunOptions::default();
+    pub async fn run(
+        &self,
+        adding: Adding,
+        stop: CancellationToken,
+    ) -> Result<RunOutcome<Work>, runner::Error> {
+        let options = RunOptions { cancel: stop, ..RunOptions::default() };
         let is_new = match self.runner.store().info(self.thread).await {
             Ok(info) => info.head == 0,
             Err(checkpoint::Error::UnknownThread(_)) => {
@@ -117,6 +122,7 @@ pub fn failure(outcome: &RunOutcome<Work>) -> Option<String> {
     match &outcome.result {
         RunResult::Done => None,
         RunResult::Failed(error) => Some(error.to_string()),
+        RunResult::Cancelled => Some("stopped; the same command continues".to_owned()),
         other => Some(format!("{other:?}")),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use perihelion_database::Database;
+
 use super::{Error, threads};
 use crate::checkpoint::{self, NewThread, ThreadFilter};
 use crate::config::Settings;
@@ -60,6 +62,17 @@ pub async fn store(settings: &Settings) -> Result<String, Error> {
     let place = store.describe();
     store.close().await;
     Ok(written.map(|()| place)?)
+}
+
+/// Tells whether the database's role sees the rows of all tenants whatever row-level security says.
+///
+/// # Errors
+/// [`Error::Database`].
+pub async fn is_exempt(settings: &Settings) -> Result<bool, Error> {
+    let database = Database::open(settings.store.database.expose()).await?;
+    let found = database.is_exempt().await;
+    database.close().await;
+    Ok(found?)
 }
 
 /// Threads that [`contents`] looks at.

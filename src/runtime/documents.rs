@@ -7,17 +7,20 @@ use std::sync::{Arc, Mutex};
 use perihelion_database::Database;
 use perihelion_documents::{
     Document, DocumentPage, EmbeddingModel, Judgement, Library, Measures, PageAt, Query, Read,
-    Reranker, Retrieved, Scope, Source,
+    Reranker, Retrieved, Room, Scope, Source,
 };
+
+use tokio_util::sync::CancellationToken;
 
 use super::{Error, open_store};
 use crate::checkpoint::{self, Store};
 use crate::config::Settings;
+use crate::graph::EngineError;
 use crate::ids::ThreadId;
 use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure};
 use crate::llm::{ChatModel, OpenAiModel};
 use crate::runner::RunResult;
-use crate::servers::documents::{OWNER, TENANT, embeddings, parser};
+use crate::servers::documents::{OWNER, TENANT, embeddings, parser, quotas};
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
@@ -27,6 +30,7 @@ pub struct Documents {
     store: Arc<dyn Store>,
     model: Option<Arc<dyn ChatModel>>,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
+    stop: CancellationToken,
 }
 
 /// What became of a document that was to be added.
@@ -68,7 +72,14 @@ impl Documents {
         };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        Ok(Self { library: Library::new(database, parser()), scope, store, model, embeddings })
+        let library = Library::new(database, parser()).with_quotas(quotas(settings));
+        Ok(Self { library, scope, store, model, embeddings, stop: CancellationToken::new() })
+    }
+
+    /// Has what is under way stop when the token is cancelled, after the request that was sent; the same call continues it later.
+    #[must_use]
+    pub fn stopping_at(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
     }
 
     /// Returns the documents of another tenant of the same database.
@@ -150,13 +161,15 @@ impl Documents {
             thread,
             kept: Mutex::new(HashMap::new()),
         };
-        let outcome = Ingest::new(parts, Arc::clone(&self.store))?.run(adding).await?;
+        let outcome =
+            Ingest::new(parts, Arc::clone(&self.store))?.run(adding, self.stop.clone()).await?;
         if let Some(reason) = failure(&outcome) {
-            return Err(Error::Document { path: shown, reason });
+            return Err(Error::Document { path: shown, class: class(&outcome.result), reason });
         }
         let kept = outcome.state.document.as_ref().filter(|_| outcome.result == RunResult::Done);
         let kept = kept.ok_or_else(|| Error::Document {
             path: shown,
+            class: "document".to_owned(),
             reason: "its thread ended before it was kept".to_owned(),
         })?;
         Ok(AddedDocument {
@@ -171,9 +184,8 @@ impl Documents {
     async fn known(&self, adding: &Adding) -> Result<Option<Document>, Error> {
         let renamed =
             |one: &Document| adding.title.as_ref().is_some_and(|title| *title != one.title);
-        let documents = self.library.list(&self.scope, Some(&adding.collection)).await?;
-        let same = |one: &Document| one.path == adding.path && one.hash == adding.hash;
-        Ok(documents.into_iter().find(same).filter(|one| !renamed(one)))
+        let kept = self.library.at(&self.scope, &adding.collection, &adding.path).await?;
+        Ok(kept.filter(|one| one.hash == adding.hash && !renamed(one)))
     }
 
     /// Lists documents; of all collections where none is named.
@@ -182,6 +194,14 @@ impl Documents {
     /// [`Error::Documents`].
     pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
         Ok(self.library.list(&self.scope, collection).await?)
+    }
+
+    /// Returns what the tenant keeps, and what it may.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn room(&self) -> Result<Room, Error> {
+        Ok(self.library.room(&self.scope).await?)
     }
 
     /// Finds a document by its id, the beginning of it, or its path.
@@ -276,5 +296,13 @@ impl Documents {
     pub async fn close(self) {
         self.library.close().await;
         self.store.close().await;
+    }
+}
+
+/// Returns the class of what kept a document out, in one word.
+fn class(result: &RunResult) -> String {
+    match result {
+        RunResult::Failed(EngineError::Node { kind, .. }) => kind.clone(),
+        _ => "document".to_owned(),
     }
 }

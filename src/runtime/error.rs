@@ -36,9 +36,11 @@ pub enum Error {
     Documents(#[from] perihelion_documents::Error),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
-    /// A document could not be added.
+    #[error("cannot watch {path}: {reason}")]
+    Watch { path: String, reason: String },
+    /// A document could not be added; `class` says why in one word.
     #[error("cannot add {path}: {reason}")]
-    Document { path: String, reason: String },
+    Document { path: String, class: String, reason: String },
     #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
     Client(reqwest::Error),
     /// A change of a state that cannot be made.

@@ -16,6 +16,7 @@ mod ending;
 mod error;
 mod evaluation;
 mod experience;
+mod folders;
 mod follow;
 mod given;
 mod live;
@@ -43,6 +44,7 @@ pub use documents::{AddedDocument, Documents};
 pub use error::Error;
 pub use evaluation::EvaluationProgress;
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
+pub use folders::{Changed, Changes, Folders};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use perihelion_documents::{

@@ -31,7 +31,7 @@ impl std::fmt::Debug for Workflows {
 impl Workflows {
     /// Uses a migrated database.
     pub fn new(database: Database, tenant: &str) -> Self {
-        Self { database, tenant: tenant.to_owned() }
+        Self { database: database.of_tenant(tenant), tenant: tenant.to_owned() }
     }
 
     /// Returns the teams of another tenant.

@@ -45,6 +45,23 @@ async fn documents_are_added_listed_searched_shown_and_deleted() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no such document"));
 }
 
+/// S3.05: a list says what is used of what is permitted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_says_what_is_used_of_what_is_permitted() {
+    let home = Home::new(None);
+    let run = async |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("PERIHELION_DOCUMENTS_MAX_DOCUMENTS", "1").output().await.unwrap()
+    };
+    assert!(run(&["documents", "add", "lease.md"]).await.status.success());
+    let refused = run(&["documents", "add", "garden.md"]).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("the quota of documents is exceeded: 1 used"), "{said}");
+    let listed = run(&["documents", "list"]).await;
+    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(said.contains("used: 1 of 1 documents"), "{said}");
+}
+
 /// One document that cannot be read fails by name; the others are there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_document_is_named_and_the_others_are_added() {

@@ -8,6 +8,7 @@ mod agent;
 mod command_line;
 mod endpoint;
 mod server;
+mod watching;
 
 use std::path::Path;
 use std::process::Output;

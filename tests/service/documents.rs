@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::on_both;
 use super::served::Served;
 
-on_both!(documents_are_sent_found_cited_with_their_page_and_deleted);
+on_both!(
+    a_tenants_documents_are_held_to_its_quotas,
+    documents_are_sent_found_cited_with_their_page_and_deleted
+);
 
 /// Writes a PDF whose pages say a sentence again and again.
 fn pdf(pages: &[&str]) -> Vec<u8> {
@@ -31,6 +34,33 @@ async fn sent(served: &Served, path: &str, kind: &str, body: Vec<u8>) -> (u16, V
     let answer = asked.body(body).send().await.unwrap();
     let code = answer.status().as_u16();
     (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+}
+
+/// S3.05: what there is no room for is refused by name, with what is used and permitted, which a list shows as well.
+async fn a_tenants_documents_are_held_to_its_quotas(served: Served) {
+    let served = served
+        .again_with(&[
+            ("PERIHELION_DOCUMENTS_MAX_DOCUMENTS", "2"),
+            ("PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", "1000"),
+        ])
+        .await;
+    let send = async |name: &str, text: &str| {
+        let path = format!("/v1/documents?name={name}");
+        sent(&served, &path, "text/markdown", text.as_bytes().to_vec()).await
+    };
+    assert_eq!(send("a.md", "# One").await.0, 200);
+    let (code, refused) = send("b.md", &"Too long to fit. ".repeat(100)).await;
+    assert_eq!(code, 413, "{refused}");
+    let said = refused.to_string();
+    for part in ["bytes of text", "5 used", "1000 permitted", "documents.max_text_bytes"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(send("b.md", "# Two").await.0, 200);
+    let (code, refused) = send("c.md", "# Three").await;
+    assert_eq!(code, 429, "{refused}");
+    let (_, listed) = served.get("/v1/documents").await;
+    assert_eq!(listed["used"], json!({ "documents": 2, "text_bytes": 10, "chunks": 2 }));
+    assert_eq!(listed["permitted"], json!({ "documents": 2, "text_bytes": 1000, "chunks": null }));
 }
 
 /// S3.08

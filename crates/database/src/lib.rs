@@ -8,6 +8,7 @@
 //! Invariant: a database is opened migrated, or refused with the way out. Deliberately absent: an object mapper,
 //! and any knowledge of what the rows mean.
 
+mod acting;
 pub mod address;
 mod clock;
 mod database;

@@ -1,14 +1,17 @@
 //! Several statements that happen together or not at all.
 
 use sqlx::{
-    Postgres, SqlSafeStr as _, Sqlite, postgres::PgTransactionManager,
+    AssertSqlSafe, PgConnection, Postgres, SqlSafeStr as _, Sqlite,
+    postgres::{PgArguments, PgRow, PgTransactionManager},
+    query::Query as Statement,
     sqlite::SqliteTransactionManager,
 };
 use sqlx_core::transaction::TransactionManager;
 
 use crate::{
     Dialect, Error, Query, Row,
-    postgres::{Borrowed, Connections},
+    acting::Acting,
+    postgres::{Borrowed, Connections, is_broken},
     row::Inner,
     sqlite::{File, Writer},
 };
@@ -31,9 +34,21 @@ impl<'a> Transaction<'a> {
         Ok(Self(Some(Held::Sqlite { file, writer })))
     }
 
-    pub(crate) async fn on_postgres(home: &'a Connections) -> Result<Self, Error> {
-        let mut connection = home.take_tested().await?;
-        home.brief(PgTransactionManager::begin(&mut connection, None)).await?;
+    pub(crate) async fn on_postgres(home: &'a Connections, acting: &Acting) -> Result<Self, Error> {
+        let begin = acting.begin();
+        let mut connection = home.take().await?;
+        match begin_on(home, &mut connection, begin.as_deref()).await {
+            Ok(()) => {}
+            // Nothing was sent yet that could not be sent again.
+            Err(error) if is_broken(&error) => {
+                drop(connection);
+                connection = home.fresh().await?;
+                let again = begin_on(home, &mut connection, begin.as_deref()).await;
+                again.map_err(|error| home.refine(error))?;
+            }
+            // Closed, as it may be amid a transaction that failed.
+            Err(error) => return Err(home.refine(error)),
+        }
         Ok(Self(Some(Held::Postgres { home, connection })))
     }
 
@@ -139,6 +154,32 @@ impl<'a> Transaction<'a> {
         }
         Ok(())
     }
+}
+
+async fn begin_on(
+    home: &Connections,
+    connection: &mut PgConnection,
+    begin: Option<&str>,
+) -> Result<(), sqlx::Error> {
+    let begin = begin.map(|begin| AssertSqlSafe(begin).into_sql_str());
+    home.brief(PgTransactionManager::begin(connection, begin)).await
+}
+
+/// Reads all rows in a transaction that begins so and changes nothing; the connection is fit for others after it, or broken.
+pub(crate) async fn read_within(
+    home: &Connections,
+    connection: &mut PgConnection,
+    begin: &str,
+    statement: Statement<'_, Postgres, PgArguments>,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    begin_on(home, connection, Some(begin)).await?;
+    let rows = home.rows(statement.fetch(&mut *connection)).await;
+    match &rows {
+        Ok(_) => home.brief(PgTransactionManager::commit(connection)).await?,
+        Err(error) if is_broken(error) => {}
+        Err(_) => home.brief(PgTransactionManager::rollback(connection)).await?,
+    }
+    rows
 }
 
 impl Drop for Transaction<'_> {

@@ -7,6 +7,7 @@ use perihelion_recall::{
     ContentHash, EmbeddingModel, Index as _, Item, Scope, StoredIndex, content_hash,
 };
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 
 use crate::library::{KIND, STAGED, check_collection};
 use crate::{Describer, Description, Document, Error, Input, Library, Prepared, prepare};
@@ -97,15 +98,19 @@ impl Library {
     /// [`Error::Parse`], [`Error::Collection`], [`Error::Full`].
     pub async fn prepare(&self, scope: &Scope, input: Input) -> Result<Prepared, Error> {
         check_collection(&input.collection)?;
-        self.check_room(scope).await?;
         let id = prepare::id(scope, &input.collection, &input.path);
+        if self.by_id(scope, &id).await?.is_none() {
+            self.check_new(scope).await?;
+        }
         let parsed = self.parser.parse(&input.path, &input.bytes).await?;
         let (version, before) = match self.find(scope, &id).await {
             Ok(last) => (last.version + 1, self.pieces(scope, &last.id).await?),
             Err(Error::Unknown(_)) => (1, HashSet::new()),
             Err(error) => return Err(error),
         };
-        Ok(Prepared::new(id, input, parsed, version, self.options, &before))
+        let prepared = Prepared::new(id, input, parsed, version, self.options, &before);
+        self.check_room(scope, &prepared).await?;
+        Ok(prepared)
     }
 
     /// Puts the pieces where no search looks, so that their vectors can be kept before the document is there.
@@ -118,7 +123,7 @@ impl Library {
              WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(STAGED).bind(&prepared.id);
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let staged = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?)));
         let staged =
             staged.collect::<Result<HashMap<String, String>, perihelion_database::Error>>()?;
@@ -175,7 +180,7 @@ impl Library {
         );
         let insert = insert.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
         let insert = insert.bind(&prepared.hash).bind(json!(description));
-        self.database().execute(&insert).await?;
+        self.database_of(scope).execute(&insert).await?;
         Ok(true)
     }
 
@@ -189,7 +194,9 @@ impl Library {
         );
         let read =
             read.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id).bind(&prepared.hash);
-        let Some(row) = self.database().fetch_optional(&read).await? else { return Ok(None) };
+        let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
+            return Ok(None);
+        };
         let kept: serde_json::Value = row.get(0)?;
         Ok(serde_json::from_value(kept).ok())
     }
@@ -253,11 +260,13 @@ impl Library {
         let items = prepared.items();
         let description = self.draft(scope, prepared).await?;
         let stale = self.former(scope, prepared).await?;
-        let mut transaction = self.database().begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         StoredIndex::put_in(&mut transaction, scope, KIND, &items).await?;
         // Afterwards, so that a vector always has an item.
         StoredIndex::remove_in(&mut transaction, scope, KIND, &stale).await?;
         StoredIndex::remove_parent_in(&mut transaction, scope, STAGED, &prepared.id).await?;
+        self.count_in(&mut transaction, scope, prepared).await?;
         write(&mut transaction, scope, prepared, description, items.len()).await?;
         transaction.commit().await?;
         self.database().scrub().await?;
@@ -271,7 +280,7 @@ impl Library {
              WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(KIND).bind(&prepared.id);
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let ids = rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, _>>()?;
         let own = format!("{}/{}/", prepared.id, prepared.version);
         Ok(ids.into_iter().filter(|id| !id.starts_with(&own)).collect())
@@ -285,7 +294,7 @@ impl Library {
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(KIND).bind(id);
         let body = self.body(scope, id).await?;
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let mut pieces = HashSet::new();
         for row in &rows {
             let payload: serde_json::Value = row.get(0)?;
@@ -346,16 +355,34 @@ async fn write(
     let delete = query("DELETE FROM document_draft WHERE tenant = $1 AND owner = $2 AND id = $3");
     let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
     transaction.execute(&delete).await?;
-    for (number, parent) in prepared.parents().into_iter().enumerate() {
-        let insert = query(
-            "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        );
-        let insert = insert.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
-        let insert = insert.bind(count(number)).bind(count(parent.first)).bind(count(parent.past));
-        let insert =
-            insert.bind(Value::Int(parent.page.map(i64::from))).bind(json!(parent.section));
-        transaction.execute(&insert).await?;
-    }
+    write_parents(transaction, scope, prepared).await
+}
+
+/// Writes all parents by one statement, which reads them from one list.
+async fn write_parents(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    prepared: &Prepared,
+) -> Result<(), Error> {
+    let parents = prepared.parents().into_iter().enumerate().map(|(number, parent)| {
+        json!({
+            "number": number,
+            "first": parent.first,
+            "past": parent.past,
+            "page": parent.page,
+            "section": parent.section,
+        })
+    });
+    let parents: Vec<serde_json::Value> = parents.collect();
+    let sql = transaction.dialect().pick(
+        "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
+         SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past', value ->> 'page', value -> 'section'
+         FROM json_each($4)",
+        "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
+         SELECT $1, $2, $3, number, first, past, page, section
+         FROM jsonb_to_recordset($4) AS listed (number bigint, first bigint, past bigint, page bigint, section jsonb)",
+    );
+    let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+    transaction.execute(&insert.bind(&prepared.id).bind(json!(parents))).await?;
     Ok(())
 }

@@ -19,10 +19,11 @@ pub enum Error {
     EmptyQuery,
     #[error("a collection's name is 1 to 64 letters, digits, `-`, `_` or `.`: {0}")]
     Collection(String),
+    /// A quota of the tenant; `what` of it is full, which the setting `key` of the section `documents` bounds.
     #[error(
-        "the collection is full: {what} {found}, at most {most}; delete documents, or raise the limit"
+        "the quota of {what} is exceeded: {used} used, {more} more wanted, {permitted} permitted; delete documents, or raise documents.{key} in the settings"
     )]
-    Full { what: &'static str, found: u64, most: u64 },
+    Full { what: &'static str, key: &'static str, used: u64, more: u64, permitted: u64 },
     #[error("the parser cannot be started: {0}")]
     Parser(std::io::Error),
     #[error("what is kept of the document {id} is damaged ({what}); add it again")]
@@ -45,6 +46,8 @@ impl Error {
             Self::Range { .. } | Self::Page { .. } => "range",
             Self::EmptyQuery => "empty_query",
             Self::Collection(_) => "collection",
+            // One document more, or a document that is too large for what is left.
+            Self::Full { what: "documents", .. } => "too_many",
             Self::Full { .. } => "full",
             Self::Parser(_) => "parser",
             Self::Damaged { .. } => "damaged",

@@ -23,6 +23,7 @@ mod remove;
 mod rerank;
 mod retrieve;
 mod text;
+mod usage;
 
 pub use add::{Added, Progress, Step};
 pub use child::Parser;
@@ -39,6 +40,7 @@ pub use prepare::{Input, Prepared};
 pub use record::Document;
 pub use rerank::{Reranker, reordered};
 pub use retrieve::{Filters, Passage, Query, Retrieved, Source};
+pub use usage::{Quotas, Room, Usage};
 
 /// The collection that documents lie in unless another one is named.
 pub const COLLECTION: &str = "default";

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
-use crate::{Document, Error, Parser, record, text};
+use crate::{Document, Error, Parser, Quotas, prepare, record, text};
 
 /// The kind of items that children are in the index.
 pub(crate) const KIND: &str = "document";
@@ -15,15 +15,13 @@ pub(crate) const KIND: &str = "document";
 /// The kind of items whose vectors are being made; no search looks there.
 pub(crate) const STAGED: &str = "document.staged";
 
-/// Most documents of an owner.
-const MOST_DOCUMENTS: u64 = 100_000;
-
 /// Documents in a database; cheap to clone.
 #[derive(Clone)]
 pub struct Library {
     pub(crate) index: StoredIndex,
     pub(crate) parser: Parser,
     pub(crate) options: Options,
+    pub(crate) quotas: Quotas,
 }
 
 /// A part of a document's text.
@@ -44,7 +42,8 @@ pub struct Read {
 impl Library {
     /// Stands on a database; documents are parsed by `parser`.
     pub fn new(database: Database, parser: Parser) -> Self {
-        Self { index: StoredIndex::new(database), parser, options: Options::default() }
+        let index = StoredIndex::new(database);
+        Self { index, parser, options: Options::default(), quotas: Quotas::default() }
     }
 
     /// Divides documents into pieces of other sizes.
@@ -63,6 +62,11 @@ impl Library {
         self.index.database()
     }
 
+    /// Returns the database as the scope's tenant sees it.
+    pub(crate) fn database_of(&self, scope: &Scope) -> Database {
+        self.index.database_of(scope)
+    }
+
     /// Returns the documents of a scope by their titles; of all collections where none is named.
     ///
     /// # Errors
@@ -79,7 +83,29 @@ impl Library {
         );
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
         let read = read.bind(collection.map(str::to_owned));
-        self.database().fetch_all(&read).await?.iter().map(record::read).collect()
+        self.database_of(scope).fetch_all(&read).await?.iter().map(record::read).collect()
+    }
+
+    /// Returns the document of a path, if it is kept.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn at(
+        &self,
+        scope: &Scope,
+        collection: &str,
+        path: &str,
+    ) -> Result<Option<Document>, Error> {
+        self.by_id(scope, &prepare::id(scope, collection, path)).await
+    }
+
+    pub(crate) async fn by_id(&self, scope: &Scope, id: &str) -> Result<Option<Document>, Error> {
+        let sql = format!(
+            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND id = $3",
+            record::COLUMNS
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(id);
+        self.database_of(scope).fetch_optional(&read).await?.as_ref().map(record::read).transpose()
     }
 
     /// Finds a document by its id, the beginning of it, or its path.
@@ -87,17 +113,18 @@ impl Library {
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
     pub async fn find(&self, scope: &Scope, given: &str) -> Result<Document, Error> {
+        // The whole id is what this program itself asks by, in time that does not grow with the documents.
+        if let Some(document) = self.by_id(scope, given).await? {
+            return Ok(document);
+        }
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 \
-             AND (id = $3 OR path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
+             AND (path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
             record::COLUMNS
         );
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(given);
-        let rows = self.database().fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let mut found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
-        if let Some(exact) = found.iter().position(|one| one.id == given) {
-            return Ok(found.swap_remove(exact));
-        }
         match found.len() {
             1 if !given.is_empty() => Ok(found.remove(0)),
             0 | 1 => Err(Error::Unknown(given.to_owned())),
@@ -149,7 +176,7 @@ impl Library {
         let read =
             query("SELECT body FROM document_text WHERE tenant = $1 AND owner = $2 AND id = $3");
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
-        let row = self.database().fetch_optional(&read).await?;
+        let row = self.database_of(scope).fetch_optional(&read).await?;
         row.ok_or_else(|| Error::Unknown(id.to_owned()))?.get(0).map_err(Error::from)
     }
 
@@ -166,7 +193,9 @@ impl Library {
         );
         let at = i64::try_from(at).unwrap_or(i64::MAX);
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(at);
-        let Some(row) = self.database().fetch_optional(&read).await? else { return Ok(None) };
+        let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
+            return Ok(None);
+        };
         let page: Option<i64> = row.get(0)?;
         let section: serde_json::Value = row.get(1)?;
         let section = serde_json::from_value(section).unwrap_or_default();
@@ -192,19 +221,6 @@ impl Library {
     /// Closes the connections of the database.
     pub async fn close(&self) {
         self.database().close().await;
-    }
-
-    pub(crate) async fn check_room(&self, scope: &Scope) -> Result<(), Error> {
-        let count = query("SELECT count(*) FROM document WHERE tenant = $1 AND owner = $2");
-        let count = count.bind(scope.tenant()).bind(scope.owner());
-        let found = match self.database().fetch_optional(&count).await? {
-            Some(row) => row.get::<i64>(0)?.max(0).unsigned_abs(),
-            None => 0,
-        };
-        match found >= MOST_DOCUMENTS {
-            true => Err(Error::Full { what: "documents", found, most: MOST_DOCUMENTS }),
-            false => Ok(()),
-        }
     }
 }
 

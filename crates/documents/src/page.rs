@@ -45,7 +45,7 @@ impl Library {
             "SELECT body, outline FROM document_text WHERE tenant = $1 AND owner = $2 AND id = $3",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(&document.id);
-        let row = self.database().fetch_optional(&read).await?;
+        let row = self.database_of(scope).fetch_optional(&read).await?;
         let row = row.ok_or_else(|| Error::Unknown(given.to_owned()))?;
         let (body, mut outline): (String, serde_json::Value) = (row.get(0)?, row.get(1)?);
         let pages: Vec<Page> = serde_json::from_value(outline["pages"].take())

@@ -1,6 +1,6 @@
 //! Retrieval: filters, then words and meaning, fused; the best reranked; what is read are their parents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use perihelion_database::query;
@@ -9,6 +9,7 @@ use perihelion_recall::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
 use crate::prepare::Payload;
@@ -183,17 +184,17 @@ impl Library {
             .with_filter(filter(&asked.filters));
         search.weights = asked.weights;
         let found = self.index.search(&search).await?;
-        let mut bodies: BTreeMap<String, Option<(String, String)>> = BTreeMap::new();
+        let hits = found.hits.into_iter().filter_map(|hit| {
+            let payload: Payload = serde_json::from_value(hit.payload.clone()).ok()?;
+            Some((hit, payload))
+        });
+        let hits: Vec<(Hit, Payload)> = hits.collect();
+        let documents: BTreeSet<&str> =
+            hits.iter().map(|(_, payload)| payload.document.as_str()).collect();
+        let bodies = self.titled_bodies(scope, documents).await?;
         let mut candidates = Vec::new();
-        for hit in found.hits {
-            let Ok(payload) = serde_json::from_value::<Payload>(hit.payload.clone()) else {
-                continue;
-            };
-            if !bodies.contains_key(&payload.document) {
-                let body = self.titled_body(scope, &payload.document).await?;
-                bodies.insert(payload.document.clone(), body);
-            }
-            let Some(Some((title, body))) = bodies.get(&payload.document) else { continue };
+        for (hit, payload) in hits {
+            let Some((title, body)) = bodies.get(&payload.document) else { continue };
             let Some(quote) = text::part(body, payload.start, payload.end) else { continue };
             candidates.push(candidate(&hit, payload, quote.to_owned(), title.clone()));
         }
@@ -206,21 +207,26 @@ impl Library {
         Some(QueryVector { model: model.model().to_owned(), values })
     }
 
-    async fn titled_body(
+    /// Returns titles and texts of documents, by their ids.
+    async fn titled_bodies(
         &self,
         scope: &Scope,
-        id: &str,
-    ) -> Result<Option<(String, String)>, Error> {
-        let read = query(
-            "SELECT d.title, t.body FROM document d JOIN document_text t
-             ON t.tenant = d.tenant AND t.owner = d.owner AND t.id = d.id
-             WHERE d.tenant = $1 AND d.owner = $2 AND d.id = $3",
-        );
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
-        match self.database().fetch_optional(&read).await? {
-            Some(row) => Ok(Some((row.get(0)?, row.get(1)?))),
-            None => Ok(None),
+        ids: BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, (String, String)>, Error> {
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
         }
+        let database = self.database_of(scope);
+        let each = database.dialect().each("$3");
+        let sql = format!(
+            "SELECT d.id, d.title, t.body FROM document d JOIN document_text t
+             ON t.tenant = d.tenant AND t.owner = d.owner AND t.id = d.id
+             WHERE d.tenant = $1 AND d.owner = $2 AND d.id IN {each}"
+        );
+        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(ids);
+        let rows = database.fetch_all(&read).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))).collect()
     }
 
     async fn parent_text(
@@ -237,7 +243,7 @@ impl Library {
         );
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(number);
-        match self.database().fetch_optional(&read).await? {
+        match self.database_of(scope).fetch_optional(&read).await? {
             Some(row) => Ok(Some(row.get(0)?)),
             None => Ok(None),
         }

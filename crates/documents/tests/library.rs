@@ -1,6 +1,8 @@
 //! Documents are added, found, cited, changed and deleted, on SQLite and Postgres.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod policies;
+mod quotas;
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -76,7 +76,7 @@ impl People {
         .bind(&asked.tool)
         .bind(asked.asked_at)
         .bind(asked.expires_at);
-        self.database.execute(&insert).await?;
+        self.of(&asked.tenant).execute(&insert).await?;
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl People {
         .bind(status.as_str())
         .bind(now)
         .bind(Value::Text(by.map(str::to_owned)));
-        Ok(self.database.execute(&update).await? > 0)
+        Ok(self.of_all().execute(&update).await? > 0)
     }
 
     /// Returns pending requests of all tenants that ran out before a time, oldest first.
@@ -116,7 +116,7 @@ impl People {
              FROM approval_request WHERE status = 'pending' AND expires_at < $1 ORDER BY expires_at LIMIT $2",
         );
         let find = find.bind(before).bind(i64::from(limit));
-        self.database.fetch_all(&find).await?.iter().map(read).collect()
+        self.of_all().fetch_all(&find).await?.iter().map(read).collect()
     }
 
     /// Lists a tenant's requests, newest first.
@@ -134,7 +134,7 @@ impl People {
         );
         let limit = limit.map_or(100, i64::from).clamp(1, PAGE);
         let find = find.bind(tenant).bind(limit);
-        self.database.fetch_all(&find).await?.iter().map(read).collect()
+        self.of(tenant).fetch_all(&find).await?.iter().map(read).collect()
     }
 }
 

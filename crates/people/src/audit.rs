@@ -63,7 +63,7 @@ impl People {
         .bind(&entry.subject)
         .bind(Value::Id(entry.thread))
         .bind(entry.details.clone());
-        self.database.execute(&insert).await?;
+        self.of(&entry.tenant).execute(&insert).await?;
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl People {
             .bind(before)
             .bind(limit(wanted)),
         };
-        let rows = self.database.fetch_all(&select).await?;
+        let rows = self.of(tenant).fetch_all(&select).await?;
         rows.iter()
             .map(|row| {
                 Ok(AuditEntry {
@@ -126,7 +126,7 @@ impl People {
                  ORDER BY at DESC LIMIT $4",
             );
             let page = page.bind(tenant).bind(since).bind(before).bind(PAGE);
-            let rows = self.database.fetch_all(&page).await?;
+            let rows = self.of(tenant).fetch_all(&page).await?;
             for row in &rows {
                 before = row.get(0)?;
                 let details: Json = row.get(1)?;

@@ -97,7 +97,7 @@ impl People {
         .bind(digest(PURPOSE, secret.expose()))
         .bind(now)
         .bind(Value::Time(key.expires_at));
-        match self.database.execute(&insert).await {
+        match self.of(new.tenant).execute(&insert).await {
             Ok(_) => Ok(CreatedKey { key, secret }),
             Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
             Err(error) => Err(error.into()),
@@ -111,7 +111,7 @@ impl People {
     pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>, Error> {
         let all = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM api_key WHERE tenant = $1 ORDER BY created_at DESC, id DESC")
             .bind(tenant);
-        self.database.fetch_all(&all).await?.iter().map(read).collect()
+        self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
     }
 
     /// Revokes a key by its name; from the next look at it on, nobody gets in by it.
@@ -128,7 +128,7 @@ impl People {
             .bind(tenant)
             .bind(name)
             .bind(now);
-        match self.database.execute(&revoke).await? {
+        match self.of(tenant).execute(&revoke).await? {
             0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
             _ => Ok(()),
         }
@@ -144,7 +144,7 @@ impl People {
         }
         let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM api_key WHERE token = $1")
             .bind(digest(PURPOSE, secret));
-        let row = self.database.fetch_optional(&find).await?;
+        let row = self.of_all().fetch_optional(&find).await?;
         let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
         if key.revoked_at.is_some() {
             return Err(Error::NotAccepted("the key was revoked"));
@@ -167,6 +167,6 @@ impl People {
     /// [`Error::Database`].
     pub async fn is_anybody_known(&self) -> Result<bool, Error> {
         let look = query("SELECT 1 FROM api_key UNION ALL SELECT 1 FROM person LIMIT 1");
-        Ok(self.database.fetch_optional(&look).await?.is_some())
+        Ok(self.of_all().fetch_optional(&look).await?.is_some())
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Enter at [`People`], on a [`perihelion_database::Database`]. Whatever way somebody proves who they are by, the
 //! result is one [`Principal`]: a tenant, a user, and what is permitted. Invariant: a secret is never stored, only
-//! what recognises it; every row has a tenant, and every question to the database names one. Deliberately absent:
-//! HTTP (cookies, headers, status codes) and threads.
+//! what recognises it; every row has a tenant, and every question to the database names one, as its handle does: only who
+//! somebody is by a secret, and what has run out, is looked for in all tenants. Deliberately absent: HTTP (cookies,
+//! headers, status codes) and threads.
 
 mod approvals;
 mod audit;
@@ -38,5 +39,15 @@ impl People {
     /// Uses a migrated database.
     pub fn new(database: Database) -> Self {
         Self { database }
+    }
+
+    /// Returns the database as a tenant sees it.
+    fn of(&self, tenant: &str) -> Database {
+        self.database.of_tenant(tenant)
+    }
+
+    /// Returns the database as the whole service sees it.
+    fn of_all(&self) -> Database {
+        self.database.of_all_tenants()
     }
 }

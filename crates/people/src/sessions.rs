@@ -39,7 +39,7 @@ impl People {
         let clean = query("DELETE FROM session WHERE tenant = $1 AND expires_at < $2")
             .bind(&user.tenant)
             .bind(now);
-        self.database.execute(&clean).await?;
+        self.of(&user.tenant).execute(&clean).await?;
         let insert = query(
             "INSERT INTO session (token, tenant, person, csrf, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)",
         )
@@ -49,7 +49,7 @@ impl People {
         .bind(digest(PURPOSE, session.csrf.expose()))
         .bind(now)
         .bind(session.expires_at);
-        self.database.execute(&insert).await?;
+        self.of(&user.tenant).execute(&insert).await?;
         Ok(session)
     }
 
@@ -69,7 +69,7 @@ impl People {
         )
         .bind(digest(PURPOSE, cookie));
         let row = self
-            .database
+            .of_all()
             .fetch_optional(&find)
             .await?
             .ok_or(Error::NotAccepted("no such session; log in"))?;
@@ -99,7 +99,7 @@ impl People {
     /// [`Error::Database`].
     pub async fn end_session(&self, cookie: &str) -> Result<(), Error> {
         let end = query("DELETE FROM session WHERE token = $1").bind(digest(PURPOSE, cookie));
-        self.database.execute(&end).await?;
+        self.of_all().execute(&end).await?;
         Ok(())
     }
 }

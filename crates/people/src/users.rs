@@ -52,7 +52,7 @@ impl People {
         .bind(hash)
         .bind(write_scopes(scopes))
         .bind(now);
-        match self.database.execute(&insert).await {
+        match self.of(tenant).execute(&insert).await {
             Ok(_) => Ok(user),
             Err(error) if error.is_duplicate() => Err(Error::Taken(user.name)),
             Err(error) => Err(error.into()),
@@ -74,7 +74,7 @@ impl People {
         )
         .bind(tenant)
         .bind(name.trim().to_lowercase());
-        let row = self.database.fetch_optional(&found).await?;
+        let row = self.of(tenant).fetch_optional(&found).await?;
         let stored = row.as_ref().map(|row| row.get::<String>(4)).transpose()?;
         if !password::fits(password, stored).await? {
             return Err(Error::WrongPassword);
@@ -96,7 +96,7 @@ impl People {
     pub async fn users(&self, tenant: &str) -> Result<Vec<User>, Error> {
         let all = query("SELECT id, name, scopes, created_at FROM person WHERE tenant = $1 AND disabled_at IS NULL ORDER BY name")
             .bind(tenant);
-        let rows = self.database.fetch_all(&all).await?;
+        let rows = self.of(tenant).fetch_all(&all).await?;
         rows.iter()
             .map(|row| {
                 Ok(User {
@@ -120,7 +120,8 @@ impl People {
         name: &str,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.of(tenant);
+        let mut transaction = database.begin().await?;
         let disable = query(
             "UPDATE person SET disabled_at = $3 WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
         )

@@ -4,6 +4,7 @@
 //! Information Retrieval 3 (2009), sections 3.4 (BM25) and 3.6 (weighted fields). Pure, and added up in a fixed order, so that equal
 //! postings give equal scores in every process and from every database.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 pub use crate::posting::Posting;
@@ -51,9 +52,19 @@ pub fn rank(
     words: &[Occurrences],
     passes: impl Fn(u64) -> bool,
 ) -> Vec<Scored> {
+    best(statistics, words, passes, usize::MAX)
+}
+
+/// Returns the first so many of [`rank`], without putting the others into order.
+pub fn best(
+    statistics: Statistics,
+    words: &[Occurrences],
+    passes: impl Fn(u64) -> bool,
+    most: usize,
+) -> Vec<Scored> {
     let items = statistics.items.max(1) as f64;
     let mean = (statistics.length as f64 / items).max(1.0);
-    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    let mut sums = Sums::over(words);
     let mut whole = 0.0;
     for word in words {
         let with = word.postings.len() as f64;
@@ -64,21 +75,77 @@ pub fn rank(
             let count = f64::from(posting.count) / QUARTERS * word.likeness;
             let length = f64::from(posting.length) / mean;
             let fullness = count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
-            let (score, covered) = sums.entry(posting.item).or_default();
+            let (score, covered) = sums.of(posting.item);
             *score += worth * fullness;
             *covered += worth * word.likeness;
         }
     }
-    let scored = |(item, (score, covered)): (u64, (f64, f64))| {
-        // What differs in the last bits alone is equal.
-        let score = (score * 1e6).round() / 1e6;
-        Scored { item, score, coverage: if whole > 0.0 { covered / whole } else { 0.0 } }
-    };
-    let mut ranked: Vec<Scored> =
-        sums.into_iter().map(scored).filter(|one| one.score > 0.0).collect();
-    // Stable: equal ones stay in the order of their numbers.
-    ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
+    let mut ranked = sums.scored(whole);
+    first_of(&mut ranked, most, |one, other| {
+        other.score.total_cmp(&one.score).then(one.item.cmp(&other.item))
+    });
     ranked
+}
+
+/// What was added up of each item.
+enum Sums {
+    /// One place per number from the first on, where the numbers lie close enough.
+    Dense {
+        first: u64,
+        places: Vec<(f64, f64)>,
+    },
+    Sparse(BTreeMap<u64, (f64, f64)>),
+}
+
+/// Places of numbers without a posting that are taken into account for each that has one.
+const SLACK: u64 = 4;
+
+impl Sums {
+    fn over(words: &[Occurrences]) -> Self {
+        let ends =
+            words.iter().filter_map(|word| Some((word.postings.first()?, word.postings.last()?)));
+        let ends: Vec<(u64, u64)> = ends.map(|(first, last)| (first.item, last.item)).collect();
+        let first = ends.iter().map(|(first, _)| *first).min().unwrap_or(0);
+        let last = ends.iter().map(|(_, last)| *last).max().unwrap_or(0);
+        let postings: usize = words.iter().map(|word| word.postings.len()).sum();
+        let span = last - first + 1;
+        match span <= (postings as u64).saturating_mul(SLACK) {
+            true => Self::Dense { first, places: vec![(0.0, 0.0); span as usize] },
+            false => Self::Sparse(BTreeMap::new()),
+        }
+    }
+
+    /// Returns what was added up of an item: score, and what is covered.
+    fn of(&mut self, item: u64) -> &mut (f64, f64) {
+        match self {
+            Self::Dense { first, places } => &mut places[(item - *first) as usize],
+            Self::Sparse(sums) => sums.entry(item).or_default(),
+        }
+    }
+
+    fn scored(self, whole: f64) -> Vec<Scored> {
+        let scored = |(item, (score, covered)): (u64, (f64, f64))| {
+            // What differs in the last bits alone is equal.
+            let score = (score * 1e6_f64).round() / 1e6;
+            Scored { item, score, coverage: if whole > 0.0 { covered / whole } else { 0.0 } }
+        };
+        let has_score = |one: &Scored| one.score > 0.0;
+        match self {
+            Self::Dense { first, places } => {
+                (first..).zip(places).map(scored).filter(has_score).collect()
+            }
+            Self::Sparse(sums) => sums.into_iter().map(scored).filter(has_score).collect(),
+        }
+    }
+}
+
+/// Leaves the first so many of a list in their order; the order must tell any two apart.
+pub(crate) fn first_of<T>(list: &mut Vec<T>, most: usize, order: impl Fn(&T, &T) -> Ordering) {
+    if most < list.len() {
+        list.select_nth_unstable_by(most, &order);
+        list.truncate(most);
+    }
+    list.sort_unstable_by(order);
 }
 
 /// Joins the postings of several terms that stand for one word: its counts add up.
@@ -113,6 +180,25 @@ mod tests {
         let order: Vec<u64> = ranked.iter().map(|one| one.item).collect();
         assert_eq!(order, [3, 1, 2, 4]);
         assert!((ranked[0].coverage - 1.0).abs() < 1e-9 && ranked[1].coverage < 0.5);
+    }
+
+    #[test]
+    fn the_best_are_the_first_of_all_however_far_apart_the_numbers_lie() {
+        let statistics = Statistics { items: 5_000, length: 5_000 * 40 };
+        for step in [1, 1_000] {
+            let postings: Vec<(u64, u32)> =
+                (0..1_000_u64).map(|n| (7 + n * step, 1 + (n * 37 % 11) as u32)).collect();
+            let words = [word(&postings), word(&postings[300..400])];
+            let all = rank(statistics, &words, |item| item % 3 != 0);
+            for most in [0, 1, 50, 10_000] {
+                let some = best(statistics, &words, |item| item % 3 != 0, most);
+                assert_eq!(some, all[..most.min(all.len())]);
+            }
+            assert!(
+                all.is_sorted_by(|one, other| (other.score, one.item) <= (one.score, other.item)
+                    || one.score > other.score)
+            );
+        }
     }
 
     #[test]

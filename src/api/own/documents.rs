@@ -25,8 +25,10 @@ pub(super) async fn list(
     State(kept): State<Kept>,
     Query(which): Query<Which>,
 ) -> Result<Json<Value>, Refusal> {
-    let found = kept.documents().await?.list(which.collection.as_deref()).await;
-    Ok(Json(json!({ "documents": found.map_err(without_document)? })))
+    let documents = kept.documents().await?;
+    let found = documents.list(which.collection.as_deref()).await.map_err(without_document)?;
+    let room = documents.room().await.map_err(without_document)?;
+    Ok(Json(json!({ "documents": found, "used": room.used, "permitted": room.permitted })))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

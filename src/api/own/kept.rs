@@ -65,15 +65,18 @@ pub(super) fn refused(error: MemoryError) -> Refusal {
 pub(super) fn without_document(error: runtime::Error) -> Refusal {
     let class = match &error {
         runtime::Error::Documents(error) => error.class(),
+        runtime::Error::Document { class, .. } if class == "full" || class == "too_many" => {
+            class.as_str()
+        }
         // What is wrong with a document is what its sender can change.
         runtime::Error::Document { .. } => "document",
         _ => "",
     };
     let status = match class {
         "unknown" => StatusCode::NOT_FOUND,
-        "range" | "empty_query" | "collection" | "document" | "full" => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        "full" => StatusCode::PAYLOAD_TOO_LARGE,
+        "too_many" => StatusCode::TOO_MANY_REQUESTS,
+        "range" | "empty_query" | "collection" | "document" => StatusCode::UNPROCESSABLE_ENTITY,
         _ => return error.into(),
     };
     Refusal(status, error.to_string())

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use perihelion_documents::{Step, parse};
+use perihelion_documents::Step;
 use serde_json::{Value, json};
 
-use super::InCollection;
+use super::{InCollection, watch};
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
-use crate::runtime::{AddedDocument, Documents};
+use crate::runtime::{AddedDocument, Documents, Folders};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -20,32 +20,33 @@ pub struct Args {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    place: InCollection,
+    pub(super) place: InCollection,
     /// Title in place of the document's own; for one file
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "watch")]
     title: Option<String>,
-    /// Of directories, only files whose name matches, such as '*.pdf'
+    /// Of directories, only files whose name matches, such as '*.pdf'; may be given several times
     #[arg(long, value_name = "PATTERN")]
-    pattern: Option<String>,
-    /// Print JSON
+    pattern: Vec<String>,
+    /// Keep looking: add what is new or changed, until Ctrl-C
     #[arg(long)]
-    json: bool,
+    pub(super) watch: bool,
+    /// With --watch: delete documents whose files are gone
+    #[arg(long, requires = "watch")]
+    pub(super) prune: bool,
+    /// Print JSON; with --watch an object a line
+    #[arg(long)]
+    pub(super) json: bool,
     /// Show no progress
     #[arg(long, short)]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
-/// How deeply directories are followed.
-const DEEPEST: usize = 32;
-
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
-    let mut files = Vec::new();
-    for path in &args.paths {
-        match path.is_dir() {
-            true => gather(path, args.pattern.as_deref(), 0, &mut files)?,
-            false => files.push(path.clone()),
-        }
+    let folders = Folders::new(args.paths.clone(), args.pattern.clone());
+    if args.watch {
+        return watch::run(documents, folders, args).await;
     }
+    let files = folders.files()?;
     if files.is_empty() {
         output::note("no documents are there");
     }
@@ -53,19 +54,15 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     let mut outcomes = Vec::new();
     let mut failed = 0;
     for (number, path) in (1..).zip(&files) {
-        let bar = Bar::begin(args.quiet, number, files.len(), path);
-        let shown = bar.clone();
-        let listener = Arc::new(move |step: Step| shown.tell(step));
-        let added = documents.add(path, args.place.to_add(), title.clone(), listener).await;
+        let bar = Bar::begin(args.quiet, (number, files.len()), path);
+        let added = documents.add(path, args.place.to_add(), title.clone(), bar.listener()).await;
         bar.end();
         match added {
             Ok(added) => {
                 if !args.json {
                     output::text(&line(&added))?;
                 }
-                if let Some(why) = &added.by_words_only {
-                    output::warning(&format!("found by words alone: {why}"));
-                }
+                warn(&added);
                 outcomes.push(as_json(&added));
             }
             Err(error) => {
@@ -83,7 +80,14 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
 }
 
-fn line(added: &AddedDocument) -> String {
+/// Says what a person should know of a document that was added.
+pub(super) fn warn(added: &AddedDocument) {
+    if let Some(why) = &added.by_words_only {
+        output::warning(&format!("found by words alone: {why}"));
+    }
+}
+
+pub(super) fn line(added: &AddedDocument) -> String {
     let document = &added.document;
     let what = if added.unchanged { "unchanged" } else { "added" };
     let warnings: String =
@@ -94,7 +98,7 @@ fn line(added: &AddedDocument) -> String {
     )
 }
 
-fn as_json(added: &AddedDocument) -> Value {
+pub(super) fn as_json(added: &AddedDocument) -> Value {
     json!({
         "document": added.document.id,
         "title": added.document.title,
@@ -111,70 +115,17 @@ fn as_json(added: &AddedDocument) -> Value {
     })
 }
 
-/// Gathers the documents below a directory, in the order of their names.
-fn gather(
-    directory: &Path,
-    pattern: Option<&str>,
-    depth: usize,
-    files: &mut Vec<PathBuf>,
-) -> Result<(), Error> {
-    let failed = |source| Error::Read { path: directory.to_owned(), source };
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        entries.push(entry.map_err(failed)?);
-    }
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry.file_type().map_err(failed)?;
-        if name.starts_with('.') {
-            continue;
-        }
-        if kind.is_dir() && depth < DEEPEST {
-            gather(&entry.path(), pattern, depth + 1, files)?;
-        } else if kind.is_file() {
-            let wanted = match pattern {
-                Some(pattern) => fits(pattern, &name),
-                None => parse::Format::by_name(&name).is_some(),
-            };
-            if wanted {
-                files.push(entry.path());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Tells whether a name matches a pattern of `*` and `?`.
-fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    let mut reached = vec![false; name.len() + 1];
-    reached[0] = true;
-    for sign in pattern {
-        let mut next = vec![false; name.len() + 1];
-        for at in 0..=name.len() {
-            next[at] = match sign {
-                '*' => reached[at] || (at > 0 && next[at - 1]),
-                '?' => at > 0 && reached[at - 1],
-                sign => at > 0 && reached[at - 1] && name[at - 1] == sign,
-            };
-        }
-        reached = next;
-    }
-    reached[name.len()]
-}
-
 /// Shows how far a document is: a bar on a terminal, plain lines elsewhere.
 #[derive(Clone)]
-struct Bar {
+pub(super) struct Bar {
     bar: Option<ProgressBar>,
     quiet: bool,
     head: String,
 }
 
 impl Bar {
-    fn begin(quiet: bool, number: usize, of: usize, path: &Path) -> Self {
+    /// Begins with the file of that number, of so many.
+    pub(super) fn begin(quiet: bool, (number, of): (usize, usize), path: &Path) -> Self {
         let head = format!("[{number}/{of}] {}", output::plain(&path.display().to_string()));
         let live = !quiet && std::io::stderr().is_terminal();
         let bar = live.then(|| {
@@ -186,6 +137,11 @@ impl Bar {
             bar
         });
         Self { bar, quiet, head }
+    }
+
+    pub(super) fn listener(&self) -> Arc<dyn Fn(Step) + Send + Sync> {
+        let shown = self.clone();
+        Arc::new(move |step: Step| shown.tell(step))
     }
 
     fn tell(&self, step: Step) {
@@ -208,20 +164,9 @@ impl Bar {
         }
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits;
-
-    #[test]
-    fn patterns_match_whole_names() {
-        assert!(fits("*.pdf", "a.b.pdf") && fits("?.md", "a.md") && fits("*", ""));
-        assert!(!fits("*.pdf", "a.pdfx") && !fits("?.md", "ab.md"));
     }
 }

@@ -1,6 +1,6 @@
 //! `documents list`, `show`, `delete` and `reindex`.
 
-use perihelion_documents::Document;
+use perihelion_documents::{Document, Room};
 use serde_json::json;
 
 use super::{InCollection, placed};
@@ -78,7 +78,23 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
     });
     let head = ["id", "title", "collection", "format", "pieces", "changed"];
     output::text(&output::table(head, rows.collect()))?;
+    output::note(&used(&documents.room().await?));
     Ok(Exit::Done)
+}
+
+/// Says what is used of what is permitted, where it is bounded.
+fn used(room: &Room) -> String {
+    let (used, permitted) = (room.used, room.permitted);
+    let part = |used: u64, permitted: Option<u64>, what: &str| match permitted {
+        Some(permitted) => format!("{used} of {permitted} {what}"),
+        None => format!("{used} {what}"),
+    };
+    let parts = [
+        part(used.documents, permitted.documents, "documents"),
+        part(used.text_bytes, permitted.text_bytes, "bytes of text"),
+        part(used.chunks, permitted.chunks, "pieces"),
+    ];
+    format!("used: {}", parts.join(", "))
 }
 
 pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit, Error> {

@@ -5,6 +5,7 @@ mod add;
 mod evaluate;
 mod list;
 mod search;
+mod watch;
 
 use perihelion_documents::COLLECTION;
 
@@ -19,6 +20,7 @@ by name. Adding can be interrupted at any point: the same command continues and 
 
 Examples:
   perihelion documents add contract.pdf minutes/ --collection work
+  perihelion documents add minutes/ --watch --pattern '*.pdf' --prune
   perihelion documents search \"notice period\" --collection work
   perihelion documents show 4f6c2a
   perihelion documents evaluate judgements.jsonl")]

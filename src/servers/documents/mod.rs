@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use perihelion_database::Database;
-use perihelion_documents::{Library, Limits, Parser, Scope};
+use perihelion_documents::{Library, Limits, Parser, Quotas, Scope};
 
 use crate::config::{Overrides, Settings};
 pub use tools::Server;
@@ -119,6 +119,16 @@ pub fn embeddings(
     Ok(Some(perihelion_embeddings::Endpoint::new(http, settings)))
 }
 
+/// Returns what the settings permit each tenant to keep.
+pub fn quotas(settings: &Settings) -> Quotas {
+    let own = &settings.documents;
+    Quotas {
+        documents: Some(own.max_documents),
+        text_bytes: own.max_text_bytes,
+        chunks: own.max_chunks,
+    }
+}
+
 /// Opens what the options name: the library and the endpoint of its vectors.
 async fn open(
     options: &Options,
@@ -130,5 +140,6 @@ async fn open(
     let database = Database::open(settings.store.database.expose()).await?;
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    Ok((Library::new(database, parser()), scope, embeddings))
+    let library = Library::new(database, parser()).with_quotas(quotas(&settings));
+    Ok((library, scope, embeddings))
 }

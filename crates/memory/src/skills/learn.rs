@@ -42,7 +42,8 @@ impl Skills {
             }
         };
         let item = Item::new(&kept.id, &kept.task).with_attribute("server", &kept.server);
-        let mut transaction = self.index.database().begin().await?;
+        let database = self.index.database_of(&scope);
+        let mut transaction = database.begin().await?;
         write(&mut transaction, tenant, &kept).await?;
         StoredIndex::put_in(&mut transaction, &scope, KIND, &[item]).await?;
         transaction.commit().await?;

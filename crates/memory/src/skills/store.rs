@@ -153,7 +153,7 @@ impl Skills {
         };
         for id in ids {
             let update = query(sql).bind(scope.tenant()).bind(id).bind(now);
-            self.index.database().execute(&update).await?;
+            self.index.database_of(scope).execute(&update).await?;
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ impl Skills {
         let sql =
             format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 ORDER BY made_at DESC, id");
         let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant);
-        self.index.database().fetch_all(&read).await?.iter().map(decode).collect()
+        self.index.database().of_tenant(tenant).fetch_all(&read).await?.iter().map(decode).collect()
     }
 
     /// Finds skills of all of a tenant's agents by words.
@@ -180,7 +180,7 @@ impl Skills {
         limit: usize,
     ) -> Result<Vec<Skill>, Error> {
         let read = query("SELECT DISTINCT agent FROM skill WHERE tenant = $1 ORDER BY agent");
-        let agents = self.index.database().fetch_all(&read.bind(tenant)).await?;
+        let agents = self.index.database().of_tenant(tenant).fetch_all(&read.bind(tenant)).await?;
         let mut scopes = Vec::new();
         for row in &agents {
             scopes.push(Scope::new(tenant, row.get::<String>(0)?)?);
@@ -216,7 +216,7 @@ impl Skills {
     pub async fn forget(&self, tenant: &str, id: &str) -> Result<Skill, Error> {
         let skill = self.show(tenant, id).await?;
         let scope = Scope::new(tenant, &skill.agent)?;
-        let database = self.index.database();
+        let database = self.index.database().of_tenant(tenant);
         let mut transaction = database.begin().await?;
         let ids = [skill.id.clone()];
         StoredIndex::remove_in(&mut transaction, &scope, KIND, &ids).await?;
@@ -230,13 +230,20 @@ impl Skills {
     pub(super) async fn find(&self, tenant: &str, id: &str) -> Result<Option<Skill>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 AND id = $2");
         let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(id);
-        self.index.database().fetch_optional(&read).await?.as_ref().map(decode).transpose()
+        self.index
+            .database()
+            .of_tenant(tenant)
+            .fetch_optional(&read)
+            .await?
+            .as_ref()
+            .map(decode)
+            .transpose()
     }
 
     async fn set_stale(&self, tenant: &str, id: &str, is_stale: bool) -> Result<(), Error> {
         let update = query("UPDATE skill SET is_stale = $3 WHERE tenant = $1 AND id = $2");
         let update = update.bind(tenant).bind(id).bind(is_stale);
-        self.index.database().execute(&update).await?;
+        self.index.database().of_tenant(tenant).execute(&update).await?;
         Ok(())
     }
 }

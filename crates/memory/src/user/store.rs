@@ -60,7 +60,8 @@ impl UserMemory {
         source: &str,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let mut transaction = self.index.database().begin().await?;
+        let database = self.index.database_of(scope);
+        let mut transaction = database.begin().await?;
         set_in(&mut transaction, scope, entry, source, now).await?;
         Ok(transaction.commit().await?)
     }
@@ -70,7 +71,8 @@ impl UserMemory {
     /// # Errors
     /// [`Error::UnknownKey`] when nothing was remembered under it.
     pub async fn forget(&self, scope: &Scope, key: &str) -> Result<(), Error> {
-        let mut transaction = self.index.database().begin().await?;
+        let database = self.index.database_of(scope);
+        let mut transaction = database.begin().await?;
         let forgotten = forget_in(&mut transaction, scope, key).await?;
         transaction.commit().await?;
         self.index.database().scrub().await?;
@@ -93,7 +95,8 @@ impl UserMemory {
         source: &str,
         now: DateTime<Utc>,
     ) -> Result<usize, Error> {
-        let mut transaction = self.index.database().begin().await?;
+        let database = self.index.database_of(scope);
+        let mut transaction = database.begin().await?;
         let (mut done, mut forgot) = (0, false);
         for operation in operations.sensible() {
             match (operation.op, operation.value.as_deref()) {
@@ -140,7 +143,7 @@ impl UserMemory {
 
     async fn read(&self, scope: &Scope, sql: &str) -> Result<Vec<Entry>, Error> {
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
-        let rows = self.index.database().fetch_all(&read).await?;
+        let rows = self.index.database_of(scope).fetch_all(&read).await?;
         rows.iter().map(decode).collect()
     }
 }

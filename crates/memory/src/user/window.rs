@@ -59,7 +59,7 @@ impl UserMemory {
     }
 
     async fn named(&self, scope: &Scope, names: Vec<String>) -> Result<Vec<Entry>, Error> {
-        let database = self.index.database();
+        let database = self.index.database_of(scope);
         let each = database.dialect().each("$3");
         let sql = format!(
             "SELECT kind, name, value, since, until, source FROM user_memory
@@ -76,6 +76,6 @@ impl UserMemory {
              ORDER BY since DESC, name LIMIT $4",
         );
         let read = read.bind(scope.tenant()).bind(scope.owner()).bind(kind).bind(most);
-        self.index.database().fetch_all(&read).await?.iter().map(decode).collect()
+        self.index.database_of(scope).fetch_all(&read).await?.iter().map(decode).collect()
     }
 }

@@ -25,7 +25,7 @@ impl StoredIndex {
         );
         let asked: Vec<String> = hashes.iter().map(hex).collect();
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(asked);
-        let rows = self.database.fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let found =
             rows.iter().map(|row| row.get::<String>(0)).collect::<Result<BTreeSet<_>, _>>()?;
         Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_database::{Database, Row, Value, query};
+use perihelion_database::{Database, Row, query};
 use serde_json::Value as Json;
 use sqlx::AssertSqlSafe;
 
 use super::{
+    filters::Filters,
     lists::decode,
     nearest::{self, Cache},
     space::{self, Space},
 };
 use crate::{
-    Error, Filter, Found, Hit, Scope, Search,
-    bm25::{Occurrences, Posting, Scored, join, rank},
+    Error, Found, Hit, Scope, Search,
+    bm25::{Occurrences, Posting, Scored, best, join},
     fuse,
     memory::RELATED,
     words::{Language, Wanted, beginning, related, wanted},
@@ -37,39 +38,41 @@ struct Known {
 
 pub(super) async fn search(
     database: &Database,
-    cache: &Cache,
+    (cache, filters): (&Cache, &Filters),
     search: &Search,
 ) -> Result<Found, Error> {
     let scopes = search.distinct_scopes();
     let depth = DEPTH.max(search.limit);
-    let mut spaces: Vec<(&Scope, Space)> = Vec::new();
+    let mut spaces: Vec<(Database, &Scope, Space)> = Vec::new();
     let mut known: BTreeMap<Key, Known> = BTreeMap::new();
     let mut by_words: Vec<(Key, f64)> = Vec::new();
     let mut by_meaning: Vec<(Key, f64)> = Vec::new();
     let mut used_vectors = false;
     for scope in scopes {
-        let Some(space) = space::read(database, scope, &search.kind).await? else { continue };
+        let database = database.of_tenant(scope.tenant());
+        let Some(space) = space::read(&database, scope, &search.kind).await? else { continue };
         let at = spaces.len();
-        let passing = passing(database, &space, &search.filter).await?;
-        let passes = |number: u64| passing.as_ref().is_none_or(|all| all.contains(&number));
-        let words = occurrences(database, &space, search).await?;
-        for one in rank(space.statistics, &words, passes).into_iter().take(depth) {
+        let passing = filters.passing(&database, &space, &search.filter).await?;
+        let passes =
+            |number: u64| passing.as_ref().is_none_or(|all| all.binary_search(&number).is_ok());
+        let words = occurrences(&database, &space, search).await?;
+        for one in best(space.statistics, &words, passes, depth) {
             by_words.push(((at, one.item), one.score));
             known.entry((at, one.item)).or_default().words = Some(one);
         }
         if let Some(vector) = &search.vector {
             let place = (scope, &space);
-            let ranked = nearest::rank(database, cache, place, vector, passes).await?;
+            let ranked = nearest::best(&database, cache, place, vector, passes, depth).await?;
             used_vectors |= ranked.is_some();
-            for (number, similarity) in ranked.unwrap_or_default().into_iter().take(depth) {
+            for (number, similarity) in ranked.unwrap_or_default() {
                 by_meaning.push(((at, number), similarity));
                 known.entry((at, number)).or_default().similarity = Some(similarity);
             }
         }
-        spaces.push((scope, space));
+        spaces.push((database, scope, space));
     }
     let ranked = fused(search, by_words, by_meaning, used_vectors);
-    let hits = read_hits(database, &spaces, &known, &ranked, search.limit).await?;
+    let hits = read_hits(&spaces, &known, &ranked, search.limit).await?;
     Ok(Found { hits, by_meaning: used_vectors })
 }
 
@@ -90,41 +93,6 @@ fn fused(
     let meaning: Vec<Key> = by_meaning.into_iter().map(|(key, _)| key).collect();
     let weights = search.weights;
     fuse(&[(weights.words, &words), (weights.meaning, &meaning)])
-}
-
-/// Returns the numbers of the items that pass a filter; none when all do.
-async fn passing(
-    database: &Database,
-    space: &Space,
-    filter: &Filter,
-) -> Result<Option<BTreeSet<u64>>, Error> {
-    if filter.is_empty() {
-        return Ok(None);
-    }
-    let mut values: Vec<Value> = vec![space.id.into()];
-    let mut sql = "SELECT number FROM recall_item WHERE space = $1".to_owned();
-    let mut place = |value: Value| {
-        values.push(value);
-        format!("${}", values.len())
-    };
-    for (name, value) in &filter.attributes {
-        let (name, value) = (place(name.into()), place(value.into()));
-        sql += &format!(" AND attributes ->> {name} = {value}");
-    }
-    if !filter.parents.is_empty() {
-        let each = database.dialect().each(&place(filter.parents.clone().into()));
-        sql += &format!(" AND parent IN {each}");
-    }
-    if let Some(since) = filter.since {
-        sql += &format!(" AND at >= {}", place(since.into()));
-    }
-    if let Some(until) = filter.until {
-        sql += &format!(" AND at < {}", place(until.into()));
-    }
-    let read = values.into_iter().fold(query(AssertSqlSafe(sql)), |read, value| read.bind(value));
-    let rows = database.fetch_all(&read).await?;
-    let numbers = rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64));
-    numbers.collect::<Result<_, Error>>().map(Some)
 }
 
 /// Returns where the words of a search stand in a space.
@@ -198,20 +166,20 @@ async fn read_lists(
 }
 
 async fn read_hits(
-    database: &Database,
-    spaces: &[(&Scope, Space)],
+    spaces: &[(Database, &Scope, Space)],
     known: &BTreeMap<Key, Known>,
     ranked: &[(Key, f64)],
     limit: usize,
 ) -> Result<Vec<Hit>, Error> {
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let Some((database, ..)) = spaces.first() else { return Ok(Vec::new()) };
     let each = database.dialect().each("$2");
     let sql = format!(
         "SELECT number, id, parent, payload, attributes, at FROM recall_item
          WHERE space = $1 AND number IN {each}"
     );
     let best = ranked.get(..limit).unwrap_or(ranked);
-    for (at, (_, space)) in spaces.iter().enumerate() {
+    for (at, (database, _, space)) in spaces.iter().enumerate() {
         let of_space = best.iter().filter(|((place, _), _)| *place == at);
         let numbers: Vec<i64> = of_space.map(|((_, number), _)| *number as i64).collect();
         if numbers.is_empty() {
@@ -225,7 +193,7 @@ async fn read_hits(
     let mut hits = Vec::new();
     for (key, score) in best {
         // What was removed in this moment has no row any more.
-        let (Some(row), Some((scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
+        let (Some(row), Some((_, scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
         let known = known.get(key);
         let words = known.and_then(|known| known.words);
         let attributes: Json = row.get(4)?;

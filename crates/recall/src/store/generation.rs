@@ -41,7 +41,7 @@ impl StoredIndex {
         let read = query(
             "SELECT model, dimension, is_active FROM recall_model WHERE tenant = $1 ORDER BY model",
         );
-        let rows = self.database.fetch_all(&read.bind(scope.tenant())).await?;
+        let rows = self.database_of(scope).fetch_all(&read.bind(scope.tenant())).await?;
         let decode = |row: &perihelion_database::Row| {
             Ok(Generation {
                 model: row.get(0)?,
@@ -70,7 +70,7 @@ impl StoredIndex {
              WHERE true ON CONFLICT DO NOTHING",
         );
         let insert = insert.bind(scope.tenant()).bind(model).bind(dimension as i64);
-        self.database.execute(&insert).await?;
+        self.database_of(scope).execute(&insert).await?;
         let known = self.generations(scope).await?;
         match known.iter().find(|one| one.model == model) {
             // Another process began the first one in this moment.
@@ -98,7 +98,7 @@ impl StoredIndex {
             "SELECT i.hash, min(i.meaning) {WITHOUT} GROUP BY i.hash ORDER BY i.hash LIMIT $3"
         );
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(limit as i64);
-        let rows = self.database.fetch_all(&read).await?;
+        let rows = self.database_of(scope).fetch_all(&read).await?;
         let decode = |row: &perihelion_database::Row| {
             let hash: String = row.get(0)?;
             let hash = blake3::Hash::from_hex(hash.as_bytes());
@@ -126,7 +126,8 @@ impl StoredIndex {
             let (expected, found) = (first.len(), other.len());
             return Err(Error::Dimension { model: model.to_owned(), expected, found });
         }
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         let mark = query(
             "UPDATE recall_model SET revision = revision + 1 WHERE tenant = $1 AND model = $2",
         );
@@ -154,7 +155,8 @@ impl StoredIndex {
     /// # Errors
     /// [`Error::UnknownModel`], [`Error::Incomplete`]; then nothing has changed.
     pub async fn finish_generation(&self, scope: &Scope, model: &str) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         let mark = query(
             "UPDATE recall_model SET revision = revision + 1 WHERE tenant = $1 AND model = $2",
         );

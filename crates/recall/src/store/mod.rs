@@ -6,6 +6,7 @@
 //! full-text search, whose ranking counts what other tenants keep.
 
 mod embedded;
+mod filters;
 mod find;
 mod generation;
 mod lists;
@@ -21,7 +22,7 @@ use async_trait::async_trait;
 use perihelion_database::{Database, Transaction};
 
 pub use self::generation::{Generation, Pending};
-use self::nearest::Cache;
+use self::{filters::Filters, nearest::Cache};
 use crate::{Error, Found, Index, Item, Scope, Search};
 
 /// An index in a database; cheap to clone.
@@ -29,16 +30,22 @@ use crate::{Error, Found, Index, Item, Scope, Search};
 pub struct StoredIndex {
     database: Database,
     vectors: Arc<Cache>,
+    filters: Arc<Filters>,
 }
 
 impl StoredIndex {
     /// Stands on a database that is open.
     pub fn new(database: Database) -> Self {
-        Self { database, vectors: Arc::default() }
+        Self { database, vectors: Arc::default(), filters: Arc::default() }
     }
 
     pub fn database(&self) -> &Database {
         &self.database
+    }
+
+    /// Returns the database as the scope's tenant sees it.
+    pub fn database_of(&self, scope: &Scope) -> Database {
+        self.database.of_tenant(scope.tenant())
     }
 
     /// Keeps items as [`Index::put`] does, in a transaction of the caller's: together with rows of its own.
@@ -85,17 +92,19 @@ impl StoredIndex {
 #[async_trait]
 impl Index for StoredIndex {
     async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         put::put(&mut transaction, scope, kind, items).await?;
         Ok(transaction.commit().await?)
     }
 
     async fn search(&self, search: &Search) -> Result<Found, Error> {
-        find::search(&self.database, &self.vectors, search).await
+        find::search(&self.database, (&self.vectors, &self.filters), search).await
     }
 
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         let removed = remove::by_id(&mut transaction, scope, kind, ids).await?;
         transaction.commit().await?;
         self.database.scrub().await?;
@@ -103,7 +112,8 @@ impl Index for StoredIndex {
     }
 
     async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
         let removed = remove::by_parent(&mut transaction, scope, kind, parent).await?;
         transaction.commit().await?;
         self.database.scrub().await?;
@@ -111,7 +121,7 @@ impl Index for StoredIndex {
     }
 
     async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {
-        let space = space::read(&self.database, scope, kind).await?;
+        let space = space::read(&self.database_of(scope), scope, kind).await?;
         Ok(space.map_or(0, |space| space.statistics.items))
     }
 }

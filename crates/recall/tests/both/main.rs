@@ -8,5 +8,6 @@ mod databases;
 mod equal;
 mod forgetting;
 mod generations;
+mod kept;
 mod scopes;
 mod searching;

@@ -1,0 +1,207 @@
+//! What a tenant keeps of documents, and how much it may.
+
+use perihelion_database::{Transaction, query};
+use perihelion_recall::Scope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Library, Prepared};
+
+/// Documents of a tenant unless another number is set.
+const MOST_DOCUMENTS: u64 = 100_000;
+
+/// How much a tenant may keep of documents, whoever of it owns them; none: not bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quotas {
+    pub documents: Option<u64>,
+    /// Of the documents' texts in UTF-8, not of their files.
+    pub text_bytes: Option<u64>,
+    /// Pieces that can be found.
+    pub chunks: Option<u64>,
+}
+
+/// What a tenant keeps of documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    pub documents: u64,
+    pub text_bytes: u64,
+    pub chunks: u64,
+}
+
+/// What is kept, and what may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Room {
+    pub used: Usage,
+    pub permitted: Quotas,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self { documents: Some(MOST_DOCUMENTS), text_bytes: None, chunks: None }
+    }
+}
+
+impl Quotas {
+    /// Checks what would be kept where it is more than before; what shrinks is always taken.
+    fn check(&self, before: Usage, after: Usage) -> Result<(), Error> {
+        let measures = [
+            ("documents", "max_documents", before.documents, after.documents, self.documents),
+            (
+                "bytes of text",
+                "max_text_bytes",
+                before.text_bytes,
+                after.text_bytes,
+                self.text_bytes,
+            ),
+            ("pieces", "max_chunks", before.chunks, after.chunks, self.chunks),
+        ];
+        for (what, key, used, wanted, permitted) in measures {
+            if let Some(permitted) = permitted.filter(|most| wanted > *most && wanted > used) {
+                let more = wanted - used;
+                return Err(Error::Full { what, key, used, more, permitted });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Usage {
+    fn of(prepared: &Prepared) -> Self {
+        Self {
+            documents: 1,
+            text_bytes: prepared.parsed.text.len() as u64,
+            chunks: prepared.chunks.children.len() as u64,
+        }
+    }
+
+    fn changed(self, gone: Self, come: Self) -> Self {
+        Self {
+            documents: self.documents.saturating_sub(gone.documents) + come.documents,
+            text_bytes: self.text_bytes.saturating_sub(gone.text_bytes) + come.text_bytes,
+            chunks: self.chunks.saturating_sub(gone.chunks) + come.chunks,
+        }
+    }
+}
+
+/// What a document takes, read before it is replaced or deleted.
+const OF_DOCUMENT: &str = "SELECT 1, coalesce(octet_length(t.body), 0), d.chunks
+     FROM document d LEFT JOIN document_text t ON t.tenant = d.tenant AND t.owner = d.owner AND t.id = d.id
+     WHERE d.tenant = $1 AND d.owner = $2 AND d.id = $3";
+
+const OF_TENANT: &str =
+    "SELECT documents, text_bytes, chunks FROM document_usage WHERE tenant = $1";
+
+fn read(row: Option<&perihelion_database::Row>) -> Result<Usage, Error> {
+    let Some(row) = row else { return Ok(Usage::default()) };
+    let count = |column: usize| row.get::<i64>(column).map(|value| value.max(0).unsigned_abs());
+    Ok(Usage { documents: count(0)?, text_bytes: count(1)?, chunks: count(2)? })
+}
+
+impl Library {
+    /// Bounds what each tenant keeps.
+    #[must_use]
+    pub fn with_quotas(mut self, quotas: Quotas) -> Self {
+        self.quotas = quotas;
+        self
+    }
+
+    /// Returns what the scope's tenant keeps, of all its owners, and what it may.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn room(&self, scope: &Scope) -> Result<Room, Error> {
+        let used = query(OF_TENANT).bind(scope.tenant());
+        let used = self.database_of(scope).fetch_optional(&used).await?;
+        Ok(Room { used: read(used.as_ref())?, permitted: self.quotas })
+    }
+
+    /// Refuses a document that is new where there is no room for any, before it is parsed.
+    pub(crate) async fn check_new(&self, scope: &Scope) -> Result<(), Error> {
+        let used = self.room(scope).await?.used;
+        let one = Usage { documents: 1, ..Usage::default() };
+        self.quotas.check(used, used.changed(Usage::default(), one))
+    }
+
+    /// Refuses a document that there is no room for, before any model is asked about it.
+    pub(crate) async fn check_room(&self, scope: &Scope, prepared: &Prepared) -> Result<(), Error> {
+        let database = self.database_of(scope);
+        let own = query(OF_DOCUMENT).bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
+        let gone = read(database.fetch_optional(&own).await?.as_ref())?;
+        let used = self.room(scope).await?.used;
+        self.quotas.check(used, used.changed(gone, Usage::of(prepared)))
+    }
+
+    /// Counts a document in, in place of its last version; the tenant's row is locked until the transaction ends, so
+    /// that two of them cannot take the same room.
+    pub(crate) async fn count_in(
+        &self,
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        prepared: &Prepared,
+    ) -> Result<(), Error> {
+        let gone = of_document(transaction, scope, &prepared.id).await?;
+        let come = Usage::of(prepared);
+        let after = change(transaction, scope, gone, come).await?;
+        self.quotas.check(after.changed(come, gone), after)
+    }
+}
+
+/// Counts a document out; before its rows are deleted.
+pub(crate) async fn count_out(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<(), Error> {
+    let gone = of_document(transaction, scope, id).await?;
+    change(transaction, scope, gone, Usage::default()).await?;
+    Ok(())
+}
+
+async fn of_document(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<Usage, Error> {
+    let own = query(OF_DOCUMENT).bind(scope.tenant()).bind(scope.owner()).bind(id);
+    read(transaction.fetch_optional(&own).await?.as_ref())
+}
+
+async fn change(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    gone: Usage,
+    come: Usage,
+) -> Result<Usage, Error> {
+    let more = |come: u64, gone: u64| {
+        i64::try_from(come).unwrap_or(i64::MAX) - i64::try_from(gone).unwrap_or(i64::MAX)
+    };
+    let change = query(
+        "INSERT INTO document_usage (tenant, documents, text_bytes, chunks) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (tenant) DO UPDATE SET documents = document_usage.documents + excluded.documents,
+            text_bytes = document_usage.text_bytes + excluded.text_bytes,
+            chunks = document_usage.chunks + excluded.chunks
+         RETURNING documents, text_bytes, chunks",
+    );
+    let change = change
+        .bind(scope.tenant())
+        .bind(more(come.documents, gone.documents))
+        .bind(more(come.text_bytes, gone.text_bytes))
+        .bind(more(come.chunks, gone.chunks));
+    read(transaction.fetch_optional(&change).await?.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shrinks_is_taken_even_where_there_is_too_much() {
+        let quotas = Quotas { documents: None, text_bytes: Some(10), chunks: None };
+        let of = |text_bytes| Usage { documents: 1, text_bytes, chunks: 1 };
+        assert!(quotas.check(of(30), of(20)).is_ok() && quotas.check(of(5), of(10)).is_ok());
+        let said = quotas.check(of(5), of(11)).unwrap_err().to_string();
+        for part in ["bytes of text", "5", "6", "10", "documents.max_text_bytes"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}

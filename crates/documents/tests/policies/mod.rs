@@ -1,0 +1,142 @@
+//! Row-level security below every question: where a `WHERE` is forgotten, another tenant's rows are not seen.
+
+use crate::support::{Endpoint, input};
+use perihelion_database::{Database, query};
+use perihelion_documents::{Library, Limits, Parser, Scope};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+/// The tables of documents and of what is found of them.
+const TABLES: [&str; 9] = [
+    "document",
+    "document_text",
+    "document_parent",
+    "document_usage",
+    "recall_space",
+    "recall_item",
+    "recall_posting",
+    "recall_model",
+    "recall_vector",
+];
+
+/// A database of its own, whose owner is a role that policies hold for.
+struct Owned {
+    url: String,
+    admin: String,
+    name: String,
+    is_admin_super: bool,
+}
+
+impl Owned {
+    async fn make() -> Option<Self> {
+        let admin = std::env::var("TEST_DATABASE_URL").ok().filter(|url| !url.is_empty())?;
+        let name = format!("policies_{}", uuid::Uuid::now_v7().simple());
+        let mut connection = PgConnection::connect(&admin).await.unwrap();
+        let is_admin_super: bool =
+            sqlx::query_scalar("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+                .fetch_one(&mut connection)
+                .await
+                .unwrap();
+        let make = match is_admin_super {
+            true => vec![
+                format!("CREATE ROLE {name} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '{name}'"),
+                format!("CREATE DATABASE {name} OWNER {name}"),
+            ],
+            false => vec![format!("CREATE DATABASE {name}")],
+        };
+        for sql in make {
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        }
+        let (address, user) = (&admin[..admin.rfind('/').unwrap()], admin.find("://").unwrap() + 3);
+        let url = match is_admin_super {
+            true => format!(
+                "postgres://{name}:{name}@{}/{name}",
+                &address[address.rfind('@').map_or(user, |at| at + 1)..]
+            ),
+            false => format!("{address}/{name}"),
+        };
+        Some(Self { url, admin, name, is_admin_super })
+    }
+
+    async fn drop(self) {
+        let mut connection = PgConnection::connect(&self.admin).await.unwrap();
+        let mut drop = vec![format!("DROP DATABASE {} WITH (FORCE)", self.name)];
+        if self.is_admin_super {
+            drop.push(format!("DROP ROLE {}", self.name));
+        }
+        for sql in drop {
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        }
+    }
+}
+
+async fn rows(database: &Database, table: &str) -> i64 {
+    let count = query(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
+    database.fetch_optional(&count).await.unwrap().unwrap().get(0).unwrap()
+}
+
+/// S3.04, S3.06: statements without any `WHERE` see and change the rows of the tenant that they act for, and no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_where_returns_nothing_of_another_tenant() {
+    let Some(server) = Owned::make().await else { return };
+    let database = Database::open(&server.url).await.unwrap();
+    assert!(!database.is_exempt().await.unwrap());
+    let library = Library::new(database.clone(), Parser::Here(Limits::default()));
+    let endpoint = Endpoint::default();
+    let theirs = Scope::new("theirs", "ann").unwrap();
+    let text = "# Rent\n\nThe rent is 1,250 crowns.";
+    library.add(&theirs, input("lease.md", text), None, Some(&endpoint), &|_| {}).await.unwrap();
+
+    let (of_them, of_us) = (database.of_tenant("theirs"), database.of_tenant("ours"));
+    for table in TABLES {
+        assert!(rows(&of_them, table).await > 0, "{table}");
+        assert_eq!(rows(&of_us, table).await, 0, "{table}");
+        assert_eq!(rows(&database, table).await, 0, "for nobody: {table}");
+        assert!(rows(&database.of_all_tenants(), table).await > 0, "{table}");
+        let delete = query(AssertSqlSafe(format!("DELETE FROM {table}")));
+        assert_eq!(of_us.execute(&delete).await.unwrap(), 0, "{table}");
+        assert_eq!(database.execute(&delete).await.unwrap(), 0, "{table}");
+    }
+    // Nobody writes into another's name either.
+    let insert = query(
+        "INSERT INTO recall_model (tenant, model, dimension, is_active) VALUES ('theirs', 'm', 1, false)",
+    );
+    let refused = of_us.execute(&insert).await.unwrap_err().to_string();
+    assert!(refused.contains("row-level security"), "{refused}");
+    // Nothing of it stays on a connection that others use.
+    of_them.begin().await.unwrap().commit().await.unwrap();
+    assert_eq!(rows(&database, "document").await, 0);
+    let odd = database.of_tenant("it's \\ \u{0}");
+    assert_eq!(rows(&odd, "document").await, 0);
+    library.close().await;
+    server.drop().await;
+}
+
+/// Each table that says whose its rows are is held to it by a policy that its owner cannot pass by, but for those that are named.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_with_tenants_have_forced_policies() {
+    let Some(server) = Owned::make().await else { return };
+    Database::open(&server.url).await.unwrap().close().await;
+    let mut connection = PgConnection::connect(&server.url).await.unwrap();
+    let open: Vec<String> = sqlx::query_scalar(
+        "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE n.nspname = 'public' AND c.relkind = 'r' AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+            AND EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant' AND NOT a.attisdropped)
+         ORDER BY 1",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    // Threads and what the service keeps beside them are driven by workers of all tenants.
+    let known = [
+        "service_assistant",
+        "service_cron",
+        "service_delivery",
+        "service_item",
+        "service_push",
+        "service_run",
+        "thread",
+    ];
+    assert_eq!(open, known);
+    connection.close().await.unwrap();
+    server.drop().await;
+}

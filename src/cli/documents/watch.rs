@@ -1,0 +1,163 @@
+//! `documents add --watch`: follows what is new, changed and gone in folders.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::add::{Args, Bar, as_json, line, warn};
+use crate::cli::{Error, Exit, Signals, output};
+use crate::clock;
+use crate::runtime::{self, Changed, Documents, Folders};
+
+/// How long what failed for reasons that pass is left alone.
+const AGAIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn run(
+    documents: &Documents,
+    folders: Folders,
+    args: &Args,
+) -> Result<Exit, Error> {
+    let signals = Signals::listen()?;
+    let folders = folders.resolved()?;
+    // From here on nothing is missed: what changes during the first look is looked at after it.
+    let mut changes = folders.watch()?;
+    let documents = documents.clone().stopping_at(signals.stop_token());
+    let mut following = Following { documents, folders, args, later: BTreeSet::new() };
+    let first =
+        Changed { files: following.folders.files()?, gone: following.folders.roots().to_vec() };
+    tokio::select! {
+        () = signals.aborted() => return Ok(Exit::Aborted),
+        done = following.take(first, &signals) => done?,
+    }
+    if !signals.is_stopped() {
+        following.tell(json!({ "event": "watching" }), "watching; Ctrl-C ends it")?;
+    }
+    while !signals.is_stopped() {
+        let waits = !following.later.is_empty();
+        let changed = tokio::select! {
+            () = signals.stopped() => break,
+            changed = changes.next() => changed,
+            () = clock::sleep(AGAIN), if waits => Changed::default(),
+        };
+        tokio::select! {
+            () = signals.aborted() => return Ok(Exit::Aborted),
+            done = following.take(changed, &signals) => done?,
+        }
+    }
+    following.tell(json!({ "event": "stopped" }), "stopped; the same command continues")?;
+    Ok(Exit::Done)
+}
+
+struct Following<'a> {
+    documents: Documents,
+    folders: Folders,
+    args: &'a Args,
+    /// Files that could not be added for reasons that pass.
+    later: BTreeSet<PathBuf>,
+}
+
+impl Following<'_> {
+    /// Adds what is there, and deletes what is gone where that was asked for; ends early after a signal.
+    async fn take(&mut self, changed: Changed, signals: &Signals) -> Result<(), Error> {
+        let mut files: BTreeSet<PathBuf> = changed.files.into_iter().collect();
+        files.append(&mut self.later);
+        for (number, path) in (1..).zip(&files) {
+            if signals.is_stopped() {
+                return Ok(());
+            }
+            self.add(path, (number, files.len()), signals).await?;
+        }
+        if !changed.gone.is_empty() {
+            self.forget(&changed.gone).await?;
+        }
+        Ok(())
+    }
+
+    async fn add(
+        &mut self,
+        path: &Path,
+        place: (usize, usize),
+        signals: &Signals,
+    ) -> Result<(), Error> {
+        let bar = Bar::begin(self.args.quiet, place, path);
+        let collection = self.args.place.to_add();
+        let added = self.documents.add(path, collection, None, bar.listener()).await;
+        bar.end();
+        match added {
+            Ok(added) if added.unchanged => {
+                self.tell_if_json(with_event("unchanged", as_json(&added)))
+            }
+            Ok(added) => {
+                warn(&added);
+                match self.args.json {
+                    true => self.tell_if_json(with_event("added", as_json(&added))),
+                    false => output::text(&line(&added)),
+                }
+            }
+            // It continues with the next start.
+            Err(_) if signals.is_stopped() => Ok(()),
+            // It changed while it was read, or is gone again: of which another event tells.
+            Err(_) if !path.exists() => Ok(()),
+            Err(error) => {
+                if !matches!(error, runtime::Error::Document { .. }) {
+                    self.later.insert(path.to_owned());
+                }
+                output::error(&error.to_string());
+                let path = path.display().to_string();
+                self.tell_if_json(
+                    json!({ "event": "failed", "path": path, "error": error.to_string() }),
+                )
+            }
+        }
+    }
+
+    /// Deletes the documents of files that are gone, or says that they stay.
+    async fn forget(&self, gone: &[PathBuf]) -> Result<(), Error> {
+        for document in self.documents.list(Some(self.args.place.to_add())).await? {
+            let path = Path::new(&document.path);
+            let is_meant = gone.iter().any(|gone| path.starts_with(gone));
+            if !is_meant || path.exists() || !self.folders.counts(path) {
+                continue;
+            }
+            let mut event = json!({ "document": document.id, "path": document.path });
+            if !self.args.prune {
+                event["event"] = json!("gone");
+                let said =
+                    format!("gone, and kept: {} (--prune deletes such documents)", document.path);
+                self.tell(event, &said)?;
+                continue;
+            }
+            event["event"] = json!("deleted");
+            let deleted = self.documents.delete(&document.id).await?;
+            match self.args.json {
+                true => output::json_line(&event)?,
+                false => output::text(&format!("deleted  {}  {}", deleted.id, deleted.title))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_if_json(&self, event: Value) -> Result<(), Error> {
+        match self.args.json {
+            true => output::json_line(&event),
+            false => Ok(()),
+        }
+    }
+
+    fn tell(&self, event: Value, note: &str) -> Result<(), Error> {
+        match self.args.json {
+            true => output::json_line(&event),
+            false => {
+                output::note(note);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn with_event(event: &str, mut value: Value) -> Value {
+    value["event"] = json!(event);
+    value
+}
