@@ -12,7 +12,7 @@ STAR = cargo bench --quiet --bench star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
-.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall
+.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-skills
 
 bench: bench-build ## Measure the engine and its stores: JSON lines and tables
 	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
@@ -28,6 +28,9 @@ bench-report: bench bench-peers ## Both, for docs/performance.md
 # RECALL_COLLECTIONS names a directory with cranfield/ and cacm/, as crates/recall/benches/collections says.
 bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) and on 20,000 texts, on both databases
 	tests/postgres.sh run cargo bench --quiet -p perihelion-recall --bench collections
+
+bench-skills: ## Count what skills save in a family of tasks
+	cargo nextest run --workspace --lib --bins --tests --no-capture -E 'test(fewer_model_and_tool_calls_with_skills)'
 
 bench-menu: ## Measure the start with a hundred servers whose tools are known
 	cargo bench --quiet --bench menu

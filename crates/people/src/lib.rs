@@ -14,6 +14,7 @@ mod password;
 mod principal;
 mod secret;
 mod sessions;
+mod spending;
 mod users;
 
 pub use approvals::{ApprovalRequest, ApprovalStatus};
@@ -24,6 +25,7 @@ pub use keys::{ApiKey, CreatedKey, NewKey};
 pub use principal::{Principal, ProvedBy, Scope};
 pub use secret::Secret;
 pub use sessions::Session;
+pub use spending::{EndedRun, Taken};
 pub use users::User;
 
 use perihelion_database::Database;
