@@ -12,7 +12,7 @@ STAR = cargo bench --quiet --bench star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
-.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-documents
+.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-documents bench-skills
 
 bench: bench-build ## Measure the engine and its stores: JSON lines and tables
 	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
@@ -32,6 +32,9 @@ bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) an
 # DOCUMENTS_CHUNKS says how many pieces (20,000), DOCUMENTS_ONLY=postgres leaves SQLite out.
 bench-documents: ## Measure adding, finding, changing and deleting documents on both databases
 	tests/postgres.sh run cargo bench --quiet -p perihelion-documents --bench library
+
+bench-skills: ## Count what skills save in a family of tasks
+	cargo nextest run --workspace --lib --bins --tests --no-capture -E 'test(fewer_model_and_tool_calls_with_skills)'
 
 bench-menu: ## Measure the start with a hundred servers whose tools are known
 	cargo bench --quiet --bench menu

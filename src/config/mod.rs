@@ -27,11 +27,11 @@ pub use metrics::{Metrics, MetricsCollector, Temporality};
 pub use models::{
     AGENT_PREFIX, Api, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles,
 };
-pub use prices::{Price, Prices};
+pub use prices::{Price, Prices, nano_usd};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, DocumentQuotas, Events, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm,
-    Worker, cache_directory, data_directory, processes_directory,
+    DatabaseUrl, DocumentQuotas, Events, Founding, Limits, Log, LogFormat, Prompts, Servers, Store,
+    Swarm, Worker, cache_directory, data_directory, processes_directory,
 };
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Key, Overrides, Settings};

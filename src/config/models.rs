@@ -57,6 +57,9 @@ section! {
         temperature: Option<f64> = None, "PERIHELION_MODELS_TEMPERATURE", temperature;
         /// Tokens an answer may have; none: the endpoint's own bound.
         max_tokens: Option<u32> = None, "PERIHELION_MODELS_MAX_TOKENS", positive_if_any;
+        /// Tokens of the model's window, question and answer together; requests are fitted into it. None: they are not,
+        /// unless the endpoint refuses one as too long.
+        context_window: Option<u32> = None, "PERIHELION_MODELS_CONTEXT_WINDOW", positive_if_any;
     }
 }
 
@@ -124,6 +127,7 @@ pub struct RoleSettings {
     pub api: Option<Api>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
+    pub context_window: Option<u32>,
     pub timeout_sec: Option<f64>,
     pub max_retries: Option<u32>,
     /// Read from the environment, never from the file.
@@ -161,6 +165,10 @@ impl RoleSettings {
         let variable = |name: &str| {
             format!("PERIHELION_MODELS_{kind}_{of}_{name}").to_uppercase().replace('-', "_")
         };
+        let number = |name: &str, own: Option<u32>| {
+            let found = sources.find(&key(name), &variable(name), Some(own), positive_if_any);
+            found.map(Option::flatten)
+        };
         let api_key_env =
             sources.find(&key("api_key_env"), &variable("api_key_env"), self.api_key_env, any)?;
         Ok(Self {
@@ -175,14 +183,8 @@ impl RoleSettings {
                     temperature,
                 )?
                 .flatten(),
-            max_tokens: sources
-                .find(
-                    &key("max_tokens"),
-                    &variable("max_tokens"),
-                    Some(self.max_tokens),
-                    positive_if_any,
-                )?
-                .flatten(),
+            max_tokens: number("max_tokens", self.max_tokens)?,
+            context_window: number("context_window", self.context_window)?,
             timeout_sec: sources
                 .find(
                     &key("timeout_sec"),
@@ -219,6 +221,7 @@ pub(super) struct ModelsFile {
     json_mode: Option<JsonMode>,
     temperature: Option<Option<f64>>,
     max_tokens: Option<Option<u32>>,
+    context_window: Option<Option<u32>>,
     roles: Roles,
     agents: BTreeMap<String, RoleSettings>,
     prices: BTreeMap<String, Price>,
@@ -254,6 +257,8 @@ pub struct ModelSettings {
     pub json_mode: JsonMode,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
+    /// Tokens of question and answer together; none: not known.
+    pub context_window: Option<u32>,
 }
 
 impl Models {
@@ -275,6 +280,7 @@ impl Models {
                 json_mode: file.json_mode,
                 temperature: file.temperature,
                 max_tokens: file.max_tokens,
+                context_window: file.context_window,
             },
             sources,
         )?;
@@ -339,11 +345,22 @@ impl Models {
             json_mode: base.json_mode,
             temperature: base.temperature,
             max_tokens: base.max_tokens,
+            context_window: base.context_window,
         }
     }
 }
 
+/// The part of a window that is left for the answer, where its length is not bounded.
+const FOR_ANSWERS: u32 = 8;
+
 impl ModelSettings {
+    /// Returns how many tokens a question may have, where the window is known.
+    pub fn room(&self) -> Option<u64> {
+        let window = self.context_window?;
+        let answer = self.max_tokens.unwrap_or(window / FOR_ANSWERS).min(window / 2);
+        Some(u64::from(window - answer))
+    }
+
     /// Lays a table over these.
     fn with(self, own: Option<&RoleSettings>) -> Self {
         let Some(own) = own.cloned() else { return self };
@@ -359,6 +376,7 @@ impl ModelSettings {
             None => (self.api_key_env, self.api_key),
         };
         let public = || api_key.as_ref().map(|_| api.public_endpoint().to_owned());
+        let is_same_model = own.model.as_ref().is_none_or(|model| *model == self.model);
         Self {
             url: url.or(self.url).or_else(public),
             api_key,
@@ -369,6 +387,8 @@ impl ModelSettings {
             max_retries: own.max_retries.unwrap_or(self.max_retries),
             temperature: own.temperature.or(self.temperature),
             max_tokens: own.max_tokens.or(self.max_tokens),
+            // Another model has another window.
+            context_window: own.context_window.or(self.context_window.filter(|_| is_same_model)),
             ..self
         }
     }

@@ -10,15 +10,26 @@ use serde::Deserialize;
 pub struct Price {
     pub input_per_mtok: f64,
     pub output_per_mtok: f64,
+    /// Of input that the endpoint had read before and kept; none: as other input.
+    #[serde(default)]
+    pub cached_per_mtok: Option<f64>,
+}
+
+/// Returns US dollars in billionths.
+pub fn nano_usd(usd: f64) -> u64 {
+    // A float to an integer saturates.
+    (usd * 1e9) as u64
 }
 
 impl Price {
-    /// Returns what so many tokens cost, in billionths of a US dollar, rounded up.
-    pub fn nano_usd(&self, input_tokens: u64, output_tokens: u64) -> u64 {
+    /// Returns what so many tokens cost, in billionths of a US dollar, rounded up; those that were kept are a part of the input.
+    pub fn nano_usd(&self, input_tokens: u64, cached_tokens: u64, output_tokens: u64) -> u64 {
         // USD per million tokens is a thousand billionths per token; a float to an integer saturates.
         let cost = |tokens: u64, price: f64| tokens as f64 * price * 1_000.0;
-        (cost(input_tokens, self.input_per_mtok) + cost(output_tokens, self.output_per_mtok)).ceil()
-            as u64
+        let cached = cached_tokens.min(input_tokens);
+        let of_cached = self.cached_per_mtok.unwrap_or(self.input_per_mtok);
+        let input = cost(input_tokens - cached, self.input_per_mtok) + cost(cached, of_cached);
+        (input + cost(output_tokens, self.output_per_mtok)).ceil() as u64
     }
 }
 
@@ -47,9 +58,11 @@ impl Prices {
 /// Checks the table as it stands in the file; returns the key and what is wrong with it.
 pub(super) fn check(prices: &BTreeMap<String, Price>) -> Result<(), (String, String)> {
     for (model, price) in prices {
-        for (key, value) in
-            [("input_per_mtok", price.input_per_mtok), ("output_per_mtok", price.output_per_mtok)]
-        {
+        for (key, value) in [
+            ("input_per_mtok", price.input_per_mtok),
+            ("output_per_mtok", price.output_per_mtok),
+            ("cached_per_mtok", price.cached_per_mtok.unwrap_or_default()),
+        ] {
             if !value.is_finite() || value < 0.0 {
                 let key = format!("models.prices.{model:?}.{key}");
                 return Err((
@@ -68,7 +81,11 @@ mod tests {
 
     #[test]
     fn a_call_costs_by_the_model_that_answered_or_else_by_the_one_asked() {
-        let price = |input, output| Price { input_per_mtok: input, output_per_mtok: output };
+        let price = |input, output| Price {
+            input_per_mtok: input,
+            output_per_mtok: output,
+            cached_per_mtok: None,
+        };
         let prices = Prices {
             models: BTreeMap::from([
                 ("big".into(), price(2.0, 8.0)),
@@ -77,10 +94,13 @@ mod tests {
             roles: BTreeMap::from([("qa".into(), "big".into())]),
         };
         assert_eq!(
-            prices.of("qa", "big-2025-04-14").unwrap().nano_usd(1_000_000, 500_000),
+            prices.of("qa", "big-2025-04-14").unwrap().nano_usd(1_000_000, 0, 500_000),
             6_000_000_000
         );
-        assert_eq!(prices.of("qa", "other").unwrap().nano_usd(1, 1), 10);
+        let kept = Price { cached_per_mtok: Some(0.5), ..price(2.0, 8.0) };
+        assert_eq!(kept.nano_usd(1_000_000, 400_000, 0), 1_400_000_000);
+        assert_eq!(price(2.0, 8.0).nano_usd(1_000_000, 400_000, 0), 2_000_000_000);
+        assert_eq!(prices.of("qa", "other").unwrap().nano_usd(1, 0, 1), 10);
         assert_eq!(prices.of("agent", "unheard-of"), None);
     }
 }

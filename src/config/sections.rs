@@ -69,6 +69,8 @@ section! {
         max_parallel_agents: usize = 4, "PERIHELION_LIMITS_MAX_PARALLEL_AGENTS", positive;
         /// Tool calls an agent may make for one task.
         max_tool_calls_per_task: u32 = 16, "PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", positive;
+        /// Tool calls of one run, all agents together; none: not bounded.
+        max_tool_calls: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOOL_CALLS", positive_if_any;
         /// Times a rejected output is sent back to its agent.
         max_reflections: u32 = 2, "PERIHELION_LIMITS_MAX_REFLECTIONS", any;
         /// Bytes of a tool result above which it becomes an artifact with a preview.
@@ -87,6 +89,47 @@ section! {
         max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", positive_if_any;
         /// Pieces that can be found; none: not bounded.
         max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", positive_if_any;
+    }
+}
+
+section! {
+    /// Bounds of one task of a team, within what is left of the run's: a team never has more than the run that it works for.
+    Teams, TeamsFile, "teams" {
+        /// Super-steps; none: what is left of the run's.
+        max_steps: Option<u64> = None, "PERIHELION_TEAMS_MAX_STEPS", positive_if_any;
+        /// Tokens, input and output together; none: what is left of the run's.
+        max_tokens: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOKENS", positive_if_any;
+        /// US dollars, counted by `[models.prices]`; none: what is left of the run's.
+        max_cost_usd: Option<f64> = None, "PERIHELION_TEAMS_MAX_COST_USD", positive_if_any;
+        /// Tool calls; none: what is left of the run's.
+        max_tool_calls: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOOL_CALLS", positive_if_any;
+        /// Seconds of each run; none: what is left of the run's.
+        deadline_sec: Option<u64> = None, "PERIHELION_TEAMS_DEADLINE_SEC", positive_if_any;
+        /// Whether the supervisor of a run may have the architect design a team: `off`, `ask` a person first, or `save` it.
+        architect: Founding = Founding::Off, "PERIHELION_TEAMS_ARCHITECT", any;
+    }
+}
+
+/// Whether teams are designed while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Founding {
+    /// People alone have teams designed.
+    Off,
+    /// The supervisor may; a person agrees before a team is saved.
+    Ask,
+    /// The supervisor may, and nobody is asked.
+    Save,
+}
+
+impl Setting for Founding {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "off" => Ok(Self::Off),
+            "ask" => Ok(Self::Ask),
+            "save" => Ok(Self::Save),
+            _ => Err(format!("expected `off`, `ask` or `save`: {text}")),
+        }
     }
 }
 

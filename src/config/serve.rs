@@ -34,9 +34,17 @@ section! {
         requests_per_minute: Option<u32> = None, "PERIHELION_SERVE_REQUESTS_PER_MINUTE", positive_if_any;
         /// Runs of a tenant that go on or wait for their turn; more are refused with 429. None: not bounded.
         max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", positive_if_any;
-        /// Tokens that a tenant's runs may take in a day of UTC, as the audit counts them; more runs are refused with 429
-        /// until the next one. None: not bounded.
+        /// Tokens that a tenant's runs may take in a day of UTC; more runs are refused with 429 until the next one, and a
+        /// run has no more than the day has left. None: not bounded.
         max_daily_tokens: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOKENS", positive_if_any;
+        /// The same in US dollars, counted by `[models.prices]`.
+        max_daily_cost_usd: Option<f64> = None, "PERIHELION_SERVE_MAX_DAILY_COST_USD", positive_if_any;
+        /// The same in tool calls.
+        max_daily_tool_calls: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOOL_CALLS", positive_if_any;
+        /// The same in super-steps.
+        max_daily_steps: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_STEPS", positive_if_any;
+        /// The same in seconds of work, waiting for people not counted.
+        max_daily_seconds: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_SECONDS", positive_if_any;
         /// Open connections; more wait.
         max_connections: usize = 16_384, "PERIHELION_SERVE_MAX_CONNECTIONS", positive;
         /// Seconds that requests under way may take when the service ends.

@@ -12,8 +12,8 @@ use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
     DocumentQuotas, DocumentQuotasFile, Events, EventsFile, Limits, LimitsFile, Log, LogFile,
-    Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile, Swarm, SwarmFile, Worker,
-    WorkerFile,
+    Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile, Swarm, SwarmFile, Teams,
+    TeamsFile, Worker, WorkerFile,
 };
 use super::serve::{Serve, ServeFile};
 use super::strict::{self, Error};
@@ -37,6 +37,7 @@ pub struct Settings {
     pub servers: Servers,
     pub trust: Trust,
     pub limits: Limits,
+    pub teams: Teams,
     pub swarm: Swarm,
     pub prompts: Prompts,
     pub log: Log,
@@ -88,6 +89,7 @@ struct File {
     servers: ServersFile,
     trust: TrustFile,
     limits: LimitsFile,
+    teams: TeamsFile,
     swarm: SwarmFile,
     prompts: PromptsFile,
     log: LogFile,
@@ -114,9 +116,16 @@ impl Settings {
         let sources = Sources { options: overrides.into_options(), env, file };
         let models = Models::resolve(parsed.models, &sources)?;
         let limits = Limits::resolve(parsed.limits, &sources)?;
-        if limits.max_cost_usd.is_some() {
-            check_prices(&models)
-                .map_err(|message| sources.refuse("limits.max_cost_usd", message))?;
+        let teams = Teams::resolve(parsed.teams, &sources)?;
+        let serve = Serve::resolve(parsed.serve, &sources)?;
+        for (key, bound) in [
+            ("limits.max_cost_usd", limits.max_cost_usd),
+            ("teams.max_cost_usd", teams.max_cost_usd),
+            ("serve.max_daily_cost_usd", serve.max_daily_cost_usd),
+        ] {
+            if bound.is_some() {
+                check_prices(&models).map_err(|message| sources.refuse(key, message))?;
+            }
         }
         let embeddings = EmbeddingKeys::read(parsed.embeddings, &models, &sources)?;
         Ok(Self {
@@ -124,9 +133,10 @@ impl Settings {
             embeddings,
             limits,
             documents: DocumentQuotas::resolve(parsed.documents, &sources)?,
+            teams,
             store: Store::resolve(parsed.store, &sources)?,
             worker: Worker::resolve(parsed.worker, &sources)?,
-            serve: Serve::resolve(parsed.serve, &sources)?,
+            serve,
             events: Events::resolve(parsed.events, &sources)?,
             servers: Servers::resolve(parsed.servers, &sources)?,
             trust: Trust::resolve(parsed.trust, &sources)?,
@@ -162,6 +172,7 @@ impl Settings {
             Servers::KEYS,
             Trust::KEYS,
             Limits::KEYS,
+            Teams::KEYS,
             Swarm::KEYS,
             Prompts::KEYS,
             Log::KEYS,

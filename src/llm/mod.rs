@@ -4,6 +4,7 @@
 //! request is plain data that can be hashed and stored. Deliberately absent: retry of *answers*
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
+mod fit;
 mod native;
 pub mod openai;
 mod prompts;

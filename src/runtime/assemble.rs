@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock, RwLockReadGuard};
 use std::time::Duration;
 
+use perihelion_people::People;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -48,6 +49,8 @@ pub struct Runtime {
     deliveries: Option<Deliveries>,
     /// Teams, where they are kept.
     teams: Option<Teams>,
+    /// What runs took, where it is counted.
+    pub(super) spending: Option<People>,
     model: Arc<dyn ChatModel>,
     prompts: Arc<Prompts>,
     /// Skills and memories, where they are kept.
@@ -207,9 +210,13 @@ impl Runtime {
             true => Some(Teams::open(&settings, &kinds).await?),
             false => None,
         };
+        options.founder = teams.as_ref().and_then(Teams::founder);
         let prompts = Arc::clone(&options.prompts);
         let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
         let roster = Arc::clone(&star.roster);
+        if let Some(teams) = &teams {
+            teams.stand_on(&roster);
+        }
         let lease = Duration::from_secs_f64(settings.store.lease_sec);
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
@@ -243,6 +250,7 @@ impl Runtime {
             _atlas: None,
             exporter,
             deliveries,
+            spending: teams.as_ref().map(Teams::spending),
             teams,
             model,
             prompts,
@@ -329,6 +337,7 @@ impl Runtime {
     }
 
     pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+        self.note_taken(&outcome).await;
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }

@@ -27,7 +27,9 @@ mod replay;
 mod report;
 mod retention;
 mod review;
+mod spending;
 mod star_options;
+mod suite;
 mod survey;
 mod teams;
 mod threads;
@@ -63,8 +65,9 @@ pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
+pub use suite::suite_of;
 pub use survey::{AgentInfo, ServerProblem, Survey, server_names, survey};
-pub use teams::{find_team, import_team, open_workflows};
+pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
     StepView, ThreadView, compact, first_question, fork, history, is_abandoned, open_store,
     open_store_to_read, read_state,

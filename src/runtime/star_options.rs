@@ -7,7 +7,7 @@ use super::Error;
 use crate::checkpoint::Store;
 use crate::config::{self, Settings};
 use crate::llm::Prompts;
-use crate::swarm::{Home, Kinds, MenuSize, StarLimits, StarOptions};
+use crate::swarm::{Allowance, Home, Kinds, MenuSize, StarLimits, StarOptions};
 
 /// Returns what a star is made of by the settings.
 pub(super) fn star_options(
@@ -25,6 +25,7 @@ pub(super) fn star_options(
         kinds,
         home: Home { store: Arc::clone(store), lease },
         experience: None,
+        founder: None,
         style: settings
             .prompts
             .style
@@ -37,13 +38,21 @@ pub(super) fn star_options(
 
 fn star_limits(settings: &Settings) -> StarLimits {
     let (limits, trust, swarm) = (&settings.limits, &settings.trust, &settings.swarm);
+    let teams = &settings.teams;
     StarLimits {
         max_steps: limits.max_steps,
         max_tokens: limits.max_tokens,
-        // A float to an integer saturates.
-        max_nano_usd: limits.max_cost_usd.map(|usd| (usd * 1e9) as u64),
+        max_nano_usd: limits.max_cost_usd.map(config::nano_usd),
         deadline_sec: limits.deadline_sec,
         max_tool_calls: limits.max_tool_calls_per_task,
+        turn_tool_calls: limits.max_tool_calls,
+        of_teams: Allowance {
+            steps: teams.max_steps,
+            tokens: teams.max_tokens,
+            nano_usd: teams.max_cost_usd.map(config::nano_usd),
+            tool_calls: teams.max_tool_calls,
+            seconds: teams.deadline_sec,
+        },
         max_reflections: limits.max_reflections,
         result_bytes: limits.result_bytes,
         breaker_retries: limits.breaker_retries,

@@ -1,28 +1,48 @@
 //! Teams: designed, kept, offered to the star (S1.10).
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
+use async_trait::async_trait;
 use perihelion_database::Database;
+use perihelion_people::People;
 
 use super::{Error, LOCAL_TENANT, Runtime, plugins};
 use crate::checkpoint;
 use crate::clock;
-use crate::config::{Settings, strict};
+use crate::config::{Founding, Settings, strict};
 use crate::ids::ThreadId;
-use crate::mcp::ServerInfo;
-use crate::swarm::{Agent, Kinds, Roster, Team, TeamAgent, TeamDesign, clean_name};
-use crate::teams::{Brief, KeptTeam, Workflows, design};
+use crate::mcp::{self, ServerInfo};
+use crate::swarm::{
+    Agent, Architect, Brief, Founder, GRAPH, Kinds, Material, Roster, Team, TeamAgent, TeamDesign,
+    TeamMember, clean_name, design,
+};
+use crate::teams::{KeptTeam, Workflows};
 
 /// The teams of a running process.
+#[derive(Clone)]
 pub(super) struct Teams {
     kept: Workflows,
     kinds: Arc<Kinds>,
+    founding: Founding,
+    /// The agents that there are; empty until the star is made.
+    roster: Arc<OnceLock<Weak<Roster>>>,
 }
 
 impl Teams {
     pub async fn open(settings: &Settings, kinds: &Arc<Kinds>) -> Result<Self, Error> {
-        Ok(Self { kept: open_workflows(settings).await?, kinds: Arc::clone(kinds) })
+        let (kept, kinds) = (open_workflows(settings).await?, Arc::clone(kinds));
+        Ok(Self { kept, kinds, founding: settings.teams.architect, roster: Arc::default() })
+    }
+
+    /// Names the agents that teams are made of, once they are known.
+    pub fn stand_on(&self, roster: &Arc<Roster>) {
+        let _ = self.roster.set(Arc::downgrade(roster));
+    }
+
+    /// Returns what keeps teams that are designed while a run goes on, where that may be.
+    pub fn founder(&self) -> Option<Arc<dyn Founder>> {
+        (self.founding != Founding::Off).then(|| Arc::new(self.clone()) as _)
     }
 
     /// Offers a tenant's teams as they are kept now; what cannot be read leaves those there were.
@@ -32,15 +52,54 @@ impl Teams {
                 let agent = |kept: KeptTeam| -> Arc<dyn Agent> {
                     Arc::new(TeamAgent::new(kept.team, &self.kinds, roster))
                 };
-                roster.set_teams(tenant, teams.into_iter().map(agent));
+                let architect = (self.founding != Founding::Off).then(Architect::default);
+                let architect = architect.map(|architect| Arc::new(architect) as Arc<dyn Agent>);
+                roster.set_teams(tenant, teams.into_iter().map(agent).chain(architect));
             }
             Err(error) => tracing::warn!(%error, "the teams could not be read; those known stay"),
         }
     }
 
+    /// Counts what runs took beside the teams, in their database.
+    pub fn spending(&self) -> People {
+        People::new(self.kept.database())
+    }
+
     pub async fn close(&self) {
         self.kept.close().await;
     }
+}
+
+#[async_trait]
+impl Founder for Teams {
+    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), String> {
+        let roster = self.roster.get().and_then(Weak::upgrade).ok_or("the program ends")?;
+        let servers = roster.servers();
+        let names = servers.iter().map(|server| server.name.clone()).collect();
+        let kept = self.kept.for_tenant(tenant);
+        let material = material(&kept, names).await.map_err(|error| error.to_string())?;
+        Ok((servers, material))
+    }
+
+    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, String> {
+        let kept = self.kept.for_tenant(tenant);
+        let version =
+            kept.save_once(design, clock::now()).await.map_err(|error| error.to_string())?;
+        if let Some(roster) = self.roster.get().and_then(Weak::upgrade) {
+            self.offer(tenant, &roster).await;
+        }
+        Ok(version)
+    }
+
+    fn asks(&self) -> bool {
+        self.founding == Founding::Ask
+    }
+}
+
+/// Returns what teams can be made of.
+async fn material(kept: &Workflows, servers: Vec<String>) -> Result<Material, Error> {
+    let teams = kept.list().await?.into_iter().map(|kept| kept.team.design);
+    Ok(Material { servers, teams: teams.map(|design| (design.name.clone(), design)).collect() })
 }
 
 /// Opens the teams of the settings' database.
@@ -80,14 +139,34 @@ pub async fn import_team(
 ) -> Result<Team, Error> {
     let servers = plugins::read(servers_file, env)?.servers;
     let servers: Vec<String> = servers.into_iter().map(|server| server.name).collect();
-    let design = checked(design, &servers)?;
+    let design = checked(design, &material(kept, servers).await?)?;
     let version = kept.save(&design, clock::now()).await?;
     Ok(Team { version, design })
 }
 
-fn checked(design: TeamDesign, servers: &[String]) -> Result<TeamDesign, Error> {
+/// Returns the star as if it were a team, to be drawn: an agent for each server of the servers file, and the teams.
+///
+/// # Errors
+/// [`Error`] when the file or the teams cannot be read.
+pub async fn star_as_team(
+    kept: &Workflows,
+    servers_file: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<TeamDesign, Error> {
+    let member = |name: String, servers| TeamMember { name, servers, ..TeamMember::default() };
+    let servers = plugins::read(servers_file, env)?.servers.into_iter();
+    let bound = servers.map(|server| member(mcp::agent_name(&server.name), vec![server.name]));
+    let mut agents: Vec<TeamMember> = bound.collect();
+    for kept in kept.list().await? {
+        let of = kept.team.design.agents.iter().flat_map(|agent| agent.servers.clone()).collect();
+        agents.push(member(kept.team.agent_name(), of));
+    }
+    Ok(TeamDesign { name: GRAPH.to_owned(), agents, ..TeamDesign::default() })
+}
+
+fn checked(design: TeamDesign, material: &Material) -> Result<TeamDesign, Error> {
     let design = design.cleaned();
-    match design.problems(servers).as_slice() {
+    match design.problems(material).as_slice() {
         [] => Ok(design),
         problems => Err(Error::TeamDesign(problems.join("; "))),
     }
@@ -112,10 +191,10 @@ impl Runtime {
         if servers.is_empty() {
             return Err(Error::NoServers);
         }
-        let kept = self.workflows(tenant)?.list().await?;
-        let teams: Vec<String> = kept.into_iter().map(|kept| kept.team.design.name).collect();
+        let names = servers.iter().map(|server| server.name.clone()).collect();
+        let material = material(&self.workflows(tenant)?, names).await?;
         let thread = ThreadId::new().to_string();
-        let brief = Brief { goal, servers: &servers, teams: &teams, thread };
+        let brief = Brief { goal, servers: &servers, material: &material, thread };
         Ok(design(&**self.model(), self.prompts(), brief).await?)
     }
 
@@ -126,7 +205,7 @@ impl Runtime {
     pub async fn save_team(&self, tenant: &str, design: TeamDesign) -> Result<Team, Error> {
         let servers: Vec<String> =
             self.agents().into_iter().map(|agent| agent.server.name).collect();
-        let design = checked(design, &servers)?;
+        let design = checked(design, &material(&self.workflows(tenant)?, servers).await?)?;
         let version = self.workflows(tenant)?.save(&design, clock::now()).await?;
         self.offer_teams(tenant).await;
         Ok(Team { version, design })

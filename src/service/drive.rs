@@ -13,7 +13,7 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::{self, RunOptions};
 use crate::runtime::{self, RunReport, RunStatusView, ThreadView};
-use crate::swarm::GraphState;
+use crate::swarm::{GraphState, Request};
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
 const HELD_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
@@ -150,7 +150,11 @@ impl Service {
             runtime.go_back(thread, at).await?;
         }
         let report = match &order.asked {
-            Asked::Turn(turn) => runtime.take_turn(thread, turn.request(), options).await?,
+            Asked::Turn(turn) => {
+                let allowance = self.left_of_day().await?;
+                let request = Request { allowance, ..turn.request() };
+                runtime.take_turn(thread, request, options).await?
+            }
             Asked::Resume(given) => {
                 let open = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
                 for (id, answer) in answers::read(given, &open)? {

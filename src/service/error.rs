@@ -33,6 +33,11 @@ pub enum Error {
     /// The tenant has as much as it may have.
     #[error("too much at once for this tenant: {0}")]
     TooMuch(String),
+    /// The tenant has spent what it may spend in a day.
+    #[error(
+        "the budget of this tenant's day is spent, and the next day begins at 00:00 UTC: {taken} {name} of {most}"
+    )]
+    DaySpent { name: &'static str, most: u64, taken: u64 },
     #[error(transparent)]
     People(#[from] perihelion_people::Error),
     /// A resume that fits no open question.

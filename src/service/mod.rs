@@ -9,6 +9,7 @@ mod approvals;
 mod begun;
 mod cancel;
 mod crons;
+mod day;
 mod drive;
 mod error;
 mod happening;

@@ -96,15 +96,7 @@ impl Service {
                 return Err(Error::TooMuch(format!("{open} runs go on or wait, of {most}")));
             }
         }
-        if let Some(most) = settings.max_daily_tokens {
-            let today = clock::now().date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
-            let spent = self.people().tokens_since(self.tenant(), today, most).await?;
-            if spent >= most {
-                let why = format!("{spent} tokens were taken today, of {most}");
-                return Err(Error::TooMuch(why));
-            }
-        }
-        Ok(())
+        self.check_day().await
     }
 
     /// Refuses an answer to a request for approval by somebody who may not decide it.

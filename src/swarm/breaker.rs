@@ -153,15 +153,25 @@ pub(super) fn exhausted(
     place: &Place,
     now_micros: i64,
 ) -> Option<Exhausted> {
-    let steps = place.step.saturating_sub(state.routing.first_step);
-    if steps >= limits.max_steps {
-        let reason = format!("the limit of {} steps was reached", limits.max_steps);
+    let bounds = limits.for_turn(state);
+    if steps(state, place) >= bounds.max_steps {
+        let reason = format!("the limit of {} steps was reached", bounds.max_steps);
         return Some(Exhausted::limit("steps", reason));
+    }
+    let calls = bounds.turn_tool_calls.filter(|most| state.tool_calls_of_turn() >= *most);
+    if let Some(most) = calls {
+        let reason = format!("the budget of {most} tool calls was spent");
+        return Some(Exhausted::limit("tool_calls", reason));
     }
     if let Some(spent) = overspent(state, limits, Spent::default()) {
         return Some(spent);
     }
     out_of_time(state, limits, place, now_micros)
+}
+
+/// Returns how many super-steps the turn has taken, those of its teams included.
+pub(super) fn steps(state: &GraphState, place: &Place) -> u64 {
+    place.step.saturating_sub(state.routing.first_step) + state.spent_in_turn().steps
 }
 
 /// Returns that the supervisor has taken as many decisions as the request allows, if it has.
@@ -177,9 +187,10 @@ pub(super) fn out_of_time(
     place: &Place,
     now_micros: i64,
 ) -> Option<Exhausted> {
+    let limits = limits.for_turn(state);
     let limit = limits.deadline_sec?;
     let began = state.routing.started_at.max(place.run.started_micros());
-    let is_late = time_left(began, limits, now_micros)?.is_zero();
+    let is_late = time_left(began, &limits, now_micros)?.is_zero();
     let reason = format!("the time limit of {limit} s was reached");
     is_late.then(|| Exhausted::limit("time", reason))
 }
@@ -192,9 +203,10 @@ pub(super) fn time_left(began: i64, limits: &StarLimits, now_micros: i64) -> Opt
 
 /// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
 pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) -> Option<Exhausted> {
+    let limits = limits.for_turn(state);
     let mut spent = state.spent_in_turn();
     spent += more;
-    let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
+    let tokens = spent.usage.total();
     if let Some(limit) = limits.max_tokens.filter(|limit| tokens >= *limit) {
         let reason = format!("the budget of {limit} tokens was spent");
         return Some(Exhausted::limit("tokens", reason));
@@ -207,10 +219,45 @@ pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) ->
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::ids::{RunId, ThreadId};
-    use crate::swarm::MenuSize;
+    use crate::swarm::{Allowance, MenuSize};
+
+    pub fn limits() -> StarLimits {
+        StarLimits {
+            max_steps: 10,
+            max_tokens: None,
+            max_nano_usd: None,
+            deadline_sec: Some(60),
+            max_tool_calls: 1,
+            turn_tool_calls: None,
+            of_teams: Allowance::default(),
+            max_reflections: 1,
+            result_bytes: 1,
+            breaker_retries: 2,
+            menu: MenuSize { all: 1, fitting: 1 },
+            agent_tools: 1,
+            approval_timeout: Duration::from_secs(1),
+            interactive_approval_timeout: Duration::from_secs(1),
+            asks_about_taint: true,
+        }
+    }
+
+    /// Returns a place in a run that began so many seconds after the Unix epoch.
+    pub fn place_at(seconds: u64) -> Place {
+        let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
+        Place {
+            thread: ThreadId::new(),
+            run: RunId(uuid::Uuid::new_v7(time)),
+            step: 3,
+            task: 0,
+            tenant: "default".into(),
+            node: "supervisor".into(),
+            attempt: 1,
+            namespace: "".into(),
+        }
+    }
 
     /// S1.05
     #[test]
@@ -281,38 +328,11 @@ mod tests {
     /// S1.05: a thread may wait for a person for days; the run that goes on has its whole time.
     #[test]
     fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
-        let limits = StarLimits {
-            max_steps: 10,
-            max_tokens: None,
-            max_nano_usd: None,
-            deadline_sec: Some(60),
-            max_tool_calls: 1,
-            max_reflections: 1,
-            result_bytes: 1,
-            breaker_retries: 2,
-            menu: MenuSize { all: 1, fitting: 1 },
-            agent_tools: 1,
-            approval_timeout: Duration::from_secs(1),
-            interactive_approval_timeout: Duration::from_secs(1),
-            asks_about_taint: true,
-        };
-        let run_at = |seconds| {
-            let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
-            Place {
-                thread: ThreadId::new(),
-                run: RunId(uuid::Uuid::new_v7(time)),
-                step: 3,
-                task: 0,
-                tenant: "default".into(),
-                node: "supervisor".into(),
-                attempt: 1,
-                namespace: "".into(),
-            }
-        };
+        let limits = limits();
         let mut state = GraphState::default();
         state.routing.started_at = 1_000_000_000;
         let after =
-            |run, seconds: i64| exhausted(&state, &limits, &run_at(run), seconds * 1_000_000);
+            |run, seconds: i64| exhausted(&state, &limits, &place_at(run), seconds * 1_000_000);
         let after = |run, seconds| after(run, seconds).map(|exhausted| exhausted.reason);
         assert_eq!(after(1_000, 1_059), None);
         assert_eq!(after(1_000, 1_060).as_deref(), Some("the time limit of 60 s was reached"));

@@ -5,6 +5,7 @@
 //! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
 
 mod agent;
+mod allowance;
 mod approval;
 mod artifacts;
 mod assignment;
@@ -14,12 +15,14 @@ mod caller;
 mod citing;
 mod clarification;
 mod decision;
+pub mod diagram;
 mod directory;
 mod ending;
 mod event;
 mod exchange;
 mod experience;
 mod finding;
+mod founder;
 mod handout;
 mod instruction;
 mod kind;
@@ -34,6 +37,7 @@ mod preprocess;
 mod qa;
 pub mod question;
 mod reflection;
+mod remaining;
 mod report;
 mod resolver;
 mod result;
@@ -63,6 +67,7 @@ mod user_memory;
 mod window;
 
 pub use agent::{Agent, AgentCard, ModelStage, SpanKind};
+pub use allowance::Allowance;
 pub use assignment::{Assignment, DependencyOutput};
 pub use built_in::is_built_in;
 pub use caller::ToolReply;
@@ -71,6 +76,7 @@ pub use ending::{EarlyEnd, FinishReason};
 pub use event::AgentEvent;
 pub use experience::{Experience, Heard, Known, ShownSkill, Work};
 pub use finding::Finding;
+pub use founder::Founder;
 pub use instruction::{Instruction, InstructionKind};
 pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
 pub use menu::{Menu, MenuSize};
@@ -88,7 +94,10 @@ pub use state::{
     Artifact, Citation, Decided, GraphState, GraphUpdate, Message, Planner, Preferences, Routing,
     Search, Spent, Summary, TaskRecord,
 };
-pub use team::{TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember, clean_name};
+pub use team::{
+    ARCHITECT, Architect, Brief, Material, TEAM_PREFIX, Team, TeamAgent, TeamDesign, TeamMember,
+    clean_name, design,
+};
 pub use tool_loop::ToolLoop;
 pub use trace_context::TraceContext;
 
@@ -108,10 +117,14 @@ pub(crate) mod seen {
     pub const GATES: &str = "gates";
     /// The version of a team that works.
     pub const TEAM: &str = "team";
+    /// What the architect may design a team of, and whether a person has to agree to it.
+    pub const MATERIAL: &str = "material";
     /// Whether a team has no agent that can work.
     pub const ALONE: &str = "alone";
     /// How long an agent worked on a task, in milliseconds.
     pub const LATENCY: &str = "latency_ms";
+    /// What is left of the bounds of a turn.
+    pub const BUDGET: &str = "budget";
     /// How tasks like the present one were solved before.
     pub const SKILLS: &str = "skills";
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::breaker;
-use super::parts::StarParts;
+use super::parts::{StarLimits, StarParts};
 use super::state::{GraphState, Spent};
 use super::user_memory::Asker;
 use crate::clock;
@@ -25,6 +25,8 @@ pub(super) struct RecordedModel<'a> {
     parts: &'a StarParts,
     /// When the time that calls may take began, in microseconds.
     began: i64,
+    /// The bounds of the turn.
+    limits: StarLimits,
     /// Publish the pieces of streamed answers.
     streamed: bool,
     /// How long a call may last when the run's time is up.
@@ -56,7 +58,8 @@ impl<'a> RecordedModel<'a> {
     pub(super) fn new(ctx: &'a TaskContext, parts: &'a StarParts) -> Self {
         let (spent, live) = (Mutex::default(), AtomicBool::new(false));
         let began = ctx.place().run.started_micros();
-        Self { ctx, parts, began, streamed: false, grace: Duration::ZERO, spent, live, asker: None }
+        let (limits, grace) = (parts.limits, Duration::ZERO);
+        Self { ctx, parts, began, limits, streamed: false, grace, spent, live, asker: None }
     }
 
     /// Gives each call so much time after the run's is up.
@@ -68,6 +71,7 @@ impl<'a> RecordedModel<'a> {
     /// Adds to each prompt what is known of the user of a thread, and counts the time from the turn's beginning.
     pub(super) fn remembering(mut self, state: &GraphState) -> Self {
         self.began = self.began.max(state.routing.started_at);
+        self.limits = self.parts.limits.for_turn(state);
         self.asker = Asker::of(self.ctx.place(), state);
         self
     }
@@ -93,7 +97,7 @@ impl<'a> RecordedModel<'a> {
         &self,
         call: impl Future<Output = Result<ChatResponse, Error>>,
     ) -> Result<ChatResponse, Error> {
-        let limits = &self.parts.limits;
+        let limits = &self.limits;
         let now = self.ctx.port().unrecorded_now_micros();
         let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
         let Some(left) = breaker::time_left(self.began, limits, now) else {
@@ -129,7 +133,9 @@ impl<'a> RecordedModel<'a> {
                 let price = self.parts.prices.of(role, &response.model);
                 let (model, usage) = (&response.model, response.usage);
                 let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-                let nano_usd = price.map(|price| price.nano_usd(input_tokens, output_tokens));
+                let cached = usage.cached_tokens;
+                let nano_usd =
+                    price.map(|price| price.nano_usd(input_tokens, cached, output_tokens));
                 let call = ModelCall::Answered { model, input_tokens, output_tokens, nano_usd };
                 metrics::model_called(timer, role, call);
                 let nano_usd = nano_usd.unwrap_or(0);
@@ -167,7 +173,7 @@ impl ChatModel for RecordedModel<'_> {
         match self.ctx.effect(effect, perform).await {
             Ok(Outcome::Value(value)) => {
                 let paid: Paid = serde_json::from_value(value).map_err(|e| unreadable(&e))?;
-                let spent = Spent { usage: paid.response.usage, nano_usd: paid.nano_usd };
+                let spent = Spent { usage: paid.response.usage, nano_usd: paid.nano_usd, steps: 0 };
                 *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += spent;
                 Ok(paid.response)
             }

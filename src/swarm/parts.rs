@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::allowance::Allowance;
 use super::experience::Experience;
+use super::founder::Founder;
 use super::menu::MenuSize;
 use super::roster::Roster;
 use super::state::GraphState;
@@ -28,6 +30,10 @@ pub struct StarLimits {
     pub deadline_sec: Option<u64>,
     /// Tool calls for one task.
     pub max_tool_calls: u32,
+    /// Tool calls of one turn.
+    pub turn_tool_calls: Option<u64>,
+    /// What a team may take at most of what is left, for one task.
+    pub of_teams: Allowance,
     /// Times a rejected output is sent back.
     pub max_reflections: u32,
     /// Bytes above which a tool result becomes an artifact.
@@ -44,6 +50,30 @@ pub struct StarLimits {
     pub interactive_approval_timeout: Duration,
     /// Whether a person approves calls that the open world may have led to.
     pub asks_about_taint: bool,
+}
+
+impl StarLimits {
+    /// Returns the bounds of the present turn: these, or what its request allows where that is tighter.
+    #[must_use]
+    pub fn for_turn(&self, state: &GraphState) -> Self {
+        let Some(allowed) = state.preferences.allowance else { return *self };
+        let own = Allowance {
+            steps: Some(self.max_steps),
+            tokens: self.max_tokens,
+            nano_usd: self.max_nano_usd,
+            tool_calls: self.turn_tool_calls,
+            seconds: self.deadline_sec,
+        };
+        let both = own.within(allowed);
+        Self {
+            max_steps: both.steps.unwrap_or(self.max_steps),
+            max_tokens: both.tokens,
+            max_nano_usd: both.nano_usd,
+            turn_tool_calls: both.tool_calls,
+            deadline_sec: both.seconds,
+            ..*self
+        }
+    }
 }
 
 /// Where the subgraphs of agents are kept: beside the threads that run them.
@@ -83,6 +113,10 @@ pub struct StarParts {
     pub(super) style: Option<Arc<str>>,
     /// The thread at the top, where the star is a team's within another one.
     pub(super) top: Option<String>,
+    /// How many teams the star is within.
+    pub(super) depth: usize,
+    /// Keeps teams that are designed while a run goes on; none: none are.
+    pub(super) founder: Option<Arc<dyn Founder>>,
 }
 
 impl StarParts {
@@ -93,12 +127,11 @@ impl StarParts {
 
     /// Returns the parts of a team's star within this one: what is left of the turn's budgets is its bound.
     pub(super) fn of_team(&self, place: &Place, state: &GraphState, roster: &Arc<Roster>) -> Self {
-        let spent = state.spent_in_turn();
-        let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
+        let (spent, bounds) = (state.spent_in_turn(), self.limits.for_turn(state));
         let limits = StarLimits {
-            max_tokens: self.limits.max_tokens.map(|most| most.saturating_sub(tokens)),
-            max_nano_usd: self.limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
-            ..self.limits
+            max_tokens: bounds.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
+            max_nano_usd: bounds.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
+            ..bounds
         };
         Self {
             model: Arc::clone(&self.model),
@@ -112,6 +145,8 @@ impl StarParts {
             experience: self.experience.clone(),
             style: self.style.clone(),
             top: Some(self.thread(place)),
+            depth: self.depth + 1,
+            founder: None,
         }
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn candidates(menu: &Menu, fitting: &[String]) -> Vec<String> {
 
 /// Names the bounds of a turn.
 pub(super) fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
+    let limits = limits.for_turn(state);
     let mut bounds = vec![
         format!("steps: {}", limits.max_steps),
         format!("tool calls per task: {}", limits.max_tool_calls),
@@ -52,6 +53,7 @@ pub(super) fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String>
     ];
     bounds.extend(limits.max_tokens.map(|most| format!("tokens: {most}")));
     bounds.extend(limits.max_nano_usd.map(|most| format!("USD: {}", most as f64 / 1e9)));
+    bounds.extend(limits.turn_tool_calls.map(|most| format!("tool calls: {most}")));
     bounds.extend(limits.deadline_sec.map(|most| format!("seconds: {most}")));
     bounds.extend(state.preferences.max_turns.map(|most| format!("turns: {most}")));
     bounds.extend(state.preferences.disable.iter().map(|name| format!("not used: {name}")));

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use super::allowance::Allowance;
 use super::model::RecordedModel;
 use super::parts::StarParts;
 use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
@@ -44,6 +45,8 @@ pub struct Request {
     pub skip_approvals: bool,
     /// Whether somebody sits in front of it, so that requests for approval run out soon.
     pub interactive: bool,
+    /// Bounds of the turn beside those of the settings.
+    pub allowance: Option<Allowance>,
 }
 
 /// Why a request was refused before anything ran.
@@ -123,6 +126,7 @@ impl Request {
                 answer_schema: self.answer_schema,
                 skip_approvals: self.skip_approvals,
                 interactive: self.interactive,
+                allowance: self.allowance,
                 ..Preferences::default()
             });
         // Who said so once asks on in the thread.

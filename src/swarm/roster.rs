@@ -9,7 +9,7 @@ use super::kind::Kinds;
 use super::menu::{Menu, MenuSize, Wish};
 use super::parts::Withdraw;
 use super::server_agent::ServerAgent;
-use super::team::{TEAM_PREFIX, TeamAgent};
+use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
 use crate::mcp::{self, ServerInfo};
 
 /// The agents that there are now.
@@ -93,6 +93,9 @@ impl Roster {
             return Some(Arc::clone(agent));
         }
         let kinds = self.answers_to_any.as_ref()?;
+        if name == ARCHITECT {
+            return Some(Arc::new(Architect::default()));
+        }
         if name.starts_with(TEAM_PREFIX) {
             return Some(Arc::new(TeamAgent::recorded(name.to_owned(), kinds)));
         }
@@ -105,6 +108,9 @@ impl Roster {
         if name.starts_with(TEAM_PREFIX) {
             let gone = "there is no team of this name any longer; create or import it again";
             return Some(gone.to_owned());
+        }
+        if name == ARCHITECT {
+            return Some("teams.architect is \"off\" in the settings".to_owned());
         }
         self.absences.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -137,6 +143,18 @@ impl Roster {
     pub fn set_absences(&self, reasons: impl IntoIterator<Item = (String, String)>) {
         let reasons = reasons.into_iter().map(|(server, why)| (mcp::agent_name(&server), why));
         *self.absences.write().unwrap_or_else(PoisonError::into_inner) = reasons.collect();
+    }
+
+    /// Returns the servers that agents are bound to, by name.
+    pub fn servers(&self) -> Vec<ServerInfo> {
+        let bound = self.listed();
+        let mut servers: Vec<ServerInfo> = bound
+            .bound
+            .iter()
+            .filter_map(|agent| agent.server().map(|one| (**one).clone()))
+            .collect();
+        servers.sort_by(|one, other| one.name.cmp(&other.name));
+        servers
     }
 
     /// Returns the names of the agents that a tenant sees.

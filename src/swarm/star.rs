@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::experience::Experience;
+use super::founder::Founder;
 use super::kind::Kinds;
 use super::node;
 use super::offline::Offline;
@@ -43,6 +44,8 @@ pub struct StarOptions {
     pub experience: Option<Arc<dyn Experience>>,
     /// Rules of style for answers.
     pub style: Option<Arc<str>>,
+    /// Keeps teams that are designed while a run goes on; none: none are.
+    pub founder: Option<Arc<dyn Founder>>,
 }
 
 impl Star {
@@ -78,7 +81,7 @@ impl Star {
         tools: Arc<dyn ToolHost>,
         traces: Option<Arc<dyn TraceContext>>,
     ) -> Result<Self, BuildError> {
-        let StarOptions { prompts, prices, limits, home, experience, style, .. } = options;
+        let StarOptions { prompts, prices, limits, home, experience, style, founder, .. } = options;
         let roster = Arc::new(roster);
         let withdraw = Arc::clone(&roster) as _;
         let parts = StarParts {
@@ -93,6 +96,8 @@ impl Star {
             experience,
             style,
             top: None,
+            depth: 0,
+            founder,
         };
         let parts = Arc::new(parts);
         let graph = graph(GRAPH, &parts, &roster)?;

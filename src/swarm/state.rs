@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::allowance::Allowance;
 use super::assignment::Assignment;
 use super::ending::EarlyEnd;
 use super::result::AgentResult;
@@ -97,6 +98,9 @@ pub struct Preferences {
     /// The team that does the whole work, by its agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// Bounds of the turn beside those of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowance: Option<Allowance>,
     /// What of the open world stands behind the request itself, where the star is a team's.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
@@ -204,12 +208,20 @@ pub struct Spent {
     /// Billionths of a US dollar, as far as prices are set.
     #[serde(default)]
     pub nano_usd: u64,
+    /// Super-steps that teams took.
+    #[serde(default, skip_serializing_if = "is_zero_steps")]
+    pub steps: u64,
+}
+
+fn is_zero_steps(number: &u64) -> bool {
+    *number == 0
 }
 
 impl std::ops::AddAssign for Spent {
     fn add_assign(&mut self, other: Self) {
         self.usage += other.usage;
         self.nano_usd = self.nano_usd.saturating_add(other.nano_usd);
+        self.steps = self.steps.saturating_add(other.steps);
     }
 }
 
@@ -280,9 +292,16 @@ impl GraphState {
             usage: Usage {
                 input_tokens: now.usage.input_tokens.saturating_sub(before.usage.input_tokens),
                 output_tokens: now.usage.output_tokens.saturating_sub(before.usage.output_tokens),
+                cached_tokens: now.usage.cached_tokens.saturating_sub(before.usage.cached_tokens),
             },
             nano_usd: now.nano_usd.saturating_sub(before.nano_usd),
+            steps: now.steps.saturating_sub(before.steps),
         }
+    }
+
+    /// Returns how many tool calls the agents of the present turn have made.
+    pub fn tool_calls_of_turn(&self) -> u64 {
+        self.results_of_turn().map(|result| result.tools.len() as u64).sum()
     }
 
     /// Returns the tokens spent since the present turn began.

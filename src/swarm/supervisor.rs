@@ -18,7 +18,8 @@ use super::parts::StarParts;
 use super::roster::Roster;
 use super::state::{GraphState, GraphUpdate, Search, Spent, TaskRecord};
 use super::{
-    breaker, clarification, handout, node, planned, search, searched, seen, standing, taint, window,
+    breaker, clarification, handout, node, planned, remaining, search, searched, seen, standing,
+    taint, window,
 };
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
 use crate::llm::{self, ChatRequest, Role};
@@ -53,6 +54,8 @@ struct Prompt<'a> {
     searches: Vec<&'a Search>,
     results: Vec<window::NumberedResult>,
     artifacts: Vec<window::Preview>,
+    /// What is left of the turn's bounds.
+    budget: &'a [String],
     errors: &'a [String],
 }
 
@@ -84,7 +87,7 @@ impl Node<GraphState> for Supervisor {
         }
         match &state.preferences.team {
             Some(team) => Ok(self.send(&ctx, team)),
-            None => self.decide(&ctx, &failed).await,
+            None => self.decide(&ctx, &failed, now).await,
         }
     }
 }
@@ -94,6 +97,7 @@ impl Supervisor {
         &self,
         ctx: &Context<GraphState>,
         failed: &[String],
+        now: i64,
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
         let trouble = |server: &str| self.parts.tools.trouble(server);
@@ -106,7 +110,11 @@ impl Supervisor {
         let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
         let candidates = standing::candidates(ctx, &self.roster, &menu).await?;
-        let request = self.request(ctx, &menu, &candidates, &errors)?;
+        let left = remaining::left(state, &self.parts.limits, ctx.place(), now);
+        let left = remaining::shown(left, &self.parts.limits.for_turn(state));
+        // Noted, so that a replay under other bounds asks the same.
+        let budget = ctx.observe_unless(seen::BUDGET, &Vec::new(), &left).await?;
+        let request = self.request(ctx, &menu, &candidates, &errors, &budget)?;
         let model = RecordedModel::new(ctx, &self.parts).remembering(state);
         self.listen(ctx);
         let answer = llm::ask::<SupervisorDecision>(&model, request, "supervisor_decision").await;
@@ -207,6 +215,7 @@ impl Supervisor {
         menu: &Menu,
         candidates: &[String],
         errors: &[String],
+        budget: &[String],
     ) -> Result<ChatRequest, NodeError> {
         let state = ctx.state();
         let prompt = Prompt {
@@ -226,6 +235,7 @@ impl Supervisor {
                 .collect(),
             results: window::results(state, window::OUTPUT_CHARS),
             artifacts: window::artifacts(state),
+            budget,
             errors,
         };
         let messages =

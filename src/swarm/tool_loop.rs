@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::breaker;
+use super::built_in::is_built_in;
 use super::caller::Caller;
 use super::event::AgentEvent;
 use super::experience::{ShownSkill, Work};
@@ -11,16 +12,19 @@ use super::finding::Finding;
 use super::kind::{Job, Kind, TOOLS};
 use super::model::{RecordedModel, stop_or_failure};
 use super::reflection::{Judged, Subject, judge};
-use super::report::Report;
+use super::report::{CallRecord, Report};
 use super::result::{AgentError, ErrorKind};
 use super::toolbox::Toolbox;
-use super::{approval, instruction, seen, taint, window};
+use super::{approval, instruction, remaining, seen, taint, window};
 use crate::graph::NodeError;
 use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::metrics;
 
 /// The verdict on work that stands as it was done.
 const APPROVED: &str = "APPROVED";
+
+/// Characters of a call's result that are handed back where the work was cut off.
+const PARTIAL_CHARS: usize = 2_000;
 
 /// Works on tasks with the tools of a server, and with nothing else.
 #[derive(Debug, Default)]
@@ -69,7 +73,13 @@ impl Kind for ToolLoop {
         {
             Ok(()) => {}
             Err(Halt::Node(error)) => return Err(error),
-            Err(Halt::Agent(error)) => report.error = Some(error),
+            Err(Halt::Agent(error)) => {
+                let is_cut_off = matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget);
+                if is_cut_off && report.finding.output.is_empty() {
+                    report.finding.output = so_far(&tools.log.calls);
+                }
+                report.error = Some(error);
+            }
         }
         report.instructions = tools.instructions;
         let log = tools.log;
@@ -80,6 +90,18 @@ impl Kind for ToolLoop {
         report.tainted_by = log.tainted_by;
         learn(&job, &report, &skills).await;
         Ok(report)
+    }
+}
+
+/// Tells what calls gave before the work on a task was cut off; empty where none gave anything.
+fn so_far(calls: &[CallRecord]) -> String {
+    let good = calls.iter().filter(|call| !call.is_error && !is_built_in(&call.tool));
+    let lines: Vec<String> = good
+        .map(|call| format!("{}: {}", call.source, window::clip(call.output.trim(), PARTIAL_CHARS)))
+        .collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("What was found before the work was cut off:\n{}", lines.join("\n")),
     }
 }
 
@@ -186,7 +208,8 @@ impl Loop<'_> {
         tools: &mut Toolbox<'_>,
     ) -> Result<String, Halt> {
         let limits = &self.job.star.limits;
-        let limit = limits.max_tool_calls as usize;
+        let Job { ctx, .. } = self.job;
+        let limit = remaining::tool_calls(ctx.state(), limits, ctx.place());
         loop {
             if let Some(spent) =
                 breaker::overspent(self.job.ctx.state(), limits, self.model.spent())

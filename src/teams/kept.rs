@@ -66,6 +66,17 @@ impl Workflows {
         }
     }
 
+    /// Keeps a design unless it is the newest version of its team already, and returns the version.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing is kept then.
+    pub async fn save_once(&self, design: &TeamDesign, now: DateTime<Utc>) -> Result<u32, Error> {
+        match self.find(&design.name, None).await? {
+            Some(kept) if kept.team.design == *design => Ok(kept.team.version),
+            _ => self.save(design, now).await,
+        }
+    }
+
     async fn newest(&self, name: &str) -> Result<u32, Error> {
         let find = query(
             "SELECT COALESCE(MAX(version), 0) FROM workflows WHERE tenant = $1 AND name = $2",
@@ -118,6 +129,11 @@ impl Workflows {
             .bind(self.tenant.as_str())
             .bind(name);
         Ok(self.database.execute(&delete).await? > 0)
+    }
+
+    /// Returns the database, for what is kept beside the teams.
+    pub fn database(&self) -> Database {
+        self.database.clone()
     }
 
     /// Closes the database.

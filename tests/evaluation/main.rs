@@ -4,6 +4,8 @@
     reason = "clippy exempts only the test functions themselves, not what they share"
 )]
 
+mod prompts;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -55,9 +57,13 @@ impl Shelf {
     }
 
     async fn eval(&self, arguments: &[&str]) -> Output {
+        self.perihelion(&[&["eval"], arguments].concat()).await
+    }
+
+    async fn perihelion(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         command
-            .args(["--database", "sqlite:threads.db", "eval"])
+            .args(["--database", "sqlite:threads.db"])
             .args(arguments)
             .current_dir(self.directory.path())
             .env_clear()

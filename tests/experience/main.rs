@@ -9,6 +9,7 @@
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 mod world;
 
+mod savings;
 mod skills;
 mod users;
 

@@ -44,10 +44,27 @@ async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: S
         .await;
     let mut work = saying("approve this");
     work["approvals"] = json!("skip");
-    let first = post(&served, &theirs, "/runs/wait", work.to_string()).await;
-    assert_eq!(first.status(), 200);
+    // What the tenant's last run took is counted, the words of its supervisor and of its answer included.
     let second = post(&served, &theirs, "/runs/wait", work.to_string()).await;
     assert_eq!(second.status(), 429, "the tokens of the day are spent");
+    let seconds: u64 = second.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=86_401).contains(&seconds), "until the next day of UTC: {seconds}");
+    let why = second.text().await.unwrap();
+    assert!(why.contains("the budget of this tenant's day is spent"), "{why}");
+    let third = post(&served, &ours, "/runs", work.to_string()).await;
+    assert_eq!(third.status(), 200, "another tenant has a day of its own");
+
+    // What the day has left bounds the run itself.
+    let served = served
+        .again_with(&[
+            ("PERIHELION_SERVE_MAX_DAILY_TOKENS", "100000000"),
+            ("PERIHELION_SERVE_MAX_DAILY_SECONDS", "1000"),
+        ])
+        .await;
+    let run = post(&served, &theirs, "/runs/wait", saying("hello").to_string()).await;
+    let run: serde_json::Value = serde_json::from_str(&run.text().await.unwrap()).unwrap();
+    let bounds = run["planner"]["guardrails"].to_string();
+    assert!(bounds.contains("tokens: 99") && bounds.contains("seconds: "), "{run:#}");
 
     let served = served.again_with(&[("PERIHELION_SERVE_REQUESTS_PER_MINUTE", "3")]).await;
     let get = async |key: &str| {

@@ -13,8 +13,11 @@ mod postgres;
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 mod world;
 
+mod budgets;
 mod crashes;
 mod designs;
+mod founding;
+mod nested;
 mod office;
 mod questions;
 mod runs;

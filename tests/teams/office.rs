@@ -83,6 +83,14 @@ impl Office {
         self.world.write("mcp-servers.toml", &format!("{SERVERS}{gate}"));
     }
 
+    /// Declares that anybody may have written what stands in the files.
+    pub fn open_files(&self) {
+        self.world.write(
+            "mcp-servers.toml",
+            &SERVERS.replacen("open_world = false", "open_world = true", 1),
+        );
+    }
+
     /// Returns the requests of an agent.
     pub fn asked(&self, agent: &str) -> usize {
         let requests = self.world.model.requests();
@@ -112,7 +120,7 @@ pub fn design() -> Value {
 }
 
 /// What a team's own supervisor sees of its reader, and no other supervisor.
-const INSIDE: &str = "- reader: ";
+pub const INSIDE: &str = "- reader: ";
 
 /// The whole of a run: the supervisor above routes to the team, whose supervisor has the reader and then the keeper work.
 pub fn working() -> Script {

@@ -51,6 +51,24 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
         assert_eq!((code, &state["answer"]), (200, &json!("It is 42 [1].")), "{state:#}");
         assert_eq!(office.notes(), 1);
 
+        // The team is an assistant by itself.
+        let (_, found) = post("/assistants/search", json!({ "graph_id": "team_research" })).await;
+        let [team] = found.as_array().unwrap().as_slice() else { panic!("{found:#}") };
+        assert_eq!((&team["name"], &team["version"]), (&json!("team_research"), &json!(1)));
+        let (_, all) = post("/assistants/search", json!({})).await;
+        let graphs: Vec<_> = all.as_array().unwrap().iter().map(|one| &one["graph_id"]).collect();
+        assert_eq!(graphs, ["swarm", "team_research"]);
+        for id in [&team["assistant_id"], &json!("team_research")] {
+            let before = office.world.asked(Role::Supervisor);
+            let input =
+                json!({ "assistant_id": id, "input": { "question": "What is the answer?" } });
+            let (code, state) = post("/runs/wait", input).await;
+            assert_eq!((code, &state["answer"]), (200, &json!("It is 42 [1].")), "{state:#}");
+            assert_eq!(office.world.asked(Role::Supervisor) - before, 3, "the team's own alone");
+        }
+        let drawn = get("/assistants/team_research/graph").await.to_string();
+        assert!(drawn.contains("keeper") && !drawn.contains("mcp_agent_files"), "{drawn}");
+
         let gone = http.delete(format!("{url}/v1/teams/research")).send().await.unwrap();
         assert_eq!(gone.status(), 204);
         assert_eq!(get("/v1/teams").await, json!([]));

@@ -45,6 +45,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 14, "0014_approvals"),
     migration!("sqlite", 15, "0015_service_clock"),
     migration!("sqlite", 17, "0017_documents_of_tenants"),
+    migration!("sqlite", 19, "0019_spending"),
 ];
 
 /// Postgres's migrations in order.
@@ -65,6 +66,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 15, "0015_service_clock"),
     migration!("postgres", 17, "0017_documents_of_tenants"),
     migration!("postgres", 18, "0018_people_of_tenants"),
+    migration!("postgres", 19, "0019_spending"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

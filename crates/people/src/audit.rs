@@ -107,39 +107,6 @@ impl People {
     }
 }
 
-impl People {
-    /// Adds up the tokens of a tenant's executions since a time, no further than `most`.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn tokens_since(
-        &self,
-        tenant: &str,
-        since: DateTime<Utc>,
-        most: u64,
-    ) -> Result<u64, Error> {
-        let mut before = far();
-        let mut sum = 0_u64;
-        loop {
-            let page = query(
-                "SELECT at, details FROM audit WHERE tenant = $1 AND at >= $2 AND at < $3 AND action = 'agent.executed' \
-                 ORDER BY at DESC LIMIT $4",
-            );
-            let page = page.bind(tenant).bind(since).bind(before).bind(PAGE);
-            let rows = self.of(tenant).fetch_all(&page).await?;
-            for row in &rows {
-                before = row.get(0)?;
-                let details: Json = row.get(1)?;
-                let tokens = |key: &str| details["usage"][key].as_u64().unwrap_or_default();
-                sum = sum.saturating_add(tokens("input_tokens") + tokens("output_tokens"));
-            }
-            if sum >= most || (rows.len() as i64) < PAGE {
-                return Ok(sum);
-            }
-        }
-    }
-}
-
 /// Returns a time after all entries that both databases can hold.
 pub fn far() -> DateTime<Utc> {
     DateTime::from_timestamp(32_503_680_000, 0).unwrap_or_default()

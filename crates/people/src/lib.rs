@@ -15,6 +15,7 @@ mod password;
 mod principal;
 mod secret;
 mod sessions;
+mod spending;
 mod users;
 
 pub use approvals::{ApprovalRequest, ApprovalStatus};
@@ -25,6 +26,7 @@ pub use keys::{ApiKey, CreatedKey, NewKey};
 pub use principal::{Principal, ProvedBy, Scope};
 pub use secret::Secret;
 pub use sessions::Session;
+pub use spending::{EndedRun, Taken};
 pub use users::User;
 
 use perihelion_database::Database;

@@ -10,6 +10,7 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::service::kept::{Assistant, Multitask, NewDelivery, Run};
 use crate::service::{Accept, Asked, Error, Order, Work};
+use crate::swarm::TEAM_PREFIX;
 
 /// Longest wait of a run for its time, in seconds: a year.
 const LONGEST: f64 = 31_536_000.0;
@@ -33,6 +34,7 @@ pub(super) async fn accept(
     let Checked { assistant, modes, metadata, webhook, .. } = check(face, &asked).await?;
     let (thread, head, temporary) = the_thread(face, thread, &asked).await?;
     let mut order = asked.order(head).map_err(Refusal::invalid)?;
+    give_to_team(&mut order, &assistant);
     if let Asked::Turn(turn) = &mut order.asked {
         turn.interactive = follows;
     }
@@ -54,6 +56,15 @@ pub(super) async fn accept(
     let run = face.service.accept(accept).await?;
     let stops_with_client = asked.on_disconnect == Some(wire::OnDisconnect::Cancel);
     Ok(Accepted { run, modes, stops_with_client })
+}
+
+/// Gives the work to the team that an assistant is, unless the request names another one.
+fn give_to_team(order: &mut Order, assistant: &Assistant) {
+    if let Asked::Turn(turn) = &mut order.asked
+        && assistant.graph.starts_with(TEAM_PREFIX)
+    {
+        turn.team.get_or_insert_with(|| assistant.graph.clone());
+    }
 }
 
 fn webhook(face: &Face, asked: &RunBody) -> Result<Option<String>, Refusal> {
@@ -78,7 +89,8 @@ pub(super) async fn check(face: &Face, asked: &RunBody) -> Result<Checked, Refus
     let assistant = super::assistants::named(face, assistant).await?;
     let given = asked.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
     let modes = Modes::read(given).map_err(Refusal::invalid)?;
-    let order = asked.order(0).map_err(Refusal::invalid)?;
+    let mut order = asked.order(0).map_err(Refusal::invalid)?;
+    give_to_team(&mut order, &assistant);
     if let Asked::Turn(turn) = &order.asked {
         let service = &face.service;
         service.runtime().check_request(service.tenant(), turn.request()).await?;

@@ -14,13 +14,17 @@ use super::{Face, Refusal, threads::object, wire};
 use crate::api::openapi::Forms;
 use crate::clock;
 use crate::graph::END;
+use crate::runtime;
 use crate::service::kept::{Assistant, AssistantFilter};
-use crate::swarm::{GRAPH, node_names};
+use crate::swarm::{GRAPH, TEAM_PREFIX, node_names};
 
 /// Finds the assistant that a run names: by its id, or by its graph's name.
 pub(super) async fn named(face: &Face, name: &str) -> Result<Assistant, Refusal> {
     if wire::is_graph(name) {
         return Ok(wire::default_assistant(name, face.since));
+    }
+    if let Some(team) = of_teams(face).await?.into_iter().find(|team| team.graph == name) {
+        return Ok(team);
     }
     let unknown = || {
         Refusal::invalid(format!(
@@ -33,16 +37,37 @@ pub(super) async fn named(face: &Face, name: &str) -> Result<Assistant, Refusal>
 
 async fn by_id(face: &Face, id: Uuid) -> Result<Option<Assistant>, Refusal> {
     let own = wire::default_assistant(GRAPH, face.since);
-    match own.id == id {
-        true => Ok(Some(own)),
-        false => Ok(face.service.kept().assistant(id).await?),
+    if own.id == id {
+        return Ok(Some(own));
     }
+    match of_teams(face).await?.into_iter().find(|team| team.id == id) {
+        Some(team) => Ok(Some(team)),
+        None => Ok(face.service.kept().assistant(id).await?),
+    }
+}
+
+/// Returns the assistants that a tenant's teams are, by their names: each is a graph of its own.
+async fn of_teams(face: &Face) -> Result<Vec<Assistant>, Refusal> {
+    let service = &face.service;
+    // A runtime that keeps no teams has none.
+    let Ok(kept) = service.runtime().workflows(service.tenant()) else { return Ok(Vec::new()) };
+    let teams = kept.list().await.map_err(runtime::Error::from)?;
+    Ok(teams.iter().map(wire::team_assistant).collect())
+}
+
+/// Returns whether a graph is the star or a team of the tenant.
+async fn is_known(face: &Face, graph: &str) -> Result<bool, Refusal> {
+    let is_team = |team: &Assistant| team.graph == graph;
+    Ok(wire::is_graph(graph) || of_teams(face).await?.iter().any(is_team))
 }
 
 async fn found(face: &Face, id: &str) -> Result<Assistant, Refusal> {
     let missing = || Refusal::missing(format!("Assistant with ID {id} not found"));
     if wire::is_graph(id) {
         return Ok(wire::default_assistant(id, face.since));
+    }
+    if let Some(team) = of_teams(face).await?.into_iter().find(|team| team.graph == id) {
+        return Ok(team);
     }
     let id = Uuid::parse_str(id)
         .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?;
@@ -70,17 +95,14 @@ async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusa
     };
     let mut all = Vec::new();
     let own = wire::default_assistant(GRAPH, face.since);
-    let has = |wanted: &Value| {
-        let wanted = wanted.as_object().into_iter().flatten();
-        wanted.into_iter().all(|(key, value)| own.metadata.get(key) == Some(value))
+    let fits = |one: &Assistant| {
+        let wanted = metadata.as_ref().and_then(Value::as_object).into_iter().flatten();
+        let mut wanted = wanted.into_iter();
+        search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
+            && search.name.as_ref().is_none_or(|name| one.name.contains(&name.to_lowercase()))
+            && wanted.all(|(key, value)| one.metadata.get(key) == Some(value))
     };
-    let is_named = search.name.as_ref().is_none_or(|name| own.name.contains(&name.to_lowercase()));
-    if search.graph_id.as_ref().is_none_or(|graph| *graph == own.graph)
-        && is_named
-        && metadata.as_ref().is_none_or(has)
-    {
-        all.push(own.clone());
-    }
+    all.extend([own].into_iter().chain(of_teams(face).await?).filter(fits));
     all.extend(face.service.kept().assistants(&filter).await?);
     Ok(all)
 }
@@ -129,7 +151,7 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
     let create: Create = body.read()?;
     let graph =
         create.graph_id.ok_or_else(|| Refusal::invalid("\"graph_id\" is a required property"))?;
-    if !wire::is_graph(&graph) {
+    if !is_known(&face, &graph).await? {
         return Err(Refusal::missing(format!(
             "Graph '{graph}' not found. Available graphs: {GRAPH}"
         )));
@@ -171,7 +193,7 @@ pub(super) async fn update(
 ) -> Result<Json<Value>, Refusal> {
     let change: Create = body.read()?;
     let now = found(&face, &id).await?;
-    if wire::is_graph(&now.name) && face.service.kept().assistant(now.id).await?.is_none() {
+    if face.service.kept().assistant(now.id).await?.is_none() {
         let why = "the assistant that a graph has by itself cannot be changed; create another one";
         return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
@@ -188,7 +210,7 @@ pub(super) async fn update(
         updated_at: clock::now(),
         ..now
     };
-    if !wire::is_graph(&changed.graph) {
+    if !is_known(&face, &changed.graph).await? {
         return Err(Refusal::missing(format!("Graph '{}' not found", changed.graph)));
     }
     face.service.kept().put_assistant(&changed).await?;
@@ -246,14 +268,24 @@ pub(super) async fn choose(
     get(State(face), Path(id)).await
 }
 
+/// Returns the agents of a team.
+async fn agents_of(face: &Face, team: &str) -> Result<Vec<String>, Refusal> {
+    let service = &face.service;
+    let kept = service.runtime().workflows(service.tenant())?;
+    let team = runtime::find_team(&kept, team).await?.team;
+    Ok(team.design.agents.into_iter().map(|agent| agent.name).collect())
+}
+
 /// Draws the star: the supervisor in the middle, the agents that there are now around it.
 pub(super) async fn graph(
     State(face): State<Face>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    found(&face, &id).await?;
-    let agents: Vec<String> =
-        face.service.runtime().agents().into_iter().map(|agent| agent.name).collect();
+    let graph = found(&face, &id).await?.graph;
+    let agents: Vec<String> = match graph.strip_prefix(TEAM_PREFIX) {
+        Some(name) => agents_of(&face, name).await?,
+        None => face.service.runtime().agents().into_iter().map(|agent| agent.name).collect(),
+    };
     let node = |name: &str| json!({ "id": name, "type": "runnable", "data": { "name": name } });
     let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
     let chosen = |source: &str, target: &str| json!({ "source": source, "target": target, "conditional": true });

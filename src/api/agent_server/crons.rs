@@ -17,6 +17,7 @@ use crate::clock;
 use crate::ids::ThreadId;
 use crate::service::Schedule;
 use crate::service::kept::{Cron, CronFilter};
+use crate::swarm::TEAM_PREFIX;
 
 /// Crons of one answer at most.
 const MOST: u32 = 1_000;
@@ -188,7 +189,9 @@ pub(super) async fn delete(
 fn filter(search: Search) -> Result<CronFilter, Refusal> {
     let assistant = match search.assistant_id.as_deref() {
         None => None,
-        Some(name) if wire::is_graph(name) => Some(wire::assistant_of(name)),
+        Some(name) if wire::is_graph(name) || name.starts_with(TEAM_PREFIX) => {
+            Some(wire::assistant_of(name))
+        }
         Some(id) => Some(
             Uuid::parse_str(id)
                 .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?,

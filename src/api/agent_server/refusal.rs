@@ -40,7 +40,9 @@ impl From<service::Error> for Refusal {
             service::Error::UnknownCheckpoint(_) => StatusCode::NOT_FOUND,
             service::Error::Busy => StatusCode::CONFLICT,
             service::Error::Forbidden(_) => StatusCode::FORBIDDEN,
-            service::Error::TooMuch(_) => StatusCode::TOO_MANY_REQUESTS,
+            service::Error::TooMuch(_) | service::Error::DaySpent { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             service::Error::People(error) => of_people(error),
             service::Error::Answer(_) | service::Error::Update(_) => {
                 StatusCode::UNPROCESSABLE_ENTITY

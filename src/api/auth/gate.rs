@@ -134,14 +134,14 @@ impl Gate {
         if let Some(Err(error)) = needed.map(|scope| seen.permit(scope)) {
             return Refusal::from(error).into_response();
         }
-        let mut routes = self.routes_of(seen);
+        let mut routes = self.routes_of(seen.clone());
         let mut request = request;
         if let Some(credential) = &credential {
             request.extensions_mut().insert(Ends::new(Arc::clone(&self), credential.clone()));
         }
         let answer = async move {
             match routes.call(request).await {
-                Ok(response) => with_time(response),
+                Ok(response) => with_time(response, &seen).await,
                 Err(never) => match never {},
             }
         };

@@ -4,18 +4,16 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::api::agent_server::Refusal;
+use crate::service::Service;
 
 /// Tenants that are counted; of more, all begin again.
 const TENANTS: usize = 10_000;
-
-/// Seconds after which a client may ask again that was refused for another reason than its rate.
-const LATER: HeaderValue = HeaderValue::from_static("5");
 
 /// The rates of all tenants of one process.
 pub(super) struct Rates {
@@ -51,9 +49,11 @@ impl Rates {
 }
 
 /// Says in every refusal for being too much when to come again.
-pub(super) fn with_time(mut response: Response) -> Response {
-    if response.status() == StatusCode::TOO_MANY_REQUESTS {
-        response.headers_mut().entry(header::RETRY_AFTER).or_insert(LATER);
+pub(super) async fn with_time(mut response: Response, service: &Service) -> Response {
+    let is_said = response.headers().contains_key(header::RETRY_AFTER);
+    if response.status() == StatusCode::TOO_MANY_REQUESTS && !is_said {
+        let seconds = service.until_room().await.as_secs();
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }

@@ -91,7 +91,7 @@ pub(super) fn part(text: &str) -> Value {
 fn usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": { "cached_tokens": 0 },
+        "input_tokens_details": { "cached_tokens": usage.cached_tokens },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": { "reasoning_tokens": 0 },
         "total_tokens": usage.input_tokens + usage.output_tokens,

@@ -28,6 +28,7 @@ fn shown(kept: &KeptTeam) -> Value {
         "agent": kept.team.agent_name(),
         "design": kept.team.design,
         "mermaid": kept.team.design.mermaid(),
+        "svg": kept.team.design.svg(),
         "created_at": kept.created_at,
     })
 }
@@ -61,8 +62,11 @@ pub(super) async fn create(
         let team = runtime.save_team(service.tenant(), design).await?;
         return Ok(Json(shown(&found(&service, &team.design.name).await?)));
     }
-    let mermaid = design.mermaid();
-    Ok(Json(json!({ "name": design.name, "version": null, "design": design, "mermaid": mermaid })))
+    let (mermaid, svg) = (design.mermaid(), design.svg());
+    let name = &design.name;
+    Ok(Json(
+        json!({ "name": name, "version": null, "design": design, "mermaid": mermaid, "svg": svg }),
+    ))
 }
 
 pub(super) async fn delete(

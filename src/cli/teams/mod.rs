@@ -9,6 +9,7 @@ use super::{Error, Exit, Globals, environment, output, run};
 use crate::config::Settings;
 use crate::runtime::{
     Error as RuntimeError, TeamDesign, Workflows, find_team, import_team, open_workflows,
+    star_as_team,
 };
 
 #[derive(Debug, clap::Args)]
@@ -21,6 +22,7 @@ Examples:
   perihelion teams show release_notes
   perihelion teams run release_notes \"What changed in 1.4?\"
   perihelion teams draw release_notes > team.mmd
+  perihelion teams draw --svg > star.svg
   perihelion teams export release_notes > team.json
   perihelion teams import team.json")]
 #[command(args_conflicts_with_subcommands = true)]
@@ -63,8 +65,13 @@ enum Command {
     Export { name: String },
     /// Keep the design in a file that `export` wrote, or a person; - reads standard input.
     Import { file: PathBuf },
-    /// Draw a team as Mermaid text.
-    Draw { name: String },
+    /// Draw a team, or without a name the star with all of its agents, as Mermaid text.
+    Draw {
+        name: Option<String>,
+        /// Draw it as SVG
+        #[arg(long)]
+        svg: bool,
+    },
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
@@ -122,8 +129,12 @@ async fn perform(kept: &Workflows, settings: &Settings, command: Command) -> Res
             output::note(&shown::saved(&team));
             Ok(())
         }
-        Command::Draw { name } => {
-            output::text(&find_team(kept, &name).await?.team.design.mermaid())
+        Command::Draw { name, svg } => {
+            let design = match name {
+                Some(name) => find_team(kept, &name).await?.team.design,
+                None => star_as_team(kept, &settings.servers.file, &environment).await?,
+            };
+            output::text(&if svg { design.svg() } else { design.mermaid() })
         }
         // They open more than the teams.
         Command::Create(_) | Command::Run { .. } => Ok(()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Error, found};
 use crate::checkpoint::{Store, read_dump, write_dump};
 use crate::cli::output;
-use crate::runtime::verify_journal;
+use crate::runtime::{read_state, suite_of, verify_journal};
 
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
@@ -16,6 +16,9 @@ pub struct ExportArgs {
     /// The file to write, readable by its owner alone; - or nothing for standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write a suite for `perihelion eval` instead: the questions, and what came of them
+    #[arg(long, conflicts_with = "output")]
+    suite: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +31,12 @@ pub struct ImportArgs {
 }
 
 pub(super) async fn export(store: &dyn Store, args: &ExportArgs) -> Result<(), Error> {
-    let dump = store.export(found(store, Some(&args.thread)).await?).await?;
+    let thread = found(store, Some(&args.thread)).await?;
+    if args.suite {
+        let state = read_state(store, thread, None).await?.state;
+        return output::bytes(suite_of(&args.thread, &state).as_bytes());
+    }
+    let dump = store.export(thread).await?;
     verify_journal(&dump)?;
     let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
         let mut text = Vec::new();

@@ -17,7 +17,7 @@ use super::{retry, wire};
 use crate::clock;
 use crate::config::ModelSettings;
 use crate::llm::native::{self, Reader};
-use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink};
+use crate::llm::{ChatRequest, ChatResponse, Error, TokenSink, fit};
 use crate::metrics;
 
 /// Reaches one endpoint with one role's settings.
@@ -81,7 +81,10 @@ impl Lane {
         );
         let mut handed_out = 0;
         let mut retry = 0;
+        let mut fitted = self.settings.room().and_then(|room| fit::fit(request, room));
+        let mut is_shrunk = false;
         loop {
+            let request = fitted.as_ref().unwrap_or(request);
             let forms = self.dialect.forms();
             let chat = wire::body(request, &self.settings, forms, sink.is_some());
             let reader = Reader::new(self.settings.api, &chat);
@@ -100,6 +103,17 @@ impl Lane {
             {
                 tracing::info!(endpoint = %self.endpoint, %message, "asking the model in a simpler form");
                 metrics::model_retried(request.role.as_str(), "simpler_form");
+                continue;
+            }
+            if let Error::Refused { status, message, .. } = &failed.error
+                && handed_out == 0
+                && !is_shrunk
+                && fit::is_too_long(*status, message)
+            {
+                tracing::info!(endpoint = %self.endpoint, %message, "asking the model with a shorter prompt");
+                metrics::model_retried(request.role.as_str(), "context_length");
+                let shorter = fit::fit(request, fit::count(request) / 2);
+                (fitted, is_shrunk) = (shorter, true);
                 continue;
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };

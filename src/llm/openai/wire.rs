@@ -219,9 +219,14 @@ pub(super) fn usage(value: &Value) -> Option<Usage> {
             .and_then(|value| value.as_u64().or_else(|| value.as_f64().map(|f| f.max(0.0) as u64)))
             .unwrap_or_default()
     };
+    let details = ["prompt_tokens_details", "input_tokens_details"];
+    let details = details.iter().find_map(|name| usage.get(name));
+    let cached = details.and_then(|details| details.get("cached_tokens")).and_then(Value::as_u64);
+    let input_tokens = count(["prompt_tokens", "input_tokens"]);
     Some(Usage {
-        input_tokens: count(["prompt_tokens", "input_tokens"]),
+        input_tokens,
         output_tokens: count(["completion_tokens", "output_tokens"]),
+        cached_tokens: cached.unwrap_or_default().min(input_tokens),
     })
 }
 

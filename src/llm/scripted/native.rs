@@ -155,13 +155,17 @@ pub(super) fn to_anthropic(completion: &Value, demanded: Option<&str>) -> Value 
         let name = &call["function"]["name"];
         content.push(json!({ "type": "tool_use", "id": call["id"], "name": name, "input": input }));
     }
+    let counted = &completion["usage"];
+    let cached = counted["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or_default();
+    let asked = counted["prompt_tokens"].as_u64().unwrap_or_default();
     let is_call = content.iter().any(|block| block["type"] == "tool_use");
     json!({
         "id": completion["id"], "type": "message", "role": "assistant", "model": completion["model"],
         "content": content, "stop_reason": if is_call { "tool_use" } else { "end_turn" },
         "usage": {
-            "input_tokens": completion["usage"]["prompt_tokens"],
-            "output_tokens": completion["usage"]["completion_tokens"],
+            "input_tokens": asked.saturating_sub(cached),
+            "cache_read_input_tokens": cached,
+            "output_tokens": counted["completion_tokens"],
         },
     })
 }
@@ -221,6 +225,7 @@ pub(super) fn to_gemini(completion: &Value) -> Value {
         "candidates": [{ "content": { "role": "model", "parts": parts }, "finishReason": "STOP", "index": 0 }],
         "usageMetadata": {
             "promptTokenCount": completion["usage"]["prompt_tokens"],
+            "cachedContentTokenCount": completion["usage"]["prompt_tokens_details"]["cached_tokens"],
             "candidatesTokenCount": completion["usage"]["completion_tokens"],
         },
         "modelVersion": completion["model"],

@@ -80,14 +80,18 @@ fn usage(reply: &Reply, request: &RecordedRequest) -> Value {
             reply.tool_calls.iter().map(|call| call.arguments.to_string().len()).sum();
         let said = text(reply).chars().count() + calls;
         let tokens = |characters: usize| u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX);
-        Usage { input_tokens: tokens(asked), output_tokens: tokens(said) }
+        Usage { input_tokens: tokens(asked), output_tokens: tokens(said), cached_tokens: 0 }
     };
     let usage = reply.usage.unwrap_or_else(estimate);
-    json!({
+    let mut counted = json!({
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
-    })
+    });
+    if usage.cached_tokens > 0 {
+        counted["prompt_tokens_details"] = json!({ "cached_tokens": usage.cached_tokens });
+    }
+    counted
 }
 
 fn envelope(object: &str, request: &RecordedRequest, number: usize) -> Value {

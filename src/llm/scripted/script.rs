@@ -295,7 +295,15 @@ impl Reply {
 
     /// Sets the token counts.
     pub fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
-        self.usage = Some(Usage { input_tokens, output_tokens });
+        self.usage = Some(Usage { input_tokens, output_tokens, cached_tokens: 0 });
+        self
+    }
+
+    /// Says how many of the input's tokens were kept from an earlier request, where token counts are set.
+    pub fn cached(mut self, cached_tokens: u64) -> Self {
+        if let Some(usage) = &mut self.usage {
+            usage.cached_tokens = cached_tokens;
+        }
         self
     }
 

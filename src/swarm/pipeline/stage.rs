@@ -24,7 +24,7 @@ use crate::swarm::model::RecordedModel;
 use crate::swarm::question::{self, Question};
 use crate::swarm::result::{AgentError, AgentResult, ErrorKind, Table};
 use crate::swarm::state::{Artifact, Spent};
-use crate::swarm::{AgentEvent, Assignment, window};
+use crate::swarm::{AgentEvent, Assignment, StarLimits, remaining, window};
 
 /// One stage under way.
 ///
@@ -176,15 +176,17 @@ impl<W: State> Stage<W> {
 
     /// Returns what is left of the bounds.
     pub fn budget(&self) -> Budget {
-        let (state, limits) = (self.job.ctx.state(), &self.job.star.limits);
+        let state = self.job.ctx.state();
+        let limits = self.job.star.limits.for_turn(state);
         let mut spent = state.spent_in_turn();
         spent += self.ctx.state().spent;
         spent += *lock(&self.left.spent);
-        let tokens = spent.usage.input_tokens + spent.usage.output_tokens;
-        let most = limits.max_tool_calls as usize * (limits.max_reflections as usize + 1);
+        let most = limits.max_tool_calls * (limits.max_reflections + 1);
+        let of_task = StarLimits { max_tool_calls: most, ..limits };
+        let most = remaining::tool_calls(state, &of_task, self.job.ctx.place());
         let made = self.ctx.state().calls.len() + lock(&self.left.log).calls.len();
         Budget {
-            tokens: limits.max_tokens.map(|most| most.saturating_sub(tokens)),
+            tokens: limits.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
             nano_usd: limits.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),
             tool_calls: most.saturating_sub(made),
         }

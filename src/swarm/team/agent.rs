@@ -28,6 +28,17 @@ impl TeamAgent {
         Self::with(team.agent_name(), team, kinds, Servers::Of(Arc::downgrade(roster)))
     }
 
+    /// Makes the agent of a team within another one, for which it has a role and a goal.
+    pub(super) fn within(
+        mut team: Team,
+        about: &str,
+        kinds: &Arc<Kinds>,
+        servers: Servers,
+    ) -> Self {
+        team.design.description = format!("{about} {}", team.design.description);
+        Self::with(team.agent_name(), team, kinds, servers)
+    }
+
     /// Makes the agent of a team of which nothing is known but what was recorded.
     pub(in crate::swarm) fn recorded(name: String, kinds: &Arc<Kinds>) -> Self {
         Self::with(name, Team::default(), kinds, Servers::Recorded)

@@ -1,6 +1,6 @@
 //! The design of a team, and what makes it acceptable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,9 @@ use super::TEAM_PREFIX;
 use crate::config::strict::nearest;
 use crate::swarm::search::FIND_AGENT;
 use crate::swarm::{AGENT_PREFIX, node_names};
+
+/// Teams within each other, the outermost included.
+pub(super) const MAX_DEPTH: usize = 3;
 
 /// Agents of one team; more of them are no team that one supervisor has an overview of.
 const MAX_AGENTS: usize = 8;
@@ -44,8 +47,48 @@ pub struct TeamMember {
     pub role: String,
     /// What it is to achieve, in a sentence.
     pub goal: String,
-    /// The servers whose tools it works with, by their names in the catalogue.
+    /// The servers whose tools it works with, by their names in the catalogue; or one team, by its name there.
     pub servers: Vec<String>,
+}
+
+/// What a design may be made of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Material {
+    /// Names of the servers.
+    pub servers: Vec<String>,
+    /// The teams that there are, by name.
+    pub teams: BTreeMap<String, TeamDesign>,
+}
+
+impl Material {
+    /// Returns the team that a member's server names, where it is one: servers go before teams.
+    fn team(&self, server: &str) -> Option<&TeamDesign> {
+        if self.servers.iter().any(|known| known == server) {
+            return None;
+        }
+        self.teams.get(server.strip_prefix(TEAM_PREFIX)?)
+    }
+
+    /// Returns what stands in a catalogue: servers, and teams by the names of their agents.
+    fn names(&self) -> Vec<String> {
+        let teams = self.teams.keys().map(|name| format!("{TEAM_PREFIX}{name}"));
+        self.servers.iter().cloned().chain(teams).collect()
+    }
+
+    /// Returns the deepest way from a design down to a team without teams, or a way that comes back to where it began.
+    fn deepest(&self, design: &TeamDesign, above: &[String]) -> Vec<String> {
+        let way: Vec<String> = above.iter().cloned().chain([design.name.clone()]).collect();
+        if above.contains(&design.name) {
+            return way;
+        }
+        let servers = design.agents.iter().flat_map(|agent| &agent.servers);
+        let below = servers.filter_map(|server| self.team(server));
+        let ways = below.map(|team| self.deepest(team, &way));
+        let is_round = |way: &Vec<String>| {
+            way.last().is_some_and(|last| way.iter().filter(|one| *one == last).count() > 1)
+        };
+        ways.max_by_key(|way| (is_round(way), way.len())).unwrap_or(way)
+    }
 }
 
 /// A version of a team.
@@ -89,8 +132,8 @@ impl TeamDesign {
         self
     }
 
-    /// Returns what is wrong with the design, by what servers there are; empty where nothing is.
-    pub fn problems(&self, servers: &[String]) -> Vec<String> {
+    /// Returns what is wrong with the design, by what servers and teams there are; empty where nothing is.
+    pub fn problems(&self, material: &Material) -> Vec<String> {
         let mut problems: Vec<String> = Vec::new();
         problems.extend(bad_name("name", &self.name));
         problems.extend(bad_text("description", &self.description));
@@ -116,16 +159,41 @@ impl TeamDesign {
                     "{place}: another agent has the same goal and servers: each agent has a purpose of its own"
                 ));
             }
-            problems.extend(agent.problems(&place, servers));
+            problems.extend(agent.problems(&place, material));
         }
+        problems.extend(self.depth_problem(material));
         problems
+    }
+
+    /// Says that teams stand within each other too deep, or for ever.
+    fn depth_problem(&self, material: &Material) -> Option<String> {
+        // It takes the place of the version that there is.
+        let mut material = material.clone();
+        material.teams.insert(self.name.clone(), self.clone());
+        let way = material.deepest(self, &[]);
+        let arrows = way.join(" → ");
+        if way.len() > 1 && way.last() == way.first() {
+            return Some(format!(
+                "the team would work within itself; leave out the team that leads back: {arrows}"
+            ));
+        }
+        let is_too_deep = way.len() > MAX_DEPTH;
+        is_too_deep
+            .then(|| format!("teams stand at most {MAX_DEPTH} deep within each other: {arrows}"))
     }
 }
 
 impl TeamMember {
     /// Returns what is wrong with the servers.
-    fn problems(&self, place: &str, servers: &[String]) -> Vec<String> {
+    fn problems(&self, place: &str, material: &Material) -> Vec<String> {
         let mut problems = Vec::new();
+        let servers = &material.names();
+        let has_team = self.servers.iter().any(|server| material.team(server).is_some());
+        if has_team && self.servers.len() > 1 {
+            problems.push(format!(
+                "{place}.servers: a team works alone; make an agent for it, and one for each server beside it"
+            ));
+        }
         match self.servers.len() {
             0 => problems.push(format!(
                 "{place}.servers is empty: an agent works with the tools of at least one server"
@@ -144,7 +212,7 @@ impl TeamMember {
                 let known = servers.iter().map(String::as_str);
                 let hint = nearest(server, known.clone());
                 let hint = hint.map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
-                let known = match servers {
+                let known = match servers.as_slice() {
                     [] => "there are none".to_owned(),
                     _ => format!("the servers are {}", known.collect::<Vec<_>>().join(", ")),
                 };
@@ -160,6 +228,8 @@ impl TeamMember {
     pub(super) fn nodes(&self) -> impl Iterator<Item = (String, &String)> {
         let is_one = self.servers.len() == 1;
         self.servers.iter().map(move |server| match is_one {
+            // Its node is found by this name, also where nothing is known of it but what was recorded.
+            true if server.starts_with(TEAM_PREFIX) => (server.clone(), server),
             true => (self.name.clone(), server),
             false => (format!("{}_{server}", self.name), server),
         })
@@ -206,7 +276,10 @@ mod tests {
     /// S1.10
     #[test]
     fn a_design_is_refused_for_every_fault_that_it_has_with_the_way_out() {
-        let servers = ["files".to_owned(), "notes".to_owned()];
+        let servers = Material {
+            servers: ["files", "notes"].map(str::to_owned).into(),
+            ..Material::default()
+        };
         let good =
             design(vec![member("reader", &["files"]), member("keeper", &["notes", "files"])]);
         assert_eq!(good.problems(&servers), Vec::<String>::new());
@@ -232,6 +305,34 @@ mod tests {
         let crowd = (0..9).map(|number| member(&format!("a{number}"), &["files"])).collect();
         assert!(design(crowd).problems(&servers)[0].contains("at most 8"));
         assert!(design(Vec::new()).problems(&servers)[0].contains("at least one"));
+    }
+
+    /// S1.10
+    #[test]
+    fn a_team_may_work_for_another_but_not_for_itself_and_not_too_deep() {
+        let team = |name: &str, servers: &[&str]| TeamDesign {
+            name: name.into(),
+            ..design(vec![member("helper", servers)])
+        };
+        let kept = |teams: &[TeamDesign]| Material {
+            servers: vec!["files".into()],
+            teams: teams.iter().map(|team| (team.name.clone(), team.clone())).collect(),
+        };
+        let material = kept(&[team("c", &["files"]), team("b", &["team_c"])]);
+        assert_eq!(team("a", &["team_b"]).problems(&material), Vec::<String>::new());
+        let own = team("a", &["team_a"]).problems(&material);
+        assert!(own.last().unwrap().ends_with("leads back: a → a"), "{own:?}");
+        let round = team("c", &["team_b"]).problems(&material);
+        assert!(round[0].ends_with("leads back: c → b → c"), "{round:?}");
+        let material =
+            kept(&[team("c", &["files"]), team("b", &["team_c"]), team("a", &["team_b"])]);
+        let deep = team("top", &["team_a"]).problems(&material);
+        assert!(deep[0].ends_with("3 deep within each other: top → a → b → c"), "{deep:?}");
+        let both = team("top", &["team_c", "files"]).problems(&material);
+        assert!(both[0].contains("a team works alone"), "{both:?}");
+        let names: Vec<_> =
+            team("top", &["team_c"]).agents[0].nodes().map(|(name, _)| name).collect();
+        assert_eq!(names, ["team_c"]);
     }
 
     #[test]

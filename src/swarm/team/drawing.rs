@@ -1,8 +1,30 @@
-//! A team drawn as Mermaid text.
+//! A team drawn, as Mermaid text and as SVG.
 
+use super::TEAM_PREFIX;
 use super::design::TeamDesign;
+use crate::swarm::diagram::{Diagram, Shape};
 
 impl TeamDesign {
+    /// Draws the same as [`TeamDesign::mermaid`] as SVG.
+    pub fn svg(&self) -> String {
+        let mut diagram = Diagram::new(&self.name);
+        diagram.node("supervisor", &["supervisor", &self.name], Shape::Round);
+        for (index, agent) in self.agents.iter().enumerate() {
+            let id = format!("agent {index}");
+            diagram.node(&id, &[&agent.name, &agent.role], Shape::Box).both_ways("supervisor", &id);
+            for server in &agent.servers {
+                let shape = match server.starts_with(TEAM_PREFIX) {
+                    true => Shape::Round,
+                    false => Shape::Store,
+                };
+                let below = format!("server {server}");
+                diagram.node(&below, &[server], shape).uses(&id, &below);
+            }
+        }
+        diagram.node("qa", &["qa"], Shape::Round).edge("supervisor", "qa");
+        diagram.svg()
+    }
+
     /// Draws the team: its supervisor, its agents with their roles, the servers that these work with.
     pub fn mermaid(&self) -> String {
         let mut lines = vec![
@@ -13,7 +35,8 @@ impl TeamDesign {
         ];
         for (index, agent) in self.agents.iter().enumerate() {
             let (name, role) = (label(&agent.name), label(&agent.role));
-            lines.push(format!("        agent{index}[\"{name}<br/>{role}\"]"));
+            let about = if role.is_empty() { name } else { format!("{name}<br/>{role}") };
+            lines.push(format!("        agent{index}[\"{about}\"]"));
             lines.push(format!("        supervisor <--> agent{index}"));
         }
         lines.push("        supervisor --> qa".to_owned());
@@ -75,6 +98,12 @@ mod tests {
              agent0[\"reader<br/>reads 'all')\"]\n        supervisor <--> agent0\n        agent1[\"writer<br/>a b c\"]\n        \
              supervisor <--> agent1\n        supervisor --> qa\n    end\n    server0[(files)]\n    agent0 -.-> server0\n    \
              agent1 -.-> server0"
+        );
+        let svg = design.svg();
+        assert_eq!(svg.matches("<rect ").count(), 1 + 5, "the ground, and each part once: {svg}");
+        assert!(
+            svg.contains("reads &quot;all&quot;]") && svg.contains("stroke-dasharray"),
+            "{svg}"
         );
     }
 }

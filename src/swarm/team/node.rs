@@ -4,7 +4,8 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 
-use super::design::{Team, TeamDesign};
+use super::agent::TeamAgent;
+use super::design::{MAX_DEPTH, Team, TeamDesign};
 use super::outcome::report_of;
 use crate::clock;
 use crate::graph::{Context, Limits, Node, NodeError, NodeOutput};
@@ -19,10 +20,10 @@ use crate::swarm::parts::StarParts;
 use crate::swarm::report::{Report, Reported};
 use crate::swarm::result::{AgentError, ErrorKind};
 use crate::swarm::roster::Roster;
-use crate::swarm::seen;
 use crate::swarm::server_agent::ServerAgent;
 use crate::swarm::star;
 use crate::swarm::state::{GraphState, GraphUpdate, Preferences};
+use crate::swarm::{Allowance, remaining, seen};
 
 /// Steps beyond its own bound that the engine lets a team take: it ends itself at the bound.
 const SPARE_STEPS: u64 = 8;
@@ -88,17 +89,26 @@ impl TeamNode {
         design: &TeamDesign,
         assignment: &Assignment,
     ) -> Result<Report, NodeError> {
-        let roster = Arc::new(self.roster(design, &ctx.state().preferences.disable));
+        let (tenant, disabled) = (&ctx.place().tenant, &ctx.state().preferences.disable);
+        let roster = Arc::new(self.roster(design, tenant, disabled));
         let is_alone = matches!(self.servers, Servers::Of(_)) && roster.names("").is_empty();
         if ctx.observe_unless(seen::ALONE, &false, &is_alone).await? {
             return Ok(nobody(design));
+        }
+        // Each was saved when it was not too deep, but two may have been at the same time.
+        if self.star.depth >= MAX_DEPTH {
+            return Ok(too_deep());
         }
         let parts = Arc::new(self.star.of_team(ctx.place(), ctx.state(), &roster));
         let graph = star::graph(&self.name, &parts, &roster)
             .map_err(|error| NodeError::failed("team", error.to_string()))?;
         let limits =
             Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
-        let opening = opening_of(ctx.state(), assignment);
+        let now = ctx.port().unrecorded_now_micros();
+        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
+        let allowance = remaining::for_team(ctx.state(), &self.star.limits, ctx.place(), now);
+        // It is a part of what the team begins with, so it stays what it was whenever the work goes on.
+        let opening = opening_of(ctx.state(), assignment, allowance);
         let subgraph = Subgraph::<GraphState, GraphState>::new(
             self.star.home.runner(graph),
             move |_| Ok(opening.clone()),
@@ -106,11 +116,16 @@ impl TeamNode {
         );
         let end = subgraph.limits(limits).run_to_end(ctx).await;
         let end = end.map_err(|error| asked_by(&self.name, error))?;
-        Ok(report_of(&end, assignment))
+        let child = ctx.place().thread.child(&ctx.place().subgraph());
+        let info = self.star.home.store.info(child).await;
+        let info = info.map_err(|error| NodeError::failed("team", error.to_string()))?;
+        let mut report = report_of(&end, assignment);
+        report.spent.steps += info.head;
+        Ok(report)
     }
 
     /// Returns the agents of the team whose servers are there and may be used.
-    fn roster(&self, design: &TeamDesign, disabled: &[String]) -> Roster {
+    fn roster(&self, design: &TeamDesign, tenant: &str, disabled: &[String]) -> Roster {
         let Servers::Of(servers) = &self.servers else {
             return Roster::of_any(Arc::clone(&self.kinds));
         };
@@ -120,14 +135,20 @@ impl TeamNode {
         for member in &design.agents {
             for (name, server) in member.nodes() {
                 let bound = mcp::agent_name(server);
+                let about = format!("{}. Goal: {}", member.role, member.goal);
+                let team = servers.find_for(tenant, server).filter(|_| !disabled.contains(server));
+                if let Some(team) = team.as_ref().and_then(|agent| agent.team()) {
+                    let (team, own) = (Team::clone(team), self.servers.clone());
+                    agents.push(Arc::new(TeamAgent::within(team, &about, &self.kinds, own)));
+                    continue;
+                }
                 let Some(agent) = servers.find(&bound).filter(|_| !disabled.contains(&bound))
                 else {
                     continue;
                 };
                 let Some(server) = agent.server() else { continue };
                 let mut server = mcp::ServerInfo::clone(server);
-                server.description =
-                    format!("{}. Goal: {} {}", member.role, member.goal, server.description);
+                server.description = format!("{about} {}", server.description);
                 agents.push(Arc::new(ServerAgent::named(name, server, &self.kinds)));
             }
         }
@@ -137,7 +158,7 @@ impl TeamNode {
 }
 
 /// Returns what a team begins with: its task as the request, and where the task's words come from.
-fn opening_of(state: &GraphState, assignment: &Assignment) -> GraphUpdate {
+fn opening_of(state: &GraphState, assignment: &Assignment, allowance: Allowance) -> GraphUpdate {
     let mut request = assignment.task.clone();
     for upstream in &assignment.dependency_outputs {
         let (agent, task, output) = (&upstream.agent, &upstream.task, &upstream.output);
@@ -145,8 +166,16 @@ fn opening_of(state: &GraphState, assignment: &Assignment) -> GraphUpdate {
     }
     let tainted_by = assignment.tainted_by.clone();
     let Preferences { skip_approvals, interactive, .. } = state.preferences;
-    let preferences =
-        Preferences { tainted_by, skip_approvals, interactive, ..Preferences::default() };
+    // Its own agents have other names; teams within it keep off the same ones.
+    let disable = state.preferences.disable.clone();
+    let preferences = Preferences {
+        disable,
+        tainted_by,
+        skip_approvals,
+        interactive,
+        allowance: Some(allowance),
+        ..Preferences::default()
+    };
     let update = GraphUpdate::new()
         .input_request(request)
         .request_context(state.request_context.clone())
@@ -170,6 +199,14 @@ fn nobody(design: &TeamDesign) -> Report {
     servers.dedup();
     let message =
         format!("none of the team's servers is there or may be used: {}", servers.join(", "));
+    let error = Some(AgentError::new(ErrorKind::Configuration, message));
+    Report { error, ..Report::default() }
+}
+
+/// Says that teams stand within each other too deep.
+fn too_deep() -> Report {
+    let message =
+        format!("teams stand at most {MAX_DEPTH} deep within each other; change one of them");
     let error = Some(AgentError::new(ErrorKind::Configuration, message));
     Report { error, ..Report::default() }
 }

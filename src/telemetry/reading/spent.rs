@@ -35,7 +35,9 @@ impl Spent {
             calls: 1,
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
-            nano_usd: price.map(|price| price.nano_usd(usage.input_tokens, usage.output_tokens)),
+            nano_usd: price.map(|price| {
+                price.nano_usd(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+            }),
             unpriced: u32::from(price.is_none() && answered),
         })
     }

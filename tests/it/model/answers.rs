@@ -46,7 +46,7 @@ async fn answers_with_missing_or_odd_fields_are_read() {
     let answer = answer_to(Reply::raw(odd.to_string())).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.reasoning.as_deref()), ("ab", Some("hm")));
     assert_eq!(answer.finish_reason.as_deref(), Some("eos"));
-    assert_eq!(answer.usage, Usage { input_tokens: 3, output_tokens: 4 });
+    assert_eq!(answer.usage, Usage { input_tokens: 3, output_tokens: 4, cached_tokens: 0 });
     let call = |id: &str, arguments| ToolCall { id: id.into(), name: "x".into(), arguments };
     assert_eq!(
         answer.tool_calls,

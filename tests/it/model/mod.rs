@@ -8,6 +8,7 @@ mod requests;
 mod scripted;
 mod streaming;
 mod structured;
+mod windows;
 
 use std::collections::BTreeMap;
 

@@ -42,7 +42,7 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
         assert_eq!((asked.content.as_str(), asked.tool_calls.len()), ("I look.", 2), "{api}");
         assert_eq!(asked.tool_calls[1].arguments, json!({ "path": "b" }));
         assert_eq!(asked.finish_reason.as_deref(), Some("tool_calls"));
-        assert_eq!(asked.usage, Usage { input_tokens: 7, output_tokens: 2 });
+        assert_eq!(asked.usage, Usage { input_tokens: 7, output_tokens: 2, cached_tokens: 0 });
 
         let mut said = ChatMessage::assistant(asked.content);
         let ids: Vec<String> = asked.tool_calls.iter().map(|call| call.id.clone()).collect();
@@ -84,7 +84,11 @@ async fn an_answer_is_streamed_over_each_wire() {
         assert!(pieces.len() > 2, "{api}: {pieces:?}");
         assert_eq!((pieces.concat().as_str(), answer.content.as_str()), (LONG, LONG));
         assert_eq!(answer.tool_calls[0].arguments, json!({ "path": "a" }), "{api}");
-        assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 22 }, "{api}");
+        assert_eq!(
+            answer.usage,
+            Usage { input_tokens: 11, output_tokens: 22, cached_tokens: 0 },
+            "{api}"
+        );
         let headers = &server.requests()[0].headers;
         let key = if api == "gemini" { "x-goog-api-key" } else { "x-api-key" };
         assert_eq!(headers.get(key).map(String::as_str), Some(KEY));

@@ -26,7 +26,7 @@ async fn a_streamed_answer_arrives_in_pieces_with_its_usage() {
     let answer = answer.unwrap();
     assert!(pieces.len() > 2);
     assert_eq!((pieces.concat().as_str(), answer.content.as_str()), (LONG, LONG));
-    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 22 });
+    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 22, cached_tokens: 0 });
     assert_eq!(answer.finish_reason.as_deref(), Some("stop"));
     let body = &server.requests()[0].body;
     assert_eq!(

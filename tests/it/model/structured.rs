@@ -40,7 +40,7 @@ async fn a_bad_json_answer_is_asked_again_with_its_problems() {
     let verdict = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
     assert_eq!(verdict.value, Verdict { status: Status::Approved, feedback: None });
     assert_eq!(verdict.attempts, 3);
-    assert_eq!(verdict.usage, Usage { input_tokens: 60, output_tokens: 6 });
+    assert_eq!(verdict.usage, Usage { input_tokens: 60, output_tokens: 6, cached_tokens: 0 });
 
     let requests = server.requests();
     let format = &requests[0].body["response_format"];

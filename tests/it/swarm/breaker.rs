@@ -137,6 +137,50 @@ async fn an_agent_that_would_go_on_for_ever_stops_at_the_budget() {
     assert_eq!(room.requests(Role::Supervisor).len(), 1);
 }
 
+/// S3.02: what was found before is handed back, and the answer has it.
+#[tokio::test]
+async fn an_agent_that_is_cut_off_hands_back_what_it_found_before() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.tools) {
+        ("supervisor", _) if asked.results == 0 => {
+            Some(decide(&["try"], &[A], json!([])).usage(10, 10))
+        }
+        ("agent", 0) => Some(Reply::call("look_up", json!({ "key": "color" })).usage(1_000, 10)),
+        ("agent", calls) => {
+            Some(Reply::call("look_up", json!({ "key": calls.to_string() })).usage(1_000, 10))
+        }
+        _ => None,
+    }))
+    .await
+    .with_env("PERIHELION_LIMITS_MAX_TOKENS", "1500");
+    let report = room.ask("Go").await;
+    let result = &report.results[0];
+    assert_eq!(result.error_message(), Some("the budget of 1500 tokens was spent"));
+    assert!(result.output.contains("alpha.look_up: The color is teal."), "{}", result.output);
+    assert!(room.requests(Role::Qa)[0].contains("The color is teal."));
+}
+
+/// S1.05: calls of all agents together are bounded; what is left is divided, shown, and the rest is answered.
+#[tokio::test]
+async fn agents_of_one_stage_share_the_tool_calls_that_are_left() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.tools) {
+        ("supervisor", _) => Some(decide(&[&format!("try {}", asked.results)], &[A, B], json!([]))),
+        ("agent", calls @ 0..5) => {
+            Some(Reply::call("look_up", json!({ "key": format!("key {calls}") })))
+        }
+        ("agent", _) => Some(Reply::text("enough")),
+        _ => None,
+    }))
+    .await
+    .with_env("PERIHELION_LIMITS_MAX_TOOL_CALLS", "5");
+    let report = room.ask("Go").await;
+    assert_eq!(report.finish_reason, Some(FinishReason::Limit), "{report:#?}");
+    assert_eq!(reason_given_to_qa(&room), "the budget of 5 tool calls was spent");
+    let calls: Vec<usize> = report.results.iter().map(|one| one.tools.len()).collect();
+    assert_eq!(calls, [3, 2], "five for two");
+    let supervisor = room.requests(Role::Supervisor).remove(0);
+    assert!(supervisor.contains("- tool calls: 5 of 5 left"), "{}", supervisor.last_text());
+}
+
 /// What was planned and never started is said as well.
 #[tokio::test]
 async fn a_plan_cut_off_by_a_limit_names_what_was_not_started() {

@@ -24,6 +24,7 @@ mod scale;
 mod secrets;
 mod together;
 mod turns;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use perihelion::telemetry::{About, Span};
 use super::{Demo, settings};
 
 fn price(input_per_mtok: f64, output_per_mtok: f64) -> Price {
-    Price { input_per_mtok, output_per_mtok }
+    Price { input_per_mtok, output_per_mtok, cached_per_mtok: None }
 }
 
 fn cost(span: &Span) -> Option<u64> {
@@ -27,7 +27,8 @@ async fn cost_is_rolled_up_from_the_call_to_round_agent_hop_and_run() {
     let trace = demo.trace(None).await;
     demo.runtime.close().await;
     let root = &trace.spans[0];
-    let expected = price(2.0, 8.0).nano_usd(report.usage.input_tokens, report.usage.output_tokens);
+    let expected =
+        price(2.0, 8.0).nano_usd(report.usage.input_tokens, 0, report.usage.output_tokens);
     assert_eq!(cost(root), Some(expected));
     assert_eq!(root.spent.unwrap().unpriced, 0);
     for parent in &trace.spans {

@@ -25,7 +25,7 @@ async fn collected(manner: Manner) -> (Collector, Settings) {
 #[tokio::test]
 async fn what_calls_cost_is_sent_under_the_names_that_backends_add_up_and_once() {
     let (collector, mut settings) = collected(Manner::default()).await;
-    let price = Price { input_per_mtok: 2.0, output_per_mtok: 8.0 };
+    let price = Price { input_per_mtok: 2.0, output_per_mtok: 8.0, cached_per_mtok: None };
     settings.models.prices = [("scripted".to_owned(), price)].into();
     let demo = Demo::open(settings).await;
     let report = demo.ask(demo.runtime.run_options()).await;

@@ -40,6 +40,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
             "AgentResult",
             "Citation",
             "GRAPH",
+            "TEAM_PREFIX",
             "GraphState",
             "GraphUpdate",
             "Message",

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::runtime::KeptTeam;
 use crate::service::kept::Assistant;
 use crate::swarm::GRAPH;
 
@@ -27,6 +28,17 @@ pub(crate) fn default_assistant(graph: &str, since: chrono::DateTime<chrono::Utc
         metadata: json!({ "created_by": "system" }),
         created_at: since,
         updated_at: since,
+    }
+}
+
+/// Returns the assistant that a team is.
+pub(crate) fn team_assistant(kept: &KeptTeam) -> Assistant {
+    let graph = kept.team.agent_name();
+    Assistant {
+        version: kept.team.version,
+        description: Some(kept.team.design.description.clone()),
+        metadata: json!({ "created_by": "system", "team": kept.team.design.name }),
+        ..default_assistant(&graph, kept.created_at)
     }
 }
 

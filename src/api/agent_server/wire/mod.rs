@@ -11,7 +11,9 @@ mod state;
 mod thread;
 
 pub(in crate::api) use assistant::id_of as assistant_of;
-pub(super) use assistant::{default_assistant, is_graph, schemas, shown as shown_assistant};
+pub(super) use assistant::{
+    default_assistant, is_graph, schemas, shown as shown_assistant, team_assistant,
+};
 pub(super) use checkpoint::{checkpoint_id, named_step, step_of};
 pub(super) use events::{Modes, Wire};
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};

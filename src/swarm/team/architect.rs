@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::TEAM_PREFIX;
+use super::design::{MAX_DEPTH, Material, TeamDesign};
 use crate::llm::{self, ChatModel, ChatRequest, Prompts, Role};
 use crate::mcp::ServerInfo;
-use crate::swarm::TeamDesign;
 
 /// Characters of a server's description, and of a tool's, that the architect is shown.
 const SHOWN_CHARS: usize = 240;
@@ -20,8 +21,8 @@ const MOST_AGENTS: usize = 8;
 pub struct Brief<'a> {
     pub goal: &'a str,
     pub servers: &'a [ServerInfo],
-    /// Names of the teams that there are.
-    pub teams: &'a [String],
+    /// The same servers by name, and the teams that there are.
+    pub material: &'a Material,
     /// What the model's endpoint is told of as the thread.
     pub thread: String,
 }
@@ -39,7 +40,8 @@ pub async fn design(
     let prompt = json!({
         "goal": brief.goal.trim(),
         "servers": catalogue,
-        "teams": brief.teams,
+        "teams": brief.material.teams.values().map(of_team).collect::<Vec<_>>(),
+        "deepest": MAX_DEPTH,
         "most_agents": MOST_AGENTS,
     });
     let request = ChatRequest {
@@ -51,13 +53,18 @@ pub async fn design(
         tools: Vec::new(),
         format: None,
     };
-    let servers: Vec<String> = brief.servers.iter().map(|server| server.name.clone()).collect();
     let check = |design: TeamDesign| {
         let design = design.cleaned();
-        let problems = design.problems(&servers);
+        let problems = design.problems(brief.material);
         if problems.is_empty() { Ok(design) } else { Err(problems) }
     };
     Ok(llm::ask_checked(model, request, "team_design", check).await?.value)
+}
+
+/// Returns what the architect sees of a team.
+fn of_team(team: &TeamDesign) -> Value {
+    let name = format!("{TEAM_PREFIX}{}", team.name);
+    json!({ "name": name, "description": brief_of(&team.description) })
 }
 
 /// Returns what the architect sees of a server; of one that reaches the open world no words of its own.

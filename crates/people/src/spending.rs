@@ -1,0 +1,100 @@
+//! What the runs of a tenant took, day by day.
+
+use chrono::{DateTime, Days, NaiveDate, Utc};
+use perihelion_database::query;
+use uuid::Uuid;
+
+use crate::{Error, People};
+
+/// Days after which what a run took is forgotten.
+const KEPT: Days = Days::new(40);
+
+/// What runs took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Input and output together.
+    pub tokens: u64,
+    /// Billionths of a US dollar.
+    pub nano_usd: u64,
+    pub tool_calls: u64,
+    /// Super-steps.
+    pub steps: u64,
+    /// Milliseconds of work.
+    pub millis: u64,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct EndedRun {
+    pub tenant: String,
+    pub thread: Uuid,
+    /// Number of the request in the thread.
+    pub turn: u32,
+    pub run: Uuid,
+    pub at: DateTime<Utc>,
+}
+
+impl People {
+    /// Writes down what a turn has taken by the end of one of its runs: what its earlier runs took is theirs.
+    ///
+    /// A run that is written down already stays as it is. The time is that of the run alone.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn note_taken(&self, run: &EndedRun, of_turn: Taken) -> Result<(), Error> {
+        let int = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let insert = query(
+            "INSERT INTO spending (tenant, day, thread_id, turn, run_id, tokens, nano_usd, tool_calls, steps, millis) \
+             SELECT $1, $2, $3, $4, $5, $6 - COALESCE(SUM(tokens), 0), $7 - COALESCE(SUM(nano_usd), 0), \
+             $8 - COALESCE(SUM(tool_calls), 0), $9 - COALESCE(SUM(steps), 0), $10 \
+             FROM spending WHERE thread_id = $3 AND turn = $4 AND run_id <> $5 \
+             ON CONFLICT (thread_id, turn, run_id) DO NOTHING",
+        )
+        .bind(&run.tenant)
+        .bind(day(run.at.date_naive()))
+        .bind(run.thread)
+        .bind(run.turn)
+        .bind(run.run)
+        .bind(int(of_turn.tokens))
+        .bind(int(of_turn.nano_usd))
+        .bind(int(of_turn.tool_calls))
+        .bind(int(of_turn.steps))
+        .bind(int(of_turn.millis));
+        self.database.execute(&insert).await?;
+        let oldest = run.at.date_naive().checked_sub_days(KEPT).unwrap_or_default();
+        let forget = query("DELETE FROM spending WHERE tenant = $1 AND day < $2")
+            .bind(&run.tenant)
+            .bind(day(oldest));
+        self.database.execute(&forget).await?;
+        Ok(())
+    }
+
+    /// Adds up what a tenant's runs took that ended on a day of UTC.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn taken_on(&self, tenant: &str, date: NaiveDate) -> Result<Taken, Error> {
+        let sum = query(
+            "SELECT CAST(COALESCE(SUM(tokens), 0) AS bigint), CAST(COALESCE(SUM(nano_usd), 0) AS bigint), \
+             CAST(COALESCE(SUM(tool_calls), 0) AS bigint), CAST(COALESCE(SUM(steps), 0) AS bigint), \
+             CAST(COALESCE(SUM(millis), 0) AS bigint) FROM spending WHERE tenant = $1 AND day = $2",
+        )
+        .bind(tenant)
+        .bind(day(date));
+        let Some(row) = self.database.fetch_optional(&sum).await? else {
+            return Ok(Taken::default());
+        };
+        let get = |column| row.get::<i64>(column).map(|sum| u64::try_from(sum).unwrap_or(0));
+        Ok(Taken {
+            tokens: get(0)?,
+            nano_usd: get(1)?,
+            tool_calls: get(2)?,
+            steps: get(3)?,
+            millis: get(4)?,
+        })
+    }
+}
+
+fn day(date: NaiveDate) -> String {
+    date.format("%Y-%m-%d").to_string()
+}
