@@ -44,6 +44,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 13, "0013_teams"),
     migration!("sqlite", 14, "0014_approvals"),
     migration!("sqlite", 15, "0015_service_clock"),
+    migration!("sqlite", 16, "0016_users"),
 ];
 
 /// Postgres's migrations in order.
@@ -62,6 +63,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 13, "0013_teams"),
     migration!("postgres", 14, "0014_approvals"),
     migration!("postgres", 15, "0015_service_clock"),
+    migration!("postgres", 16, "0016_users"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -14,6 +14,7 @@ mod items;
 mod pushes;
 mod room;
 mod runs;
+mod seal;
 mod sql;
 mod threads;
 mod words;
@@ -24,8 +25,11 @@ pub use deliveries::{Delivery, NewDelivery};
 pub use error::Error;
 pub use items::{Item, ItemFilter};
 pub use runs::{Begin, NewRun, Run, RunFilter};
+pub use seal::Seal;
 pub use threads::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
 pub use words::{Cancel, Multitask, RunStatus};
+
+use std::sync::Arc;
 
 use perihelion_database::Database;
 
@@ -34,6 +38,7 @@ use perihelion_database::Database;
 pub struct Kept {
     database: Database,
     tenant: String,
+    seal: Option<Arc<dyn Seal>>,
 }
 
 impl std::fmt::Debug for Kept {
@@ -45,13 +50,13 @@ impl std::fmt::Debug for Kept {
 impl Kept {
     /// Makes the view of a tenant on a database.
     pub fn new(database: Database, tenant: &str) -> Self {
-        Self { database, tenant: tenant.to_owned() }
+        Self { database, tenant: tenant.to_owned(), seal: None }
     }
 
     /// Makes the view of another tenant on the same database.
     #[must_use]
     pub fn for_tenant(&self, tenant: &str) -> Self {
-        Self::new(self.database.clone(), tenant)
+        Self { tenant: tenant.to_owned(), ..self.clone() }
     }
 
     /// Returns whether the database answers.

@@ -81,6 +81,7 @@ pub(super) async fn check(face: &Face, asked: &RunBody) -> Result<Checked, Refus
     let order = asked.order(0).map_err(Refusal::invalid)?;
     if let Asked::Turn(turn) = &order.asked {
         let service = &face.service;
+        service.who().acting_as(turn.user.as_deref())?;
         service.runtime().check_request(service.tenant(), turn.request()).await?;
     }
     due(asked.after_seconds)?;
