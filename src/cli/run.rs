@@ -53,8 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     /// Whose thread it is, where it is new, with their skills, memories, documents and teams
-    #[arg(id = "run_tenant", long = "tenant", value_name = "TENANT", default_value = LOCAL_TENANT)]
-    pub tenant: String,
+    #[arg(long, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
     /// Decisions that the supervisor may take; then the answer is written from what there is
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,

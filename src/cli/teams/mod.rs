@@ -74,10 +74,9 @@ enum Command {
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     match args.command.unwrap_or(Command::List(args.list)) {
         Command::Create(create) => create::run(settings, create, &args.tenant).await,
-        Command::Run { name, run: mut asked } => {
-            asked.team = Some(name);
-            asked.tenant = args.tenant;
-            run::run(globals, settings, *asked).await
+        Command::Run { name, run: mut args } => {
+            args.team = Some(name);
+            run::run(globals, settings, *args).await
         }
         other => {
             let kept = open_workflows(&settings).await?.for_tenant(&args.tenant);

@@ -358,7 +358,8 @@ async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
         mine.call(thread).await;
         // The connection that listens may stand a moment later.
         tokio::select! {
-            called = calls.recv() => break assert_eq!(called.unwrap(), thread),
+            // Others use the database as well.
+            called = calls.recv() => if called.unwrap() == thread { break },
             () = perihelion::clock::sleep(Duration::from_millis(50)) => {}
         }
     }
