@@ -131,8 +131,9 @@ impl Deliveries {
 
     async fn attempt(&self, delivery: &Delivery) -> Attempt {
         let payload = match &delivery.payload {
-            Some(payload) => payload.clone(),
-            None => match self.make(delivery).await {
+            // Whether the run goes on is asked each time: what comes late would be untrue.
+            Some(payload) if !delivery.is_under_way => payload.clone(),
+            _ => match self.make(delivery).await {
                 Ok(Some(payload)) => payload,
                 Ok(None) => return Attempt::Void,
                 Err(why) => return Attempt::Later(why),
@@ -171,10 +172,12 @@ impl Deliveries {
         let run = service.kept().find_run(delivery.run).await.map_err(|error| text(&error))?;
         let Some(run): Option<Run> = run else { return Ok(None) };
         let payload = match delivery.kind.as_str() {
-            a2a::KIND => match a2a::pushed(&service, &run, &delivery.url).await? {
-                Some(payload) => payload,
-                None => return Ok(None),
-            },
+            a2a::KIND => {
+                match a2a::pushed(&service, &run, &delivery.url, delivery.is_under_way).await? {
+                    Some(payload) => payload,
+                    None => return Ok(None),
+                }
+            }
             _ => agent_server::called(&service, &run).await?,
         };
         service.kept().keep_payload(delivery.id, &payload).await.map_err(|error| text(&error))?;

@@ -17,11 +17,12 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agent_server::Refusal;
 use super::conversation::{self, Begin, Conversation};
 use super::openapi::Forms;
+use super::wishes::{self, Wishes};
 use crate::ids::ThreadId;
 use crate::servers::{Serving, Toolbox, answer, config, failure};
 use crate::service::{Service, Turn};
@@ -33,6 +34,8 @@ struct Ask {
     /// The thread to go on with, from an earlier result; a new one by default.
     #[serde(default)]
     thread_id: Option<String>,
+    #[serde(flatten)]
+    wishes: Wishes,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -41,6 +44,12 @@ struct Answered {
     /// `done`, or `interrupted` when the answer is a question that waits for one.
     status: String,
     answer: String,
+    /// The first table that was found, where `include_data` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+    /// What happened, where `trace` asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Value>,
 }
 
 #[derive(Clone)]
@@ -84,6 +93,8 @@ impl Star {
     }
 
     async fn ask(&self, ask: Ask) -> Result<Answered, Refusal> {
+        let turn = Turn { question: ask.question, ..Turn::default() };
+        let turn = ask.wishes.applied_to(&self.service, turn)?;
         let thread = match ask.thread_id {
             Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
             None => {
@@ -92,19 +103,21 @@ impl Star {
                 thread
             }
         };
-        let turn = Turn { question: ask.question, ..Turn::default() };
         let metadata = json!({ "created_by": "mcp" });
         let begin = Begin { thread, at: None, turn, metadata, deliveries: Vec::new() };
         let run = conversation::begin(&self.service, begin).await?;
-        let outcome = Conversation::follow(&self.service, run).await?.outcome().await;
+        let outcome = Conversation::follow(&self.service, run.clone()).await?.outcome().await;
         if let Some(error) = outcome.error {
             return Err(Refusal::invalid(error));
         }
         let status = if outcome.asks { "interrupted" } else { "done" };
+        let mut more = wishes::asked_for(&self.service, &run).await?;
         Ok(Answered {
             thread_id: thread.to_string(),
             status: status.to_owned(),
             answer: outcome.text,
+            data: more.remove("data"),
+            trace: more.remove("trace"),
         })
     }
 }

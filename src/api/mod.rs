@@ -20,5 +20,6 @@ mod openapi;
 mod own;
 mod page;
 pub mod serve;
+mod wishes;
 
 pub use local::loopback_only;

@@ -93,7 +93,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             output::note(&format!("question: {question}"));
         }
         let request = Request { question: (*question).to_owned(), ..Request::default() };
-        let job = Job::Ask { thread, title: Some(title.to_owned()), request };
+        let (title, tenant) = (Some(title.to_owned()), demo::TENANT.to_owned());
+        let job = Job::Ask { thread, title, tenant, request };
         ended = execute::drive(&runtime, job, &show, &signals).await;
         if !matches!(ended, Ok(Exit::Done)) {
             break;

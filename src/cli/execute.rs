@@ -30,9 +30,9 @@ const WAITING_EVENTS: usize = 256;
 #[derive(Clone, Debug)]
 pub enum Job {
     /// Ask a question; the thread is made when it is new.
-    Ask { thread: ThreadId, title: Option<String>, request: Request },
+    Ask { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
     /// Ask a question and leave the run to the workers.
-    Submit { thread: ThreadId, title: Option<String>, request: Request },
+    Submit { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
     /// Go on after a crash, a failure or a stop.
     Resume { thread: ThreadId },
     /// Answer the open clarification, or ask on when the thread is finished.
@@ -59,16 +59,33 @@ impl Job {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, crate::runtime::Error> {
         match self {
-            Self::Ask { thread, title, request } => {
+            Self::Ask { thread, title, tenant, request } => {
+                make_for(runtime, &tenant, thread, title.clone()).await?;
                 runtime.ask(thread, title, request, options).await
             }
-            Self::Submit { thread, title, request } => runtime.submit(thread, title, request).await,
+            Self::Submit { thread, title, tenant, request } => {
+                make_for(runtime, &tenant, thread, title.clone()).await?;
+                runtime.submit(thread, title, request).await
+            }
             Self::Resume { thread } => runtime.resume_or_follow(thread, options).await,
             Self::Message { thread, text } => runtime.message(thread, text, options).await,
             Self::Answer { thread, interrupt, answer } => {
                 runtime.answer_and_go_on(thread, interrupt, answer, options).await
             }
         }
+    }
+}
+
+/// Makes the thread of another tenant than the command line's own, or refuses one that is not that tenant's.
+async fn make_for(
+    runtime: &Runtime,
+    tenant: &str,
+    thread: ThreadId,
+    title: Option<String>,
+) -> Result<(), crate::runtime::Error> {
+    match tenant == runtime.runner().tenant() {
+        true => Ok(()),
+        false => runtime.create_for(tenant, thread, title).await,
     }
 }
 

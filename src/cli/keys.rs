@@ -15,7 +15,7 @@ use crate::runtime::{Audit, LOCAL_TENANT};
 Examples:
   perihelion keys create reports
   perihelion keys create ci --scopes read,run --expires 90d
-  perihelion keys create acme-app --tenant acme
+  perihelion keys create acme-app --tenant acme --scopes read,run,act_as
   perihelion keys list
   perihelion keys revoke reports
 
@@ -38,7 +38,7 @@ enum Command {
     Create {
         /// What it is called; unique among the keys of the tenant that are in force
         name: String,
-        /// What it may do: read, run, approve, manage
+        /// What it may do: read, run, approve, manage, act_as (work in the name of the users whom requests name)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
         scopes: Vec<Scope>,
         /// When it ends: a length of time such as 90d, or a time such as 2027-01-31T00:00:00Z; never by default
@@ -62,7 +62,8 @@ enum Until {
 }
 
 pub(super) fn scope(word: &str) -> Result<Scope, String> {
-    Scope::parse(word.trim()).ok_or_else(|| "expected read, run, approve or manage".to_owned())
+    Scope::parse(word.trim())
+        .ok_or_else(|| "expected read, run, approve, manage or act_as".to_owned())
 }
 
 fn when(text: &str) -> Result<Until, String> {
@@ -126,6 +127,7 @@ async fn perform(people: &People, args: Args) -> Result<(), Error> {
                 tenant: &tenant,
                 name: &name,
                 user: user.as_deref(),
+                made_by: None,
                 scopes: &scopes,
                 expires_at,
             };

@@ -26,6 +26,9 @@ pub struct Args {
     /// The user, as named by `run --user`
     #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
+    /// Whose users are meant; the command line's own by default
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -61,7 +64,7 @@ fn kind(text: &str) -> Result<MemoryKind, String> {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let user = args.user.as_deref().ok_or(Error::NoUser)?;
-    let scope = Scope::new(LOCAL_TENANT, user).map_err(crate::runtime::Error::from)?;
+    let scope = Scope::new(&args.tenant, user).map_err(crate::runtime::Error::from)?;
     let memory = open_memory(&settings).await?;
     let command = args.command.unwrap_or(Command::List { all: false });
     let done = perform(&memory, &scope, command, args.json).await;

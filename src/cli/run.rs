@@ -11,6 +11,7 @@ use super::execute::{self, Job, Show};
 use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::ThreadId;
+use crate::runtime::LOCAL_TENANT;
 use crate::swarm::Request;
 
 /// Bytes read from standard input; a question has its own, lower bound.
@@ -51,6 +52,9 @@ pub struct Args {
     /// Who asks: what is known of them is in the prompts, and what they say of themselves is remembered
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
+    /// Whose thread it is, where it is new, with their skills, memories, documents and teams
+    #[arg(long, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
     /// Decisions that the supervisor may take; then the answer is written from what there is
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
@@ -101,6 +105,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     };
     let (thread, title) = match &args.thread {
         None => (ThreadId::new(), None),
+        Some(name) if args.tenant != LOCAL_TENANT => {
+            let (thread, title) = ThreadId::from_name_of(&args.tenant, name);
+            (thread, title.map(str::to_owned))
+        }
         Some(name) => {
             let (thread, title) = ThreadId::from_name(name);
             match naming::find_in(&settings, Some(name)).await {
@@ -136,9 +144,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         name: args.thread.clone(),
         ..Show::new(globals.invocation())
     };
+    let tenant = args.tenant;
     let job = match args.detach {
-        true => Job::Submit { thread, title, request },
-        false => Job::Ask { thread, title, request },
+        true => Job::Submit { thread, title, tenant, request },
+        false => Job::Ask { thread, title, tenant, request },
     };
     execute::execute(settings, job, &show).await
 }

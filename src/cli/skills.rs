@@ -29,6 +29,9 @@ pub struct Args {
     command: Option<Command>,
     #[command(flatten)]
     list: ListArgs,
+    /// Whose skills; the command line's own by default
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
 }
 
 #[derive(Debug, Default, clap::Args)]
@@ -66,39 +69,37 @@ enum Command {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let skills = open_skills(&settings).await?;
-    let done = perform(&skills, args.command.unwrap_or(Command::List(args.list))).await;
+    let command = args.command.unwrap_or(Command::List(args.list));
+    let done = perform(&skills, &args.tenant, command).await;
     skills.index().database().close().await;
     done.map(|()| Exit::Done)
 }
 
-async fn perform(skills: &Skills, command: Command) -> Result<(), Error> {
+async fn perform(skills: &Skills, tenant: &str, command: Command) -> Result<(), Error> {
     let refused = |error: MemoryError| Error::from(crate::runtime::Error::from(error));
     match command {
         Command::List(ListArgs { json }) => {
-            show_all(&skills.list(LOCAL_TENANT).await.map_err(refused)?, json)
+            show_all(&skills.list(tenant).await.map_err(refused)?, json)
         }
         Command::Search { text, json } => {
-            let found = skills.search(LOCAL_TENANT, &text, FOUND).await.map_err(refused)?;
+            let found = skills.search(tenant, &text, FOUND).await.map_err(refused)?;
             show_all(&found, json)
         }
         Command::Show { id, json: true } => {
-            output::json(&skills.show(LOCAL_TENANT, &id).await.map_err(refused)?)
+            output::json(&skills.show(tenant, &id).await.map_err(refused)?)
         }
         Command::Show { id, json: false } => {
-            output::text(&described(&skills.show(LOCAL_TENANT, &id).await.map_err(refused)?))
+            output::text(&described(&skills.show(tenant, &id).await.map_err(refused)?))
         }
         Command::Forget { id } => {
-            let gone = skills.forget(LOCAL_TENANT, &id).await.map_err(refused)?;
+            let gone = skills.forget(tenant, &id).await.map_err(refused)?;
             output::note(&format!("forgotten: {}", gone.task));
             Ok(())
         }
-        Command::Export => {
-            output::bytes(skills.export(LOCAL_TENANT).await.map_err(refused)?.as_bytes())
-        }
+        Command::Export => output::bytes(skills.export(tenant).await.map_err(refused)?.as_bytes()),
         Command::Import { file } => {
             let text = read(&file)?;
-            let learned =
-                skills.import(LOCAL_TENANT, &text, clock::now()).await.map_err(refused)?;
+            let learned = skills.import(tenant, &text, clock::now()).await.map_err(refused)?;
             output::note(&format!("learned {learned} skills"));
             Ok(())
         }

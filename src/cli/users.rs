@@ -36,13 +36,23 @@ enum Command {
     Add {
         name: String,
         /// What the user may do: read, run, approve, manage
-        #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = keys::scope, default_value = "read,run,approve")]
+        #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
         scopes: Vec<Scope>,
     },
     /// List users.
     List,
     /// Shut a user out and end their sessions; the name stays taken.
     Disable { name: String },
+}
+
+/// Reads a scope that a user can have: one works in one's own name.
+fn scope(word: &str) -> Result<Scope, String> {
+    match keys::scope(word)? {
+        Scope::ActAs => {
+            Err("act_as is for keys of nobody's; a user works in their own name".to_owned())
+        }
+        scope => Ok(scope),
+    }
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::Error;
 use super::star_options::star_options;
 use crate::agents;
-use crate::checkpoint::{self, Loaded, RunEnd, RunStatus, Store, ThreadStatus};
+use crate::checkpoint::{
+    self, Loaded, RunEnd, RunStatus, Store, ThreadFilter, ThreadInfo, ThreadStatus,
+};
+use crate::clock;
 use crate::config::Settings;
 use crate::config::strict::nearest;
 use crate::graph::{END, Frontier};
@@ -19,6 +22,9 @@ use crate::swarm::{GRAPH, GraphState, GraphUpdate, Star};
 
 /// How long a thread is held to end what is under way on it.
 const CANCEL_LEASE: Duration = Duration::from_secs(15);
+
+/// How often a thread is looked at that is to come to rest.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A thread of any graph as it is stored: what is known of its state without the graph's own types.
 #[derive(Clone, Debug, Serialize)]
@@ -113,7 +119,7 @@ pub async fn update(
 
 /// Ends what is under way on a thread, whatever process has it; returns who had it.
 ///
-/// The thread is taken from that process, which can write nothing more of the run; what it had sent and not recorded
+/// The threads of its teams are ended with it. Each is taken from that process, which can write nothing more of the run; what it had sent and not recorded
 /// is of unknown outcome when the thread goes on. `None` when nothing was under way.
 ///
 /// # Errors
@@ -123,9 +129,50 @@ pub async fn cancel(
     thread: ThreadId,
 ) -> Result<Option<Option<String>>, checkpoint::Error> {
     let before = store.info(thread).await?;
-    if !matches!(before.status, ThreadStatus::Busy | ThreadStatus::Queued) {
-        return Ok(None);
+    let is_under_way = is_going(&before);
+    if is_under_way {
+        end(store, thread).await?;
     }
+    // Of a team's own threads some may be under way although their parent is not any more.
+    let filter =
+        ThreadFilter { with_children: true, root: Some(thread), ..ThreadFilter::default() };
+    let mut ended = is_under_way;
+    for child in store.list(&filter).await? {
+        if is_going(&child) {
+            end(store, child.id).await?;
+            ended = true;
+        }
+    }
+    Ok(ended.then_some(before.owner))
+}
+
+/// Waits until nothing is under way on a thread, for so long at most; returns whether it came to that.
+///
+/// # Errors
+/// Whatever the store reports.
+pub async fn at_rest_within(
+    store: &dyn Store,
+    thread: ThreadId,
+    most: Duration,
+) -> Result<bool, checkpoint::Error> {
+    let begun = clock::monotonic();
+    loop {
+        if !is_going(&store.info(thread).await?) {
+            return Ok(true);
+        }
+        if begun.elapsed() >= most {
+            return Ok(false);
+        }
+        clock::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn is_going(info: &ThreadInfo) -> bool {
+    matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued)
+}
+
+/// Takes a thread and ends its run.
+async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Error> {
     let owner = runner::owner_name();
     let taken = store.claim(thread, &owner, CANCEL_LEASE, true).await?;
     let under_way = store.runs(thread).await?.pop().filter(|run| run.status == RunStatus::Running);
@@ -142,6 +189,5 @@ pub async fn cancel(
         finish_reason: Some("cancelled"),
         ..RunEnd::new(RunStatus::Cancelled, ThreadStatus::Failed)
     };
-    store.end_run(thread, taken.fence, run, end).await?;
-    Ok(Some(before.owner))
+    store.end_run(thread, taken.fence, run, end).await
 }

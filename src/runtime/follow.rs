@@ -112,7 +112,11 @@ impl Runtime {
         // At rest again: the answer's run was made by a worker, and it may have ended in any way.
         match !is_busy && self.store().runs(thread).await?.len() > runs {
             true => self.at_rest(thread).await,
-            false => self.resume_or_follow(thread, options).await,
+            false => match self.resume_or_follow(thread, options).await {
+                // The worker came to the end between both looks.
+                Err(Error::Run(runner::Error::Finished { .. })) => self.at_rest(thread).await,
+                other => other,
+            },
         }
     }
 

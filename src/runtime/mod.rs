@@ -41,7 +41,7 @@ mod work;
 pub use answer::{Answer, AnswerError};
 pub use assemble::Runtime;
 pub use audit::Audit;
-pub use by_hand::{RawState, cancel, is_of_star, read_raw_state, update};
+pub use by_hand::{RawState, at_rest_within, cancel, is_of_star, read_raw_state, update};
 pub use documents::{AddedDocument, Documents};
 pub use error::Error;
 pub use evaluation::EvaluationProgress;
@@ -69,8 +69,8 @@ pub use suite::suite_of;
 pub use survey::{AgentInfo, ServerProblem, Survey, server_names, survey};
 pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
-    StepView, ThreadView, compact, first_question, fork, history, is_abandoned, open_store,
-    open_store_to_read, read_state,
+    StepView, ThreadView, compact, first_question, fork, history, is_abandoned, keyring,
+    open_store, open_store_to_read, read_state,
 };
 pub use trace::{Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 pub use usage::{Usage, usage};

@@ -166,18 +166,25 @@ pub async fn read_state(
     Ok(StateView { info: standing.info, seq: standing.seq, state: standing.state, next })
 }
 
+/// Returns the keys that the settings name; none: nothing is encrypted.
+///
+/// # Errors
+/// [`checkpoint::Error::Keys`].
+pub fn keyring(settings: &Settings) -> Result<Option<Keyring>, Error> {
+    let mut keys = Vec::new();
+    for key in &settings.encryption.keys {
+        keys.push((key.name.clone(), key.expose().map_err(checkpoint::Error::Keys)?));
+    }
+    Ok(if keys.is_empty() { None } else { Some(Keyring::new(keys)?) })
+}
+
 /// Opens the store that the settings name, behind encryption where they name keys, and nothing else.
 ///
 /// # Errors
 /// As [`crate::checkpoint::open`], and [`checkpoint::Error::Keys`].
 pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
-    let mut keys = Vec::new();
-    for key in &settings.encryption.keys {
-        keys.push((key.name.clone(), key.expose().map_err(checkpoint::Error::Keys)?));
-    }
-    let keys = if keys.is_empty() { None } else { Some(Keyring::new(keys)?) };
     let store = checkpoint::open(settings.store.database.expose()).await?;
-    Ok(match keys {
+    Ok(match keyring(settings)? {
         None => store,
         Some(keys) => Arc::new(SealedStore::new(store, keys)),
     })

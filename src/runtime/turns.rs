@@ -68,6 +68,8 @@ impl Runtime {
         }
         let input = request.into_input(&self.roster.names(&info.tenant))?;
         self.runner().update_state(thread, input, INPUT).await?;
+        let mut options = options;
+        options.pauses.at_start = true;
         self.resume(thread, options).await
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
+use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use super::kept::Run;
@@ -12,8 +13,8 @@ use crate::bus::Subscription;
 use crate::clock;
 use crate::ids::ThreadId;
 
-/// How often a thread at rest is looked at while its log says nothing: a run that failed before its first step tells
-/// nothing there.
+/// How often a thread at rest is looked at without a call: of a run that ended before its first step another process
+/// on SQLite hears nothing.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How often one is looked at that there is not yet.
@@ -27,12 +28,15 @@ pub struct BegunRuns {
     last: Option<(u64, DateTime<Utc>, Uuid)>,
     /// Tells of a thread at rest that it moves again.
     log: Option<Subscription>,
+    /// Names the threads of which a run began or ended.
+    calls: broadcast::Receiver<ThreadId>,
 }
 
 impl Service {
     /// Looks for the runs of a thread from the first one on.
     pub fn begun_runs(&self, thread: ThreadId) -> BegunRuns {
-        BegunRuns { service: self.clone(), thread, last: None, log: None }
+        let calls = self.runtime().bus().calls();
+        BegunRuns { service: self.clone(), thread, last: None, log: None, calls }
     }
 }
 
@@ -44,6 +48,8 @@ impl BegunRuns {
     /// # Errors
     /// Whatever the store reports.
     pub async fn next(&mut self) -> Result<Option<Run>, Error> {
+        // What was called before is looked at now; what is called from here on is not missed.
+        self.calls = self.calls.resubscribe();
         if let Some(run) = self.look().await? {
             return Ok(Some(run));
         }
@@ -53,13 +59,18 @@ impl BegunRuns {
             // One that began between both looks told of it before the subscription.
             return self.look().await;
         }
+        let (thread, calls) = (self.thread, &mut self.calls);
         match &mut self.log {
-            None => clock::sleep(WAIT).await,
+            None => tokio::select! {
+                () = called(calls, thread) => {}
+                () = clock::sleep(WAIT) => {}
+            },
             Some(log) => tokio::select! {
                 told = log.next() => if !matches!(told, Some(Ok(_))) {
                     self.log = None;
                     clock::sleep(WAIT).await;
                 },
+                () = called(calls, thread) => {}
                 () = clock::sleep(LOOK_EVERY) => {}
             },
         }
@@ -77,5 +88,16 @@ impl BegunRuns {
             self.log = None;
         }
         Ok(next)
+    }
+}
+
+/// Returns when a thread is called.
+async fn called(calls: &mut broadcast::Receiver<ThreadId>, thread: ThreadId) {
+    loop {
+        match calls.recv().await {
+            Ok(one) if one != thread => {}
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
     }
 }

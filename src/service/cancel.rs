@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::kept::{Cancel, Run, RunStatus};
 use super::{Error, Service};
 use crate::clock;
+use crate::ids::ThreadId;
 
 impl Service {
     /// Stops a run; returns whether it was still open, and whether it had not begun.
@@ -17,6 +18,7 @@ impl Service {
         if run.status == RunStatus::Pending && self.kept().end_pending(run.id, clock::now()).await?
         {
             let _ = self.0.ended.send(run.id);
+            self.runtime().bus().call(ThreadId(run.thread)).await;
             if how == Cancel::Rollback {
                 self.kept().delete_run(run.thread, run.id).await?;
             }

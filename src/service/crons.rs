@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::kept::{self, Cron, Multitask, NewDelivery};
 use super::schedule::Schedule;
-use super::{Accept, Error, Order, Service};
+use super::{Accept, Asked, Error, Order, Service};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::swarm::GRAPH;
@@ -33,6 +33,16 @@ pub struct Work {
     pub webhook: Option<String>,
 }
 
+impl Work {
+    /// Returns the user whom the request names.
+    pub fn user(&self) -> Option<&str> {
+        match &self.order.asked {
+            Asked::Turn(turn) => turn.user.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 impl Service {
     /// Begins the runs whose time has come.
     pub(super) async fn begin_due(&self) -> Result<(), Error> {
@@ -43,9 +53,18 @@ impl Service {
             {
                 continue;
             }
-            let who = Principal::loopback(&cron.tenant);
-            let user = if cron.user.is_empty() { who.user.clone() } else { cron.user.clone() };
-            let service = self.seen_by(Principal { user, ..who });
+            let who = maker_of(&cron);
+            match self.people().is_still(&who, now).await {
+                Ok(()) => {}
+                Err(perihelion_people::Error::NotAccepted(why)) => {
+                    let why = format!("it ran in the name of {}, and {why}", who.user);
+                    tracing::warn!(cron = %cron.id, %why, "a cron is paused");
+                    self.kept().pause_cron(&cron, &self.0.owner, &why).await?;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let service = self.seen_by(who);
             if let Err(error) = service.begin_by_clock(&cron).await {
                 if error.is_passing() {
                     // The claim runs out, and it is tried again.
@@ -106,6 +125,16 @@ impl Service {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns who made a cron; one of an earlier version knows a name alone.
+fn maker_of(cron: &Cron) -> Principal {
+    let kept = cron.maker.clone().and_then(|maker| serde_json::from_value(maker).ok());
+    kept.unwrap_or_else(|| {
+        let who = Principal::loopback(&cron.tenant);
+        let user = if cron.user.is_empty() { who.user.clone() } else { cron.user.clone() };
+        Principal { user, ..who }
+    })
 }
 
 /// Returns whether another process has kept the same run.

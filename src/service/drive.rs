@@ -59,6 +59,7 @@ impl Service {
         let stop = self.0.stop.child_token();
         self.driven().insert(run.id, stop.clone());
         let end = self.perform(&run, &stop).await;
+        let has_failed = end.is_err();
         let mut end = match end {
             Ok(end) => end,
             Err(Error::Runtime(error)) if is_held(&error) => End::NotBegun,
@@ -82,6 +83,10 @@ impl Service {
         }
         self.settle(&run, end).await;
         let _ = self.0.ended.send(run.id);
+        if has_failed {
+            // It may have told nothing.
+            self.runtime().bus().call(ThreadId(run.thread)).await;
+        }
     }
 
     async fn cancel_of(&self, run: &Run) -> Option<Cancel> {
@@ -146,6 +151,9 @@ impl Service {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let runtime = self.runtime();
+        if order.is_bound {
+            self.check_user(thread, order.user.as_deref()).await?;
+        }
         if let Some(at) = order.at {
             runtime.go_back(thread, at).await?;
         }
@@ -156,7 +164,14 @@ impl Service {
                 runtime.take_turn(thread, request, options).await?
             }
             Asked::Resume(given) => {
-                let open = ThreadView::read(runtime.store().as_ref(), thread).await?.open;
+                let view = ThreadView::read(runtime.store().as_ref(), thread).await?;
+                let open = match view.info.status {
+                    // It paused and asks nothing: whatever is sent, it goes on.
+                    ThreadStatus::Interrupted if view.open.is_empty() => {
+                        return self.resume(thread, options).await;
+                    }
+                    _ => view.open,
+                };
                 for (id, answer) in answers::read(given, &open)? {
                     runtime.answer_by(order.by.as_deref(), thread, Some(id), answer).await?;
                 }

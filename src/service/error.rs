@@ -30,6 +30,9 @@ pub enum Error {
     /// Somebody may not do what they asked for.
     #[error("this needs the scope {0}, which the credentials do not have")]
     Forbidden(&'static str),
+    /// The thread is a user's whom somebody is not, and may not act for.
+    #[error("the thread is another user's; begin one of your own")]
+    OthersThread,
     /// The tenant has as much as it may have.
     #[error("too much at once for this tenant: {0}")]
     TooMuch(String),

@@ -6,6 +6,7 @@
 
 mod answers;
 mod approvals;
+mod ask_to_stop;
 mod begun;
 mod cancel;
 mod crons;
@@ -18,7 +19,9 @@ mod listen;
 mod order;
 mod runs;
 mod schedule;
+mod sealing;
 mod threads;
+mod whose;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+pub use ask_to_stop::ask_to_stop;
 pub use begun::BegunRuns;
 pub use crons::Work;
 pub use error::Error;
@@ -43,9 +47,10 @@ pub use schedule::Schedule;
 pub use threads::{Checkpoint, Standing, ThreadView};
 
 use self::kept::Kept;
+use self::sealing::Sealing;
 use crate::clock;
 use crate::runner::owner_name;
-use crate::runtime::{Audit, Runtime};
+use crate::runtime::{Audit, Runtime, keyring};
 
 /// Names of runs that may end unheard by one that waits; it then looks.
 const ENDED: usize = 1_024;
@@ -101,7 +106,10 @@ impl Service {
             stop,
             tasks: TaskTracker::new(),
         };
-        let kept = Kept::new(database, &who.tenant);
+        let mut kept = Kept::new(database, &who.tenant);
+        if let Some(keys) = keyring(parts.runtime.settings())? {
+            kept = kept.sealed_by(Arc::new(Sealing(keys)));
+        }
         Ok(Self(Arc::new(parts), Arc::new(Seen { who, kept })))
     }
 

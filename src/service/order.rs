@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::config::Approvals;
+use crate::graph::Pauses;
 use crate::runner::{Durability, RunOptions};
 use crate::swarm::{GraphState, GraphUpdate, Request};
 
@@ -25,6 +26,15 @@ pub struct Order {
     /// Who asked for it.
     #[serde(default)]
     pub by: Option<String>,
+    /// In whose name it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Whether it may be done in a thread of its own user alone, and in one of nobody's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bound: bool,
+    /// Nodes before and after which the run pauses.
+    #[serde(default, skip_serializing_if = "Pauses::is_empty")]
+    pub pauses: Pauses,
 }
 
 /// The kinds of work.
@@ -55,6 +65,12 @@ pub struct Turn {
     /// The team that does the whole work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// The id under which its client knows the message that is the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Whose request it is, by the name under which they are remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     #[serde(default)]
     pub max_turns: Option<u32>,
     #[serde(default)]
@@ -82,6 +98,8 @@ impl Turn {
             max_turns: self.max_turns,
             system_prompt: self.system_prompt.clone(),
             team: self.team.clone(),
+            user: self.user.clone(),
+            message_id: self.message_id.clone(),
             skip_approvals: self.approvals == Some(Approvals::Skip),
             interactive: self.interactive,
             ..Request::default()
@@ -92,7 +110,16 @@ impl Turn {
 impl Order {
     /// Asks for a kind of work, with nothing else said.
     pub fn new(asked: Asked) -> Self {
-        Self { asked, at: None, durability: None, max_steps: None, by: None }
+        Self {
+            asked,
+            at: None,
+            durability: None,
+            max_steps: None,
+            by: None,
+            user: None,
+            is_bound: false,
+            pauses: Pauses::default(),
+        }
     }
 
     /// Brings what the order says into the options of a run.
@@ -102,6 +129,7 @@ impl Order {
             Some("exit") => Durability::Exit,
             _ => Durability::Sync,
         };
+        options.pauses = self.pauses.clone();
         if let Some(most) = self.max_steps {
             options.limits.max_steps = options.limits.max_steps.min(most);
         }

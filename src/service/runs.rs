@@ -44,12 +44,47 @@ impl Service {
     }
 
     /// Keeps a run under an id that was chosen for it.
-    pub(super) async fn accept_as(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
+    pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
+        let decides = match &accept.order.asked {
+            Asked::Resume(given) => self.check_answer(accept.thread, given).await?,
+            _ => false,
+        };
+        // Who decides a call changes nothing but what they were asked to permit.
+        if !decides {
+            self.bind_to_user(&mut accept).await?;
+        }
+        self.accept_bound(id, accept).await
+    }
+
+    /// Keeps a run that goes on with what was decided.
+    ///
+    /// # Errors
+    /// As [`Service::accept`].
+    pub async fn accept_decided(&self, accept: Accept) -> Result<Run, Error> {
+        self.accept_bound(Uuid::now_v7(), accept).await
+    }
+
+    /// Decides in whose name a run is done.
+    async fn bind_to_user(&self, accept: &mut Accept) -> Result<(), Error> {
+        let named = match &accept.order.asked {
+            Asked::Turn(turn) => turn.user.as_deref(),
+            _ => None,
+        };
+        let user = self.user_on(accept.thread, named).await?;
+        if let Some(user) = &user {
+            self.give(accept.thread, user).await?;
+        }
+        accept.order.is_bound = !self.who().may_act_as_users();
+        if let Asked::Turn(turn) = &mut accept.order.asked {
+            turn.user = user.clone();
+        }
+        accept.order.user = user;
+        Ok(())
+    }
+
+    async fn accept_bound(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
         let now = clock::now();
         let thread = accept.thread.0;
-        if let Asked::Resume(given) = &accept.order.asked {
-            self.check_answer(accept.thread, given).await?;
-        }
         let mut order = Order { by: Some(self.who().user.clone()), ..accept.order };
         if let Asked::Turn(turn) = &mut order.asked {
             let usual = match turn.interactive {
@@ -99,21 +134,20 @@ impl Service {
         self.check_day().await
     }
 
-    /// Refuses an answer to a request for approval by somebody who may not decide it.
-    async fn check_answer(&self, thread: ThreadId, given: &Value) -> Result<(), Error> {
-        if self.permit(Scope::Approve).is_ok() {
-            return Ok(());
-        }
+    /// Refuses an answer to a request for approval by somebody who may not decide it; returns whether it answers
+    /// nothing else.
+    async fn check_answer(&self, thread: ThreadId, given: &Value) -> Result<bool, Error> {
         let open = ThreadView::read(self.runtime().store().as_ref(), thread).await?.open;
         // What cannot be read is refused when it is driven.
         let answered = answers::read(given, &open).unwrap_or_default();
         let is_approval = |id: &InterruptId| {
             open.iter().any(|one| one.kind == "approval" && one.id == id.to_string())
         };
-        match answered.iter().any(|(id, _)| is_approval(id)) {
-            true => self.permit(Scope::Approve),
-            false => Ok(()),
+        let decided = answered.iter().filter(|(id, _)| is_approval(id)).count();
+        if decided > 0 {
+            self.permit(Scope::Approve)?;
         }
+        Ok(decided > 0 && decided == answered.len())
     }
 
     /// Stops what a thread does, or refuses, so that another run may begin.

@@ -59,7 +59,11 @@ impl Service {
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
         self.runtime().create_for(self.tenant(), thread, title).await?;
-        Ok(self.kept().note_thread(thread.0, metadata, None, clock::now()).await?)
+        self.kept().note_thread(thread.0, metadata, None, clock::now()).await?;
+        match self.who().person() {
+            Some(user) => self.give(thread, user).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns a thread's row.
@@ -242,6 +246,7 @@ impl Service {
         let store = self.runtime().store().as_ref();
         runtime::fork(store, thread, info.head, copy, info.title.clone()).await?;
         self.kept().note_thread(copy.0, &meta.metadata, Some(&meta.config), clock::now()).await?;
+        self.give_copy(thread, copy).await?;
         Ok(copy)
     }
 

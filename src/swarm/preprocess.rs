@@ -41,6 +41,8 @@ pub struct Request {
     pub system_prompt: Option<String>,
     /// The JSON Schema that the answer is to be valid against; none: the answer is text.
     pub answer_schema: Option<Value>,
+    /// The id under which its client knows the message that is the question.
+    pub message_id: Option<String>,
     /// Whether what would wait for a person's approval is not done.
     pub skip_approvals: bool,
     /// Whether somebody sits in front of it, so that requests for approval run out soon.
@@ -124,6 +126,7 @@ impl Request {
                 max_turns,
                 system_prompt,
                 answer_schema: self.answer_schema,
+                message_id: self.message_id,
                 skip_approvals: self.skip_approvals,
                 interactive: self.interactive,
                 allowance: self.allowance,
@@ -196,8 +199,12 @@ impl Node<GraphState> for Preprocess {
             context.insert(summing::KEY.to_owned(), summary.text.clone());
         }
         context.extend(state.request_context.clone());
+        let named = state.preferences.message_id.as_ref();
+        let is_new = |id: &&String| !newest(state).any(|message| message.id == **id);
+        let id = named.filter(is_new).cloned();
+        let preferences = Preferences { message_id: id.clone(), ..state.preferences.clone() };
         let message = Message {
-            id: format!("{turn}.user"),
+            id: id.unwrap_or_else(|| format!("{turn}.user")),
             role: "user".into(),
             name: None,
             content: state.input_request.clone(),
@@ -221,12 +228,25 @@ impl Node<GraphState> for Preprocess {
             .routing(routing)
             .finish_reason(None)
             .answer(None);
+        // A message that was sent before is another one now.
+        let update = match preferences == state.preferences {
+            true => update,
+            false => update.preferences(preferences),
+        };
         Ok(NodeOutput::update(match summary {
             Some(summary) => update.summary(Some(summary)).spent(spent),
             None if spent != Spent::default() => update.spent(spent),
             None => update,
         }))
     }
+}
+
+/// Messages among which none has the id of a new one.
+const LOOKED_AT: usize = 256;
+
+fn newest(state: &GraphState) -> impl Iterator<Item = &Message> {
+    let all = state.messages.len();
+    (all.saturating_sub(LOOKED_AT)..all).filter_map(|index| state.messages.get(index))
 }
 
 /// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.

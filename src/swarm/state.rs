@@ -95,6 +95,9 @@ pub struct Preferences {
     /// Somebody sits in front of it, so that requests for approval run out soon.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interactive: bool,
+    /// The id under which its client knows the message that is the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// The team that does the whole work, by its agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
@@ -271,6 +274,12 @@ crate::graph_state! {
 }
 
 impl GraphState {
+    /// Returns the id of the message that is the present turn's request.
+    pub(super) fn request_id(&self) -> String {
+        let known = self.preferences.message_id.clone();
+        known.unwrap_or_else(|| format!("{}.user", self.turn))
+    }
+
     /// Returns the results of the present turn, in the order in which they came.
     ///
     /// Takes as long as the turn has results, however old the thread is.

@@ -84,7 +84,7 @@ pub(super) fn history(state: &GraphState) -> Vec<Said> {
 
 /// Returns the messages that [`history`] shows.
 pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
-    let request = format!("{}.user", state.turn);
+    let request = state.request_id();
     let is_talk = |name: &str| [super::node::SUPERVISOR, super::node::QA].contains(&name);
     last(state, SESSION_MESSAGES, |message| {
         message.id != request && message.name.as_deref().is_none_or(is_talk)

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::people::ask;
 use super::served::Served;
@@ -14,6 +17,8 @@ on_both!(
     nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict,
     every_execution_is_written_down_once,
     data_and_trace_come_with_the_answer_where_they_are_asked_for,
+    a_pending_row_of_what_is_not_asked_any_more_has_expired_at_start_up,
+    metadata_and_arguments_say_what_a_request_may_say_by_every_face,
 );
 
 /// How long something may take that is to happen at all.
@@ -96,6 +101,21 @@ async fn nobodys_decision_in_time_is_a_denial_and_a_late_one_a_conflict(served: 
     let state = tokio::time::timeout(PATIENCE, ended).await.unwrap();
     assert_eq!(state["values"]["answer"], "Hello from the star.");
     assert_eq!(served.read("notes.jsonl"), "", "nothing was sent");
+    // Who follows the thread hears of it, too.
+    let (_, runs) = served.get(&format!("/threads/{thread}/runs")).await;
+    let told = async {
+        for run in runs.as_array().unwrap() {
+            let stream =
+                format!("/threads/{thread}/runs/{}/stream", run["run_id"].as_str().unwrap());
+            let asked = served.http.get(format!("{}{stream}?stream_mode=custom", served.url));
+            let answer = asked.header("last-event-id", "-1").send().await.unwrap();
+            if answer.text().await.unwrap().contains("hitl_timeout") {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(tokio::time::timeout(PATIENCE, told).await.unwrap(), "no hitl_timeout");
     let (_, history) = served.get("/v1/approvals/history").await;
     let one = &history["requests"][0];
     assert_eq!((&one["status"], &one["decided_by"]), (&json!("timed_out"), &Value::Null));
@@ -150,4 +170,97 @@ async fn data_and_trace_come_with_the_answer_where_they_are_asked_for(served: Se
         assert!(report.get(key).is_some(), "{key}: {report}");
     }
     assert_eq!((&report["status"], &report["metadata"]["turn"]), (&json!("done"), &json!(2)));
+}
+
+/// S3.09
+async fn a_pending_row_of_what_is_not_asked_any_more_has_expired_at_start_up(mut served: Served) {
+    let thread = served.thread().await;
+    let (waits, _) = waiting(&served, "wait").await;
+    served.crash().await;
+    let database = Database::open(&served.database()).await.unwrap();
+    let now = perihelion::clock::now();
+    let insert = "INSERT INTO approval_request (id, tenant, thread_id, agent, tool, status, asked_at, expires_at) \
+                  VALUES ($1, 'default', $2, 'mcp_agent_notes', 'notes.append_note', 'pending', $3, $4)";
+    let thread: Uuid = thread.parse().unwrap();
+    // It runs out in an hour: only that it is not asked says that it is over.
+    let stale = query(insert).bind(Uuid::now_v7()).bind(thread);
+    let stale = stale.bind(now - TimeDelta::hours(1)).bind(now + TimeDelta::hours(1));
+    assert_eq!(database.execute(&stale).await.unwrap(), 1);
+    database.close().await;
+    served.start_again().await;
+    let row = |history: &Value, thread: &str| {
+        let all = history["requests"].as_array().unwrap();
+        all.iter().find(|one| one["thread"] == thread).unwrap()["status"].clone()
+    };
+    let over = async {
+        loop {
+            let (_, history) = served.get("/v1/approvals/history").await;
+            if row(&history, &thread.to_string()) == "expired" {
+                return history;
+            }
+            perihelion::clock::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let history = tokio::time::timeout(PATIENCE, over).await.unwrap();
+    assert_eq!(row(&history, &waits), "pending", "what is asked stays: {history}");
+}
+
+/// S2.01: context, agents, turns and wishes reach the supervisor; `trace` comes with the answer.
+async fn metadata_and_arguments_say_what_a_request_may_say_by_every_face(served: Served) {
+    let typed = json!({
+        "context": { "tier": "platinum" }, "disable_agents": ["diary"], "prefer_agents": ["notes"], "max_turns": 3,
+        "system_prompt": "Rhyme everything.", "trace": true, "include_data": true,
+    });
+    let texts = json!({
+        "context": "{\"tier\": \"platinum\"}", "disable_agents": "diary", "prefer_agents": "notes", "max_turns": "3",
+        "system_prompt": "Rhyme everything.", "trace": "true", "include_data": "true",
+    });
+    let message = json!({
+        "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }], "metadata": typed },
+    });
+    let mut arguments = typed.clone();
+    arguments["question"] = json!("hello");
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "swarm", "arguments": arguments },
+    });
+    let chat = json!({
+        "model": "swarm", "messages": [{ "role": "user", "content": "hello" }], "metadata": texts,
+    });
+    let responses = json!({ "model": "swarm", "input": "hello", "metadata": texts });
+    let version = ("a2a-version", "1.0");
+    let accept = ("accept", "application/json, text/event-stream");
+    for (path, header, body, place) in [
+        ("/v1/responses", version, responses, "/trace"),
+        ("/v1/chat/completions", version, chat, "/trace"),
+        ("/a2a/message:send", version, message, "/task/metadata/trace"),
+        ("/mcp", accept, call, "/result/structuredContent/trace"),
+    ] {
+        let before = served.model.requests().len();
+        let asked = served.http.post(format!("{}{path}", served.url)).header(header.0, header.1);
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        let text = asked.send().await.unwrap().text().await.unwrap();
+        let json = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&text);
+        let said: Value = serde_json::from_str(json).unwrap_or_else(|_| panic!("{path}: {text}"));
+        let trace = said.pointer(place).unwrap_or_else(|| panic!("{path}: {said}"));
+        assert!(trace.as_array().is_some_and(|all| !all.is_empty()), "{path}: {said}");
+        let requests = served.model.requests();
+        let decision = requests[before..].iter().find(|one| one.role == "supervisor").unwrap();
+        for word in ["platinum", "Rhyme everything."] {
+            assert!(decision.contains(word), "{path} lacks {word}");
+        }
+        assert!(!decision.contains("- mcp_agent_diary"), "{path}: a disabled agent is offered");
+    }
+    for (path, body) in [
+        (
+            "/v1/responses",
+            json!({ "model": "swarm", "input": "x", "metadata": { "max_turns": "many" } }),
+        ),
+        (
+            "/v1/responses",
+            json!({ "model": "swarm", "input": "x", "metadata": { "prefer_agents": "nobody" } }),
+        ),
+    ] {
+        let (code, why) = served.post(path, &body).await;
+        assert_eq!(code, 400, "{why}");
+    }
 }

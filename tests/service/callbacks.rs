@@ -1,8 +1,9 @@
 //! Webhooks and push notifications: said once a run has ended, until they are taken, and to nobody inside.
 
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
+use super::receiver::{Call, Receiver};
 use super::served::Served;
 use super::{on_both, saying};
 
@@ -10,6 +11,7 @@ on_both!(
     a_webhook_is_called_when_its_run_has_ended_until_it_is_taken,
     an_address_inside_is_called_only_where_the_operator_allows_it,
     an_agent_is_told_how_its_task_stands,
+    secrets_of_addresses_are_not_readable_in_a_database_with_a_key,
 );
 
 /// The settings that let tests be called.
@@ -82,7 +84,7 @@ async fn an_agent_is_told_how_its_task_stands(served: Served) {
     let (code, sent) = served.post("/a2a/message:send", &message("approve this", None)).await;
     assert_eq!(code, 200, "{sent}");
     let task = sent["task"]["id"].as_str().unwrap().to_owned();
-    let heard = receiver.next().await;
+    let heard = ended(&mut receiver).await;
     assert_eq!(heard.body["task"]["id"], task.as_str());
     assert_eq!(heard.body["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
     assert_eq!(heard.header("x-a2a-notification-token"), "t-1");
@@ -95,7 +97,7 @@ async fn an_agent_is_told_how_its_task_stands(served: Served) {
     let mut answer = message("approve", Some(&task));
     answer["configuration"]["taskPushNotificationConfig"] = Value::Null;
     served.post("/a2a/message:send", &answer).await;
-    let heard = receiver.next().await;
+    let heard = ended(&mut receiver).await;
     assert_eq!(heard.body["task"]["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(heard.body["task"]["artifacts"][0]["parts"][0]["text"], "Hello from the star.");
     let rpc = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "taskId": task, "id": "mine" } });
@@ -105,4 +107,89 @@ async fn an_agent_is_told_how_its_task_stands(served: Served) {
     assert_eq!(served.get(&format!("{place}/mine")).await.0, 404);
     let (_, card) = served.get("/.well-known/agent-card.json").await;
     assert_eq!(card["capabilities"]["pushNotifications"], true);
+}
+
+/// Returns the next call that says how a task stands at the end of a run; those before say that it goes on.
+async fn ended(receiver: &mut Receiver) -> Call {
+    loop {
+        let call = receiver.next().await;
+        if call.body["task"].is_object() {
+            return call;
+        }
+        assert_eq!(call.body["statusUpdate"]["status"]["state"], "TASK_STATE_WORKING");
+    }
+}
+
+/// Returns everything that a database holds beside the threads, as text.
+async fn all_rows(served: &Served) -> String {
+    let database = Database::open(&served.database()).await.unwrap();
+    let mut all = String::new();
+    for statement in [
+        query(
+            "SELECT url || CAST(headers AS text) || COALESCE(CAST(payload AS text), '') FROM service_delivery",
+        ),
+        query("SELECT CAST(config AS text) FROM service_push"),
+        query("SELECT CAST(kwargs AS text) FROM service_run"),
+        query("SELECT CAST(payload AS text) || CAST(work AS text) FROM service_cron"),
+    ] {
+        for row in database.fetch_all(&statement).await.unwrap() {
+            all.push_str(&row.get::<String>(0).unwrap());
+            all.push('\n');
+        }
+    }
+    database.close().await;
+    all
+}
+
+/// S3.04
+async fn secrets_of_addresses_are_not_readable_in_a_database_with_a_key(served: Served) {
+    let secrets = ["t-secret", "c-secret", "hook-secret", "cron-secret", "whose-question"];
+    let use_all = async |served: &Served, receiver: &Receiver| {
+        let message = json!({
+            "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "approve this" }] },
+            "configuration": { "taskPushNotificationConfig": {
+                "url": receiver.url, "token": "t-secret",
+                "authentication": { "scheme": "Bearer", "credentials": "c-secret" },
+            } },
+        });
+        let (code, sent) = served.post("/a2a/message:send", &message).await;
+        assert_eq!(code, 200, "{sent}");
+        let mut body = saying("whose-question");
+        // It waits for its time, so that its row stays.
+        body["after_seconds"] = json!(3_600);
+        body["webhook"] = json!(format!("{}?key=hook-secret", receiver.url));
+        let thread = served.thread().await;
+        assert_eq!(served.post(&format!("/threads/{thread}/runs"), &body).await.0, 200);
+        let cron = json!({
+            "assistant_id": "swarm", "schedule": "0 0 1 1 *", "input": { "question": "x" },
+            "webhook": format!("{}?key=cron-secret", receiver.url),
+        });
+        assert_eq!(served.post("/runs/crons", &cron).await.0, 200);
+    };
+    let served = served.again_with(&ALLOWED).await;
+    let receiver = Receiver::answering(&[]).await;
+    use_all(&served, &receiver).await;
+    let rows = all_rows(&served).await;
+    for secret in &secrets[2..] {
+        assert!(rows.contains(secret), "without a key it stands there: {secret}");
+    }
+    let key = [
+        ("PERIHELION_ENCRYPTION_KEYS", "one=env:TEST_KEY"),
+        ("TEST_KEY", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"),
+    ];
+    let served = served.again_with(&key).await;
+    let before = all_rows(&served).await;
+    let mut receiver = Receiver::answering(&[503]).await;
+    use_all(&served, &receiver).await;
+    let heard = ended(&mut receiver).await;
+    assert_eq!(heard.header("x-a2a-notification-token"), "t-secret");
+    let rows = all_rows(&served).await;
+    for row in rows.lines().filter(|row| !before.contains(*row)) {
+        for secret in secrets {
+            assert!(!row.contains(secret), "{secret} can be read: {row}");
+        }
+    }
+    let (_, crons) = served.post("/runs/crons/search", &json!({})).await;
+    assert_eq!(crons.as_array().unwrap().len(), 2, "old ones are read as they are: {crons}");
+    assert!(crons.to_string().contains("cron-secret"));
 }

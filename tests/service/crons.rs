@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::on_both;
+use super::people::{ask, key};
 use super::recorded::assert_shape;
 use super::served::Served;
 
 on_both!(
     crons_are_made_found_changed_and_deleted,
     a_time_that_passed_is_made_up_for_once_whoever_finds_it,
+    a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled,
 );
 
 fn cron() -> Value {
@@ -99,4 +101,60 @@ async fn a_time_that_passed_is_made_up_for_once_whoever_finds_it(mut served: Ser
     let (_, left) = served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
     assert_eq!(left["answer"], "Hello from the star.");
     drop(other);
+}
+
+/// Has a cron be due.
+async fn make_due(served: &Served, id: &Value) {
+    let id: Uuid = id.as_str().unwrap().parse().unwrap();
+    let database = Database::open(&served.database()).await.unwrap();
+    let past = perihelion::clock::now() - chrono::TimeDelta::days(3);
+    let back = query("UPDATE service_cron SET next_at = $1 WHERE id = $2");
+    assert_eq!(database.execute(&back.bind(past).bind(id)).await.unwrap(), 1);
+    database.close().await;
+}
+
+/// S3.04, S2.12
+async fn a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled(served: Served) {
+    let manage = key(&served, &["boss", "--scopes", "read,run,manage"]).await;
+    let ci = key(&served, &["ci"]).await;
+    let anns = key(&served, &["anns", "--user", "ann"]).await;
+    let [boss, ci, anns] = [&manage, &ci, &anns].map(|key| [("x-api-key", key.as_str())]);
+    let mut made = Vec::new();
+    for who in [&ci, &anns, &boss] {
+        let (code, one) = ask(&served, "POST", "/runs/crons", who, Some(cron())).await;
+        assert_eq!(code, 200, "{one}");
+        assert_eq!(one.get("paused"), None);
+        made.push(one["cron_id"].clone());
+    }
+    served.program(&["keys", "revoke", "ci"]).await;
+    served.program_with_input(&["users", "add", "ann"], "a long password\n").await;
+    served.program(&["users", "disable", "ann"]).await;
+    for id in &made {
+        make_due(&served, id).await;
+    }
+    let shown = loop {
+        let (_, all) = ask(&served, "POST", "/runs/crons/search", &boss, Some(json!({}))).await;
+        let all = all.as_array().unwrap().clone();
+        let one = |id: &Value| all.iter().find(|one| one["cron_id"] == *id).unwrap().clone();
+        let [first, second, third] = [&made[0], &made[1], &made[2]].map(one);
+        let ran = third["next_run_date"].as_str().is_some_and(|next| {
+            next.parse::<chrono::DateTime<chrono::Utc>>().unwrap() > perihelion::clock::now()
+        });
+        if first["enabled"] == false && second["enabled"] == false && ran {
+            break [first, second];
+        }
+        perihelion::clock::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    for (one, why) in shown.iter().zip(["the key was revoked", "the user of the key was disabled"])
+    {
+        assert!(one["paused"].as_str().unwrap().contains(why), "{one}");
+        assert_eq!(one["next_run_date"], Value::Null);
+    }
+    let (_, threads) = ask(&served, "POST", "/threads/search", &boss, Some(json!({}))).await;
+    assert_eq!(threads.as_array().unwrap().len(), 1, "only the cron of the key in force ran");
+    // Whoever switches it on again has it run in their own name.
+    let place = format!("/runs/crons/{}", made[0].as_str().unwrap());
+    let on = json!({ "enabled": true });
+    let (code, on) = ask(&served, "PATCH", &place, &boss, Some(on)).await;
+    assert_eq!((code, on.get("paused"), &on["user_id"]), (200, None, &json!("boss")));
 }

@@ -10,6 +10,7 @@ mod crons;
 mod documents;
 mod later;
 mod limits;
+mod pauses;
 mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
@@ -20,6 +21,7 @@ mod recorded;
 mod served;
 mod streams;
 mod tenants;
+mod users;
 
 use serde_json::{Value, json};
 
@@ -39,7 +41,31 @@ pub fn saying(text: &str) -> Value {
     json!({ "assistant_id": "swarm", "input": { "messages": [{ "role": "user", "content": text }] } })
 }
 
-on_both!(a_thread_of_the_service_is_the_command_line_s_as_well);
+on_both!(
+    a_thread_of_the_service_is_the_command_line_s_as_well,
+    the_command_line_asks_the_service_to_stop_a_thread_before_it_takes_it,
+);
+
+/// X5: what the service has sent is awaited and recorded; only a service that does not answer loses the thread.
+async fn the_command_line_asks_the_service_to_stop_a_thread_before_it_takes_it(mut served: Served) {
+    for (wait, by_force) in [("60", false), ("0", true)] {
+        let thread = served.thread().await;
+        let before = served.model.requests().len();
+        let runs = format!("/threads/{thread}/runs");
+        let (_, run) = served.post(&runs, &saying("hang")).await;
+        served.model.wait_for_requests(before + 1).await;
+        let args = ["threads", "cancel", &thread, "--wait", wait, "--json"];
+        let said: Value = serde_json::from_str(&served.program(&args).await).unwrap();
+        assert_eq!((&said["cancelled"], &said["by_force"]), (&json!(true), &json!(by_force)));
+        let join = format!("{runs}/{}/join", run["run_id"].as_str().unwrap());
+        served.get(&join).await;
+        let (_, ended) = served.get(&format!("{runs}/{}", run["run_id"].as_str().unwrap())).await;
+        assert_eq!(ended["status"], "interrupted", "{ended}");
+        let nothing = served.refused(&["threads", "cancel", &thread]).await;
+        assert!(nothing.contains("under way"), "{nothing}");
+    }
+    served.crash().await;
+}
 
 async fn a_thread_of_the_service_is_the_command_line_s_as_well(served: Served) {
     let thread = served.thread().await;

@@ -145,7 +145,7 @@ async fn another_tenant_sees_nothing_of_a_thread(served: Served) {
 }
 
 /// Returns the cookies that an answer sets, as a browser sends them back.
-fn cookies(answer: &reqwest::Response) -> String {
+pub fn cookies(answer: &reqwest::Response) -> String {
     let set = answer.headers().get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
     set.filter_map(|line| line.split(';').next()).collect::<Vec<_>>().join("; ")
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::postgres;
@@ -173,6 +173,21 @@ impl Served {
         String::from_utf8(ended.stdout).unwrap()
     }
 
+    /// Runs the program with something on its standard input.
+    pub async fn program_with_input(&self, args: &[&str], input: &str) -> String {
+        let mut command = self.command(args);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+        let ended = child.wait_with_output().await.unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stdout).unwrap()
+    }
+
     /// Runs the program, which is to refuse, and returns why it did.
     pub async fn refused(&self, args: &[&str]) -> String {
         let ended = self.command(args).output().await.unwrap();
@@ -241,6 +256,7 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
         "supervisor" if question.contains("file it") && !worked => {
             decide(&["mcp_agent_library"], Value::Null)
         }
+        "supervisor" if question.contains("hang") => Some(Reply::hang()),
         "supervisor" => decide(&["qa"], Value::Null),
         "reflector" => Some(Reply::json(
             json!({ "status": "APPROVED", "refined_output": null, "feedback": null }),

@@ -11,9 +11,10 @@ on_both!(
     teams_of_one_tenant_work_for_it_alone,
     documents_and_memories_of_one_tenant_are_listed_for_it_alone,
     what_an_agent_files_in_a_run_is_its_tenants_alone,
+    the_command_line_works_for_the_tenant_that_it_names,
 );
 
-const ALL: [&str; 2] = ["--scopes", "read,run,approve,manage"];
+const ALL: [&str; 2] = ["--scopes", "read,run,approve,manage,act_as"];
 
 async fn keys(served: &Served) -> (String, String) {
     let ours = key(served, &["ours", ALL[0], ALL[1]]).await;
@@ -145,4 +146,38 @@ async fn what_an_agent_files_in_a_run_is_its_tenants_alone(served: Served) {
     assert_eq!(done["results"][0]["tools"][0]["is_error"], false, "{done}");
     assert_eq!(listed(&served, &theirs, "/v1/documents", "documents").await, 1);
     assert_eq!(listed(&served, &ours, "/v1/documents", "documents").await, 0);
+}
+
+/// S3.04
+async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
+    let (ours, theirs) = keys(&served).await;
+    let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);
+    let answer = served
+        .program(&["run", "hello", "--thread", "weekly", "--tenant", "acme", "--user", "ann", "-q"])
+        .await;
+    assert_eq!(answer, "Hello from the star.\n");
+    served.program(&["run", "hello", "--thread", "weekly", "-q"]).await;
+    for (one, user) in [(&ours, &Value::Null), (&theirs, &json!("ann"))] {
+        let (_, found) = ask(&served, "POST", "/threads/search", one, Some(json!({}))).await;
+        assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+        assert_eq!(&found[0]["values"]["user"], user);
+    }
+    let list = served.program(&["threads", "list", "--tenant", "acme", "--json"]).await;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["title"]), (1, &json!("weekly")));
+    served.program(&["memory", "set", "city", "Brno", "--user", "ann", "--tenant", "acme"]).await;
+    assert_eq!(listed(&served, &theirs, "/v1/memory?user=ann", "memories").await, 1);
+    assert_eq!(listed(&served, &ours, "/v1/memory?user=ann", "memories").await, 0);
+    served.write("lease.md", "# Lease\n\nThe notice period is three months.\n");
+    served.program(&["documents", "add", "lease.md", "--tenant", "acme"]).await;
+    assert_eq!(listed(&served, &theirs, "/v1/documents", "documents").await, 1);
+    assert_eq!(listed(&served, &ours, "/v1/documents", "documents").await, 0);
+    work(&served, &theirs).await;
+    let skills = async |args: &[&str]| -> usize {
+        let said = served.program(&[&["skills", "list", "--json"], args].concat()).await;
+        serde_json::from_str::<Value>(&said).unwrap().as_array().unwrap().len()
+    };
+    assert_eq!((skills(&["--tenant", "acme"]).await, skills(&[]).await), (1, 0));
+    let teams = served.program(&["teams", "list", "--json", "--tenant", "acme"]).await;
+    assert_eq!(teams.trim(), "[]");
 }

@@ -44,6 +44,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 13, "0013_teams"),
     migration!("sqlite", 14, "0014_approvals"),
     migration!("sqlite", 15, "0015_service_clock"),
+    migration!("sqlite", 16, "0016_users"),
     migration!("sqlite", 17, "0017_documents_of_tenants"),
     migration!("sqlite", 19, "0019_spending"),
 ];
@@ -64,6 +65,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 13, "0013_teams"),
     migration!("postgres", 14, "0014_approvals"),
     migration!("postgres", 15, "0015_service_clock"),
+    migration!("postgres", 16, "0016_users"),
     migration!("postgres", 17, "0017_documents_of_tenants"),
     migration!("postgres", 18, "0018_people_of_tenants"),
     migration!("postgres", 19, "0019_spending"),

@@ -58,6 +58,16 @@ impl ThreadId {
         }
     }
 
+    /// Reads a UUID as itself and maps any other name to one that is a tenant's own.
+    ///
+    /// Returns the name as well when there was one, to be kept as the thread's title.
+    pub fn from_name_of<'a>(tenant: &str, name: &'a str) -> (Self, Option<&'a str>) {
+        match Uuid::parse_str(name) {
+            Ok(id) => (Self(id), None),
+            Err(_) => (Self::from_name(&format!("{tenant}\u{1f}{name}")).0, Some(name)),
+        }
+    }
+
     /// Derives the id of a subgraph's thread from its place in this one.
     pub fn child(self, namespace: &str) -> Self {
         Self(Uuid::new_v5(&self.0, namespace.as_bytes()))

@@ -11,6 +11,11 @@ pub enum Error {
     /// A key, session or token that is unknown, revoked or expired.
     #[error("the credentials are not accepted: {0}")]
     NotAccepted(&'static str),
+    /// Work in the name of a user whom somebody is not, and may not act for.
+    #[error(
+        "only who is this user, or a key of nobody's with the scope act_as, works in their name: {0}"
+    )]
+    NotThem(String),
     /// A name that is taken within the tenant.
     #[error("the name is taken; choose another one: {0}")]
     Taken(String),

@@ -23,6 +23,8 @@ pub struct NewKey<'a> {
     pub name: &'a str,
     /// Whom it acts for; the key's own name where it is nobody.
     pub user: Option<&'a str>,
+    /// The key by which it is made, where it is made by one of nobody's.
+    pub made_by: Option<Uuid>,
     pub scopes: &'a [Scope],
     pub expires_at: Option<DateTime<Utc>>,
 }
@@ -34,6 +36,9 @@ pub struct ApiKey {
     pub tenant: String,
     pub name: String,
     pub user: Option<String>,
+    /// The key by which it was made, where that was one of nobody's.
+    #[serde(skip)]
+    pub made_by: Option<Uuid>,
     pub scopes: Vec<Scope>,
     pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
@@ -57,6 +62,7 @@ fn read(row: &Row) -> Result<ApiKey, Error> {
         created_at: row.get(5)?,
         expires_at: row.get(6)?,
         revoked_at: row.get(7)?,
+        made_by: row.get(8)?,
     })
 }
 
@@ -80,14 +86,15 @@ impl People {
             tenant: new.tenant.to_owned(),
             name: name.to_owned(),
             user: new.user.map(str::to_owned),
+            made_by: new.made_by,
             scopes: new.scopes.to_vec(),
             created_at: now,
             expires_at: new.expires_at,
             revoked_at: None,
         };
         let insert = query(
-            "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         )
         .bind(key.id)
         .bind(&key.tenant)
@@ -96,7 +103,8 @@ impl People {
         .bind(write_scopes(&key.scopes))
         .bind(digest(PURPOSE, secret.expose()))
         .bind(now)
-        .bind(Value::Time(key.expires_at));
+        .bind(Value::Time(key.expires_at))
+        .bind(key.made_by);
         match self.of(new.tenant).execute(&insert).await {
             Ok(_) => Ok(CreatedKey { key, secret }),
             Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
@@ -109,7 +117,7 @@ impl People {
     /// # Errors
     /// [`Error::Database`].
     pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>, Error> {
-        let all = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM api_key WHERE tenant = $1 ORDER BY created_at DESC, id DESC")
+        let all = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE tenant = $1 ORDER BY created_at DESC, id DESC")
             .bind(tenant);
         self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
     }
@@ -142,23 +150,65 @@ impl People {
         if !secret.starts_with(PREFIX) || secret.len() > 100 {
             return Err(Error::NotAccepted("this is no key of this service"));
         }
-        let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM api_key WHERE token = $1")
+        let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE token = $1")
             .bind(digest(PURPOSE, secret));
         let row = self.of_all().fetch_optional(&find).await?;
         let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
+        self.check_key(&key, now).await?;
+        Ok(Principal {
+            tenant: key.tenant,
+            user: key.user.clone().unwrap_or(key.name),
+            scopes: key.scopes,
+            proved_by: ProvedBy::Key { id: key.id, owner: key.user },
+        })
+    }
+
+    async fn check_key(&self, key: &ApiKey, now: DateTime<Utc>) -> Result<(), Error> {
         if key.revoked_at.is_some() {
             return Err(Error::NotAccepted("the key was revoked"));
         }
         if key.expires_at.is_some_and(|end| end <= now) {
             return Err(Error::NotAccepted("the key has expired"));
         }
-        let user = key.user.unwrap_or(key.name);
-        Ok(Principal {
-            tenant: key.tenant,
-            user,
-            scopes: key.scopes,
-            proved_by: ProvedBy::Key { id: key.id },
-        })
+        match &key.user {
+            Some(user) if self.is_disabled(&key.tenant, user).await? => {
+                Err(Error::NotAccepted("the user of the key was disabled"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a user of this name was shut out; one who logs in elsewhere is not known here.
+    async fn is_disabled(&self, tenant: &str, name: &str) -> Result<bool, Error> {
+        let find = query(
+            "SELECT 1 FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NOT NULL",
+        );
+        Ok(self.database.fetch_optional(&find.bind(tenant).bind(name)).await?.is_some())
+    }
+
+    /// Checks whether somebody who proved who they are at an earlier time could do so still, as far as that is known
+    /// here: tokens of other issuers are theirs to end.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`] says why not.
+    pub async fn is_still(&self, who: &Principal, now: DateTime<Utc>) -> Result<(), Error> {
+        match &who.proved_by {
+            ProvedBy::Loopback => Ok(()),
+            ProvedBy::Key { id, .. } => {
+                let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE id = $1")
+                    .bind(*id);
+                let row = self.database.fetch_optional(&find).await?;
+                let key = row.as_ref().map(read).transpose()?;
+                let key = key.ok_or(Error::NotAccepted("unknown key"))?;
+                self.check_key(&key, now).await
+            }
+            ProvedBy::Session | ProvedBy::Token => {
+                match self.is_disabled(&who.tenant, &who.user).await? {
+                    true => Err(Error::NotAccepted("the user was disabled")),
+                    false => Ok(()),
+                }
+            }
+        }
     }
 
     /// Tells whether there ever was a key or a user, so that authentication is wanted: revoking the last key opens nothing.

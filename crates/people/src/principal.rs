@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::Error;
+
 /// What somebody may do; each scope stands for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,11 +17,13 @@ pub enum Scope {
     Approve,
     /// Change agents, teams, users and keys.
     Manage,
+    /// Work in the name of users, whom each request names: for a backend that knows its own.
+    ActAs,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Approve, Self::Manage];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Run, Self::Approve, Self::Manage, Self::ActAs];
 
     /// Returns the word that it is written as.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +32,7 @@ impl Scope {
             Self::Run => "run",
             Self::Approve => "approve",
             Self::Manage => "manage",
+            Self::ActAs => "act_as",
         }
     }
 
@@ -45,6 +50,8 @@ pub enum ProvedBy {
     Loopback,
     Key {
         id: Uuid,
+        /// The user whose key it is, if anybody's.
+        owner: Option<String>,
     },
     Session,
     /// A token of another issuer.
@@ -75,5 +82,34 @@ impl Principal {
     /// Tells whether something is permitted.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
+    }
+
+    /// Returns the user who asks; none where a program does, by a key of nobody's.
+    pub fn person(&self) -> Option<&str> {
+        match &self.proved_by {
+            ProvedBy::Loopback => None,
+            ProvedBy::Key { owner, .. } => owner.as_deref(),
+            ProvedBy::Session | ProvedBy::Token => Some(&self.user),
+        }
+    }
+
+    /// Tells whether they may work in the name of users; a user never may, whatever their scopes.
+    pub fn may_act_as_users(&self) -> bool {
+        self.person().is_none() && self.may(Scope::ActAs)
+    }
+
+    /// Decides in whose name they work where a request names `named`: a user in their own, a program in nobody's
+    /// or, with the scope for it, in that of the user it names.
+    ///
+    /// # Errors
+    /// [`Error::NotThem`].
+    pub fn acting_as(&self, named: Option<&str>) -> Result<Option<String>, Error> {
+        let named = named.map(str::trim).filter(|name| !name.is_empty());
+        let own = self.person();
+        match named {
+            None => Ok(own.map(str::to_owned)),
+            Some(name) if own == Some(name) || self.may_act_as_users() => Ok(Some(name.to_owned())),
+            Some(name) => Err(Error::NotThem(name.to_owned())),
+        }
     }
 }

@@ -38,7 +38,8 @@ async fn on_both<F: Future<Output = ()>>(test: impl Fn(People) -> F) {
 }
 
 fn key<'a>(tenant: &'a str, name: &'a str) -> NewKey<'a> {
-    NewKey { tenant, name, user: None, scopes: &[Scope::Read, Scope::Run], expires_at: None }
+    let scopes = &[Scope::Read, Scope::Run];
+    NewKey { tenant, name, user: None, made_by: None, scopes, expires_at: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +48,7 @@ async fn a_key_lets_its_owner_in_until_it_is_revoked_and_its_name_is_free_again(
         let made = people.create_key(key("acme", "ci"), now()).await.unwrap();
         let who = people.by_key(made.secret.expose(), now()).await.unwrap();
         assert_eq!((who.tenant.as_str(), who.user.as_str()), ("acme", "ci"));
-        assert_eq!(who.proved_by, ProvedBy::Key { id: made.key.id });
+        assert_eq!(who.proved_by, ProvedBy::Key { id: made.key.id, owner: None });
         assert!(who.may(Scope::Run) && !who.may(Scope::Manage));
         assert!(matches!(people.create_key(key("acme", "ci"), now()).await, Err(Error::Taken(_))));
         people.create_key(key("other", "ci"), now()).await.unwrap();

@@ -1,11 +1,12 @@
-//! The runs of a thread in the order in which they began.
+//! The runs of a thread in the order in which they began, and those that have not ended.
 
 use chrono::{DateTime, Utc};
+use perihelion_database::query;
 use uuid::Uuid;
 
 use crate::runs::COLUMNS;
 use crate::sql::Statement;
-use crate::{Error, Kept, Run};
+use crate::{Error, Kept, Run, RunStatus};
 
 impl Kept {
     /// Returns the run of a thread that began first, or first after another one, by its first event, when it was asked
@@ -28,6 +29,22 @@ impl Kept {
             find.text(", ").value(asked).text(", ").value(id).text(")");
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
-        self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
+        let found = self.database.fetch_optional(&find.build()).await?;
+        found.as_ref().map(|row| self.read_run(row)).transpose()
+    }
+
+    /// Returns the ids of the runs of a thread that have not ended, and how they stand, oldest first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn open_ids(&self, thread: Uuid) -> Result<Vec<(Uuid, RunStatus)>, Error> {
+        let find = query(
+            "SELECT id, status FROM service_run WHERE thread_id = $1 AND tenant = $2 \
+             AND status IN ('pending', 'running') ORDER BY created_at, id",
+        );
+        let rows = self.database.fetch_all(&find.bind(thread).bind(self.tenant.as_str())).await?;
+        rows.iter()
+            .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
+            .collect()
     }
 }

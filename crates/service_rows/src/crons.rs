@@ -12,7 +12,7 @@ use crate::sql::Statement;
 use crate::{Error, Kept};
 
 const COLUMNS: &str = "id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, payload, work, \
-    metadata, enabled, next_at, end_at, created_at, updated_at";
+    metadata, enabled, next_at, end_at, created_at, updated_at, maker, paused";
 
 /// A cron.
 #[derive(Clone, Debug)]
@@ -29,6 +29,10 @@ pub struct Cron {
     pub keeps_thread: bool,
     /// Who made it.
     pub user: String,
+    /// Who made it, as they proved it; none of those of earlier versions.
+    pub maker: Option<Json>,
+    /// Why it does not run any more.
+    pub paused: Option<String>,
     /// As its client is shown it.
     pub payload: Json,
     /// What a run of it is accepted with.
@@ -72,11 +76,20 @@ impl Cron {
             end_at: row.get(13)?,
             created_at: row.get(14)?,
             updated_at: row.get(15)?,
+            maker: row.get(16)?,
+            paused: row.get(17)?,
         })
     }
 }
 
 impl Kept {
+    fn read_cron(&self, row: &Row) -> Result<Cron, Error> {
+        let read = Cron::read(row)?;
+        let payload = self.opened("cron payload", read.id, read.payload)?;
+        let work = self.opened("cron work", read.id, read.work)?;
+        Ok(Cron { payload, work, ..read })
+    }
+
     /// Keeps a cron, in place of an earlier state of it.
     ///
     /// # Errors
@@ -84,12 +97,13 @@ impl Kept {
     pub async fn put_cron(&self, cron: &Cron) -> Result<(), Error> {
         let put = query(
             "INSERT INTO service_cron (id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, \
-                payload, work, metadata, enabled, next_at, end_at, created_at, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
+                payload, work, metadata, enabled, next_at, end_at, created_at, updated_at, maker, paused) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
              ON CONFLICT (id) DO UPDATE SET assistant = excluded.assistant, schedule = excluded.schedule, \
                 timezone = excluded.timezone, keeps_thread = excluded.keeps_thread, payload = excluded.payload, \
                 work = excluded.work, metadata = excluded.metadata, enabled = excluded.enabled, \
-                next_at = excluded.next_at, end_at = excluded.end_at, updated_at = excluded.updated_at \
+                next_at = excluded.next_at, end_at = excluded.end_at, updated_at = excluded.updated_at, \
+                user_id = excluded.user_id, maker = excluded.maker, paused = excluded.paused \
              WHERE service_cron.tenant = excluded.tenant",
         );
         let put = put
@@ -101,14 +115,16 @@ impl Kept {
             .bind(cron.timezone.clone())
             .bind(cron.keeps_thread)
             .bind(cron.user.as_str())
-            .bind(cron.payload.clone())
-            .bind(cron.work.clone())
+            .bind(self.shut("cron payload", cron.id, &cron.payload)?)
+            .bind(self.shut("cron work", cron.id, &cron.work)?)
             .bind(cron.metadata.clone())
             .bind(cron.enabled)
             .bind(cron.next_at)
             .bind(cron.end_at)
             .bind(cron.created_at)
-            .bind(cron.updated_at);
+            .bind(cron.updated_at)
+            .bind(cron.maker.clone())
+            .bind(cron.paused.clone());
         self.database.execute(&put).await?;
         Ok(())
     }
@@ -121,7 +137,8 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_cron WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.database.fetch_optional(&find.build()).await?.as_ref().map(Cron::read).transpose()
+        let found = self.database.fetch_optional(&find.build()).await?;
+        found.as_ref().map(|row| self.read_cron(row)).transpose()
     }
 
     /// Lists crons, newest first.
@@ -133,7 +150,12 @@ impl Kept {
         find.text(COLUMNS);
         self.matching(&mut find, filter);
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
-        self.database.fetch_all(&find.build()).await?.iter().map(Cron::read).collect()
+        self.database
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_cron(row))
+            .collect()
     }
 
     /// Counts crons.
@@ -182,7 +204,12 @@ impl Kept {
         find.text(COLUMNS).text(" FROM service_cron WHERE enabled AND next_at <= ").value(now);
         find.text(" AND (claimed_until IS NULL OR claimed_until <= ").value(now);
         find.text(") ORDER BY next_at LIMIT ").value(limit);
-        self.database.fetch_all(&find.build()).await?.iter().map(Cron::read).collect()
+        self.database
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_cron(row))
+            .collect()
     }
 
     /// Claims a cron's next time for a while, unless another process did or it was changed.
@@ -203,6 +230,19 @@ impl Kept {
         let claim =
             claim.bind(owner).bind(now + lasting).bind(cron.id).bind(cron.next_at).bind(now);
         Ok(self.database.execute(&claim).await? == 1)
+    }
+
+    /// Has a claimed cron run no more, and says why.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn pause_cron(&self, cron: &Cron, owner: &str, why: &str) -> Result<(), Error> {
+        let pause = query(
+            "UPDATE service_cron SET enabled = false, next_at = NULL, paused = $1, claimed_by = NULL, \
+                claimed_until = NULL WHERE id = $2 AND claimed_by = $3",
+        );
+        self.database.execute(&pause.bind(why).bind(cron.id).bind(owner)).await?;
+        Ok(())
     }
 
     /// Moves a claimed cron on to its next time.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::sql::Statement;
 use crate::{Error, Kept};
 
-const COLUMNS: &str = "id, tenant, run_id, kind, url, headers, payload, attempts";
+const COLUMNS: &str = "id, tenant, run_id, kind, url, headers, payload, attempts, under_way";
 
 /// Something to be sent.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Delivery {
     pub payload: Option<Json>,
     /// How often it was sent.
     pub attempts: u32,
+    /// Whether it tells that its run goes on, and not that it has ended.
+    pub is_under_way: bool,
 }
 
 /// Where the end of a run is to be said.
@@ -33,12 +35,15 @@ pub struct NewDelivery {
     pub kind: &'static str,
     pub url: String,
     pub headers: Json,
+    /// Whether it tells that the run goes on, and not that it has ended.
+    pub is_under_way: bool,
 }
 
 impl NewDelivery {
     /// Makes the call of a webhook.
     pub fn webhook(url: String) -> Self {
-        Self { kind: "webhook", url, headers: Json::Object(Default::default()) }
+        let headers = Json::Object(Default::default());
+        Self { kind: "webhook", url, headers, is_under_way: false }
     }
 }
 
@@ -53,11 +58,23 @@ impl Delivery {
             headers: row.get(5)?,
             payload: row.get(6)?,
             attempts: row.get::<i64>(7)?.try_into().unwrap_or(u32::MAX),
+            is_under_way: row.get(8)?,
         })
     }
 }
 
 impl Kept {
+    fn read_delivery(&self, row: &Row) -> Result<Delivery, Error> {
+        let read = Delivery::read(row)?;
+        let payload = match read.payload {
+            Some(payload) => Some(self.opened("delivery payload", read.id, payload)?),
+            None => None,
+        };
+        let url = self.opened_text("delivery url", read.id, read.url)?;
+        let headers = self.opened("delivery headers", read.id, read.headers)?;
+        Ok(Delivery { url, headers, payload, ..read })
+    }
+
     /// Notes that something is to be sent when a run has ended.
     ///
     /// # Errors
@@ -69,17 +86,19 @@ impl Kept {
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         let add = query(
-            "INSERT INTO service_delivery (id, tenant, run_id, kind, url, headers, next_at, created_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+            "INSERT INTO service_delivery (id, tenant, run_id, kind, url, headers, next_at, created_at, \
+                under_way) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
         );
+        let id = Uuid::now_v7();
         let add = add
-            .bind(Uuid::now_v7())
+            .bind(id)
             .bind(self.tenant.as_str())
             .bind(run)
             .bind(new.kind)
-            .bind(new.url.as_str())
-            .bind(new.headers.clone())
-            .bind(now);
+            .bind(self.shut_text("delivery url", id, &new.url)?)
+            .bind(self.shut("delivery headers", id, &new.headers)?)
+            .bind(now)
+            .bind(new.is_under_way);
         self.database.execute(&add).await?;
         Ok(())
     }
@@ -101,10 +120,15 @@ impl Kept {
             .value(now)
             .text(
                 ") AND (payload IS NOT NULL OR EXISTS (SELECT 1 FROM service_run r WHERE r.id = d.run_id \
-                 AND r.status NOT IN ('pending', 'running'))) ORDER BY next_at LIMIT ",
+                 AND r.status <> 'pending' AND (d.under_way OR r.status <> 'running'))) ORDER BY next_at LIMIT ",
             )
             .value(limit);
-        self.database.fetch_all(&find.build()).await?.iter().map(Delivery::read).collect()
+        self.database
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_delivery(row))
+            .collect()
     }
 
     /// Claims a delivery for one attempt, unless another process did.
@@ -131,7 +155,9 @@ impl Kept {
     /// [`Error`].
     pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<(), Error> {
         let keep = query("UPDATE service_delivery SET payload = $1 WHERE id = $2");
-        self.database.execute(&keep.bind(payload.clone()).bind(id)).await?;
+        self.database
+            .execute(&keep.bind(self.shut("delivery payload", id, payload)?).bind(id))
+            .await?;
         Ok(())
     }
 

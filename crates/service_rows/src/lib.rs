@@ -15,6 +15,7 @@ mod items;
 mod pushes;
 mod room;
 mod runs;
+mod seal;
 mod sql;
 mod threads;
 mod words;
@@ -26,8 +27,11 @@ pub use error::Error;
 pub use fleet::Driver;
 pub use items::{Item, ItemFilter};
 pub use runs::{Begin, NewRun, Run, RunFilter};
+pub use seal::Seal;
 pub use threads::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
 pub use words::{Cancel, Multitask, RunStatus};
+
+use std::sync::Arc;
 
 use perihelion_database::Database;
 
@@ -36,6 +40,7 @@ use perihelion_database::Database;
 pub struct Kept {
     database: Database,
     tenant: String,
+    seal: Option<Arc<dyn Seal>>,
 }
 
 impl std::fmt::Debug for Kept {
@@ -47,13 +52,13 @@ impl std::fmt::Debug for Kept {
 impl Kept {
     /// Makes the view of a tenant on a database.
     pub fn new(database: Database, tenant: &str) -> Self {
-        Self { database, tenant: tenant.to_owned() }
+        Self { database, tenant: tenant.to_owned(), seal: None }
     }
 
     /// Makes the view of another tenant on the same database.
     #[must_use]
     pub fn for_tenant(&self, tenant: &str) -> Self {
-        Self::new(self.database.clone(), tenant)
+        Self { tenant: tenant.to_owned(), ..self.clone() }
     }
 
     /// Returns whether the database answers.

@@ -23,7 +23,12 @@ impl Kept {
             "INSERT INTO service_push (tenant, task_id, id, config, created_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (tenant, task_id, id) DO UPDATE SET config = excluded.config",
         );
-        let put = put.bind(self.tenant.as_str()).bind(task).bind(id).bind(config.clone()).bind(now);
+        let put = put
+            .bind(self.tenant.as_str())
+            .bind(task)
+            .bind(id)
+            .bind(self.shut("push", task, config)?)
+            .bind(now);
         self.database.execute(&put).await?;
         Ok(())
     }
@@ -37,7 +42,7 @@ impl Kept {
             "SELECT id, config FROM service_push WHERE tenant = $1 AND task_id = $2 ORDER BY created_at, id",
         );
         let rows = self.database.fetch_all(&find.bind(self.tenant.as_str()).bind(task)).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+        rows.iter().map(|row| Ok((row.get(0)?, self.opened("push", task, row.get(1)?)?))).collect()
     }
 
     /// Deletes an address of a task.

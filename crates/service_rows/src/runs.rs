@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::sql::Statement;
 use crate::{Cancel, Error, Kept, Multitask, RunStatus};
 
-/// Columns that [`Run::read`] reads.
+/// Columns that a run is read from.
 pub(crate) const COLUMNS: &str = "id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
     owner, base_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
 
@@ -124,7 +124,7 @@ impl Kept {
             .bind(new.assistant)
             .bind(self.tenant.as_str())
             .bind(new.multitask.as_str())
-            .bind(new.kwargs.clone())
+            .bind(self.shut("run", new.id, &new.kwargs)?)
             .bind(new.metadata.clone())
             .bind(new.temporary)
             .bind(begin.owner)
@@ -154,7 +154,7 @@ impl Kept {
             .value(begin.now)
             .text(" ORDER BY created_at, id LIMIT 1");
         let Some(row) = self.database.fetch_optional(&find.build()).await? else { return Ok(None) };
-        let run = Run::read(&row)?;
+        let run = self.read_run(&row)?;
         let claim = query(
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = (SELECT head FROM thread WHERE id = $3), \
@@ -188,7 +188,12 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.database.fetch_optional(&find.build()).await?.as_ref().map(Run::read).transpose()
+        self.database
+            .fetch_optional(&find.build())
+            .await?
+            .as_ref()
+            .map(|row| self.read_run(row))
+            .transpose()
     }
 
     /// Lists runs of a thread, newest first.
@@ -203,7 +208,7 @@ impl Kept {
             find.text(" AND status = ").value(status.as_str());
         }
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
-        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
     }
 
     /// Returns the runs of a thread that have not ended, oldest first.
@@ -215,7 +220,7 @@ impl Kept {
         find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
         find.text(" AND tenant = ").value(self.tenant.as_str());
         find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
-        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
     }
 
     /// Ends a run with the mark of its thread's log; of one that has ended nothing changes.
@@ -352,7 +357,7 @@ impl Kept {
             .value(owner)
             .text(") ORDER BY created_at LIMIT ")
             .value(limit);
-        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
     }
 
     /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.

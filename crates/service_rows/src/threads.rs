@@ -112,6 +112,36 @@ impl Kept {
         Ok(())
     }
 
+    /// Returns the user whose thread it is.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn thread_user(&self, thread: Uuid) -> Result<Option<String>, Error> {
+        let find = query("SELECT user_id FROM service_thread WHERE thread_id = $1");
+        match self.database.fetch_optional(&find.bind(thread)).await? {
+            None => Ok(None),
+            Some(row) => Ok(row.get(0)?),
+        }
+    }
+
+    /// Makes a thread a user's, unless it is one's already; returns whose it is then.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn give_thread(
+        &self,
+        thread: Uuid,
+        user: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<String>, Error> {
+        let give = query(
+            "INSERT INTO service_thread (thread_id, metadata, config, updated_at, user_id) VALUES ($1, '{}', '{}', $2, $3) \
+             ON CONFLICT (thread_id) DO UPDATE SET user_id = COALESCE(service_thread.user_id, excluded.user_id)",
+        );
+        self.database.execute(&give.bind(thread).bind(now).bind(user)).await?;
+        self.thread_user(thread).await
+    }
+
     /// Lists threads, and says how many there are in all.
     ///
     /// # Errors

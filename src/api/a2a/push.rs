@@ -1,4 +1,4 @@
-//! Push notifications: addresses that are told how a task stands when a run of it has ended.
+//! Push notifications: addresses that hear when a run of a task goes on, and how the task stands when it has ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,8 +45,8 @@ pub(super) struct Authentication {
 }
 
 impl Config {
-    /// Checks where it leads, and returns what is sent there.
-    pub(super) fn delivery(&self, service: &Service) -> Result<NewDelivery, Refusal> {
+    /// Checks where it leads, and returns what is sent there: that a run goes on, and that it has ended.
+    pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Refusal> {
         let url = callbacks::check(service, &self.url)?;
         let mut headers = json!({});
         if let Some(token) = &self.token {
@@ -56,15 +56,18 @@ impl Config {
             let credentials = credentials.as_deref().unwrap_or_default();
             headers["authorization"] = json!(format!("{scheme} {credentials}").trim());
         }
-        Ok(NewDelivery { kind: KIND, url, headers })
+        let end = NewDelivery { kind: KIND, url, headers, is_under_way: false };
+        Ok([NewDelivery { is_under_way: true, ..end.clone() }, end])
     }
 }
 
-/// Returns what is sent when the next run of a task has ended.
+/// Returns what is sent of the next run of a task.
 pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDelivery>, Refusal> {
     let configs = service.kept().pushes(task).await?;
     let read = configs.into_iter().filter_map(|(_, config)| serde_json::from_value(config).ok());
-    read.map(|config: Config| config.delivery(service)).collect()
+    let all: Result<Vec<_>, Refusal> =
+        read.map(|config: Config| config.deliveries(service)).collect();
+    Ok(all?.into_iter().flatten().collect())
 }
 
 /// Keeps an address of a task; one under way tells it of its end.
@@ -74,10 +77,12 @@ pub(super) async fn create(
     config: Config,
 ) -> Result<Value, Refusal> {
     let task = tasks::found(service, task).await?;
-    let delivery = config.delivery(service)?;
+    let deliveries = config.deliveries(service)?;
     let kept = keep(service, task.id, config).await?;
     if !task.state.is_over() && task.state != State::InputRequired {
-        service.kept().add_delivery(task.run, &delivery, clock::now()).await?;
+        for delivery in &deliveries {
+            service.kept().add_delivery(task.run, delivery, clock::now()).await?;
+        }
     }
     Ok(kept)
 }
@@ -130,14 +135,21 @@ pub(in crate::api) async fn pushed(
     service: &Service,
     run: &Run,
     url: &str,
+    is_under_way: bool,
 ) -> Result<Option<Value>, String> {
     let first = run.metadata["a2a"]["task"].as_str().and_then(|id| id.parse().ok());
     let task = tasks::found(service, &first.unwrap_or(run.id).to_string()).await;
     let task = task.map_err(|refusal| refusal.to_string())?;
     let there = service.kept().pushes(task.id).await.map_err(|error| error.to_string())?;
+    if is_under_way && task.state != State::Working {
+        return Ok(None);
+    }
     let is_kept = there.iter().any(|(_, config)| {
         let of = config["url"].as_str().and_then(|of| callbacks::check(service, of).ok());
         of.as_deref() == Some(url)
     });
-    Ok(is_kept.then(|| json!({ "task": shapes::task(&task) })))
+    Ok(is_kept.then(|| match is_under_way {
+        true => shapes::status_update(&task),
+        false => json!({ "task": shapes::task(&task) }),
+    }))
 }

@@ -12,6 +12,9 @@ pub(super) fn task(task: &Task) -> Value {
         "status": status(task),
         "history": task.history.iter().map(|(role, id, text)| message(task, role, id, text)).collect::<Vec<_>>(),
     });
+    if !task.more.is_empty() {
+        shown["metadata"] = json!(task.more);
+    }
     if let (State::Completed, Some(text)) = (task.state, &task.text) {
         shown["artifacts"] = json!([artifact(task, text)]);
     }

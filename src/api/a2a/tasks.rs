@@ -3,12 +3,13 @@
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::push;
 use super::refusal::Refusal;
 use crate::api::conversation::{self, Begin, Conversation};
+use crate::api::wishes::{self, Wishes};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run, RunFilter, RunStatus};
 use crate::service::{Error, Service, Turn};
@@ -54,6 +55,8 @@ pub(super) struct Task {
     /// Role, id and text of what was said.
     pub history: Vec<(&'static str, String, String)>,
     pub at: DateTime<Utc>,
+    /// What its request wants with the answer.
+    pub more: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -74,6 +77,10 @@ pub(super) struct Message {
     pub task_id: Option<String>,
     pub role: String,
     pub parts: Vec<Value>,
+    /// What else the request says, as OpenAI's metadata may.
+    #[serde(default)]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    pub metadata: Value,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -95,6 +102,8 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         return Err(Refusal::Unsupported("only parts with text are taken".into()));
     }
     let question = texts.join("\n\n");
+    let turn = Turn { question: question.clone(), ..Turn::default() };
+    let turn = Wishes::of_metadata(&message.metadata)?.applied_to(service, turn)?;
     let named = match &message.task_id {
         Some(id) => Some(found(service, id).await?),
         None => None,
@@ -117,16 +126,16 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         }
     };
     let said = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "text": question });
-    let turn = Turn { question, ..Turn::default() };
     let wanted = send.configuration.task_push_notification_config;
     let mut deliveries = match &named {
         Some(task) => push::of_task(service, task.id).await?,
         None => Vec::new(),
     };
     if let Some(config) = &wanted {
-        let delivery = config.delivery(service)?;
-        if !deliveries.contains(&delivery) {
-            deliveries.push(delivery);
+        for delivery in config.deliveries(service)? {
+            if !deliveries.contains(&delivery) {
+                deliveries.push(delivery);
+            }
         }
     }
     let metadata = json!({ "a2a": said });
@@ -144,13 +153,7 @@ async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refus
     let (thread, name) = match service.tenant() == service.runtime().runner().tenant() {
         true => ThreadId::from_name(context),
         // Each tenant has names of its own.
-        false => match context.parse() {
-            Ok(thread) => (thread, None),
-            Err(_) => {
-                let own = format!("{}\u{1f}{context}", service.tenant());
-                (ThreadId::from_name(&own).0, Some(context))
-            }
-        },
+        false => ThreadId::from_name_of(service.tenant(), context),
     };
     match service.info(thread).await {
         Ok(_) => Ok(thread),
@@ -190,6 +193,10 @@ pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refus
     }
     let newest = runs.last().copied().unwrap_or(first);
     let (state, text) = stands(service, newest).await?;
+    let more = match state {
+        State::Completed => wishes::asked_for(service, newest).await?,
+        _ => Map::new(),
+    };
     Ok(Task {
         id: first.id,
         context: first.thread,
@@ -198,6 +205,7 @@ pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refus
         text,
         history,
         at: newest.updated_at,
+        more,
     })
 }
 

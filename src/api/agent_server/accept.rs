@@ -93,6 +93,7 @@ pub(super) async fn check(face: &Face, asked: &RunBody) -> Result<Checked, Refus
     give_to_team(&mut order, &assistant);
     if let Asked::Turn(turn) = &order.asked {
         let service = &face.service;
+        service.who().acting_as(turn.user.as_deref())?;
         service.runtime().check_request(service.tenant(), turn.request()).await?;
     }
     due(asked.after_seconds)?;

@@ -106,6 +106,9 @@ async fn put(
     let checked = accept::check(face, &create.run).await?;
     let assistant = checked.assistant.id;
     let work = accept::work(&create.run, checked)?;
+    if let Some(thread) = thread {
+        face.service.user_on(thread, work.user()).await?;
+    }
     let now = clock::now();
     let id = there.as_ref().map_or_else(Uuid::now_v7, |there| there.id);
     let next = schedule.after(now).filter(|next| create.end_time.is_none_or(|end| *next <= end));
@@ -126,6 +129,8 @@ async fn put(
         timezone: create.timezone,
         keeps_thread: create.on_run_completed == Some(wire::OnCompletion::Keep),
         user: face.service.who().user.clone(),
+        maker: serde_json::to_value(face.service.who()).ok(),
+        paused: None,
         payload: Value::Object(payload),
         work: serde_json::to_value(work).map_err(|error| Refusal::invalid(error.to_string()))?,
         metadata,
@@ -152,7 +157,7 @@ fn with_cron(config: Option<&Value>, id: Uuid) -> Value {
 
 fn shown(cron: &Cron) -> Value {
     let ends = if cron.keeps_thread { "keep" } else { "delete" };
-    json!({
+    let mut shown = json!({
         "cron_id": cron.id,
         "assistant_id": cron.assistant,
         "thread_id": cron.thread,
@@ -167,7 +172,11 @@ fn shown(cron: &Cron) -> Value {
         "enabled": cron.enabled,
         "created_at": cron.created_at,
         "updated_at": cron.updated_at,
-    })
+    });
+    if let Some(why) = &cron.paused {
+        shown["paused"] = json!(why);
+    }
+    shown
 }
 
 async fn found(face: &Face, id: &str) -> Result<Cron, Refusal> {

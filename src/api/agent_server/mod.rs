@@ -15,6 +15,7 @@ mod state;
 mod stateless;
 mod stream;
 mod system;
+mod thread_stream;
 mod threads;
 mod webhooks;
 mod wire;
@@ -75,6 +76,7 @@ pub fn router(service: Service) -> Router {
         .route("/threads/{thread}/history", get(state::history_by_query).post(state::history))
         .route("/threads/{thread}/commands", post(protocol::post))
         .route("/threads/{thread}/stream/events", get(protocol::open).post(protocol::events))
+        .route("/threads/{thread}/stream", get(thread_stream::follow))
         .route("/threads/{thread}/runs", get(runs::list).post(runs::create))
         .route("/threads/{thread}/runs/stream", post(runs::create_and_stream))
         .route("/threads/{thread}/runs/wait", post(runs::create_and_wait))
@@ -109,6 +111,7 @@ pub(super) fn forms(forms: &mut Forms) {
     runs::forms(forms);
     items::forms(forms);
     crons::forms(forms);
+    forms.query::<thread_stream::Which>("get /threads/{thread}/stream");
     forms.body::<protocol::Command>("post /threads/{thread}/commands");
     forms.body::<protocol::Wanted>("post /threads/{thread}/stream/events");
 }

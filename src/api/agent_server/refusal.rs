@@ -39,7 +39,7 @@ impl From<service::Error> for Refusal {
             }
             service::Error::UnknownCheckpoint(_) => StatusCode::NOT_FOUND,
             service::Error::Busy => StatusCode::CONFLICT,
-            service::Error::Forbidden(_) => StatusCode::FORBIDDEN,
+            service::Error::Forbidden(_) | service::Error::OthersThread => StatusCode::FORBIDDEN,
             service::Error::TooMuch(_) | service::Error::DaySpent { .. } => {
                 StatusCode::TOO_MANY_REQUESTS
             }
@@ -88,6 +88,7 @@ impl From<checkpoint::Error> for Refusal {
 fn of_people(error: &people::Error) -> StatusCode {
     match error {
         people::Error::WrongPassword | people::Error::NotAccepted(_) => StatusCode::UNAUTHORIZED,
+        people::Error::NotThem(_) => StatusCode::FORBIDDEN,
         people::Error::Taken(_) => StatusCode::CONFLICT,
         people::Error::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
         people::Error::Unknown { .. } => StatusCode::NOT_FOUND,

@@ -14,6 +14,7 @@ use super::body::{Asked as Query, Body, OfRun, OfThread};
 use super::wire::{self, RunBody};
 use super::{Face, Refusal, stream};
 use crate::api::openapi::Forms;
+use crate::api::wishes;
 use crate::ids::ThreadId;
 use crate::service::Service;
 use crate::service::kept::{Cancel, Run, RunFilter, RunStatus};
@@ -82,24 +83,13 @@ async fn left_by(face: &Face, run: &Run) -> Result<Value, Refusal> {
             (RunStatus::Error | RunStatus::Timeout, Some(why)) => Ok(json!({ "__error__": why })),
             _ => {
                 let mut values = state_of(&face.service, thread).await?;
-                add_what_was_asked_for(face, &ended, &mut values).await?;
+                for (name, value) in wishes::asked_for(&face.service, &ended).await? {
+                    values[name] = value;
+                }
                 Ok(values)
             }
         },
     }
-}
-
-/// Adds the table that was found, and what happened, where the request wants them with its answer.
-async fn add_what_was_asked_for(face: &Face, run: &Run, values: &mut Value) -> Result<(), Refusal> {
-    let turn = &run.kwargs["order"]["asked"]["turn"];
-    let (thread, runtime) = (ThreadId(run.thread), face.service.runtime());
-    if turn["include_data"] == true {
-        values["data"] = json!(runtime.at_rest(thread).await?.data);
-    }
-    if turn["trace"] == true {
-        values["trace"] = json!(runtime.events(thread).await?);
-    }
-    Ok(())
 }
 
 /// Returns the newest state of a thread, with its open questions.

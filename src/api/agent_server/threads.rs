@@ -68,9 +68,13 @@ pub(super) async fn create(State(face): State<Face>, body: Body) -> Result<Json<
         ));
     }
     if !is_there {
-        face.service.create_thread(thread, &metadata).await?;
+        let mut steps = Vec::new();
         for Object(update) in create.supersteps.iter().flat_map(|Object(step)| &step.updates) {
             let written = wire::state_update(&update.values, 0).map_err(Refusal::invalid)?;
+            steps.push((update, written));
+        }
+        face.service.create_thread(thread, &metadata).await?;
+        for (update, written) in steps {
             face.service.runtime().edit(thread, written, update.as_node.as_deref(), &[]).await?;
         }
     }

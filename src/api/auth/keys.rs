@@ -4,10 +4,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use perihelion_people::{ApiKey, AuditEntry, NewKey, Scope};
+use perihelion_people::{ApiKey, AuditEntry, NewKey, Principal, ProvedBy, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::api::agent_server::{Body, Refusal};
 use crate::clock;
@@ -17,7 +18,7 @@ use crate::service::Service;
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
     name: String,
-    /// Those of whoever asks by default, without managing.
+    /// Those of whoever asks by default, without `manage` and `act_as`.
     #[schemars(with = "Option<Vec<String>>")]
     scopes: Option<Vec<Scope>>,
     expires_at: Option<DateTime<Utc>>,
@@ -28,9 +29,20 @@ async fn own(service: &Service) -> Result<Vec<ApiKey>, Refusal> {
     let mut keys = service.people().keys(service.tenant()).await?;
     let who = service.who();
     if !who.may(Scope::Manage) {
-        keys.retain(|key| key.user.as_deref() == Some(&who.user));
+        keys.retain(|key| match who.person() {
+            Some(person) => key.user.as_deref() == Some(person),
+            None => key.made_by.is_some() && key.made_by == own_key(who),
+        });
     }
     Ok(keys)
+}
+
+/// Returns the key that somebody shows.
+fn own_key(who: &Principal) -> Option<Uuid> {
+    match &who.proved_by {
+        ProvedBy::Key { id, .. } => Some(*id),
+        _ => None,
+    }
 }
 
 pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
@@ -44,7 +56,8 @@ pub(super) async fn create(
     let create: Create = body.read()?;
     let who = service.who();
     let scopes = create.scopes.unwrap_or_else(|| {
-        who.scopes.iter().copied().filter(|scope| *scope != Scope::Manage).collect()
+        let usual = |scope: &Scope| !matches!(scope, Scope::Manage | Scope::ActAs);
+        who.scopes.iter().copied().filter(usual).collect()
     });
     if let Some(beyond) = scopes.iter().find(|scope| !who.may(**scope)) {
         let why = format!("a key has no scope that its user lacks: {}", beyond.as_str());
@@ -53,7 +66,8 @@ pub(super) async fn create(
     let new = NewKey {
         tenant: service.tenant(),
         name: &create.name,
-        user: Some(&who.user),
+        user: who.person(),
+        made_by: own_key(who).filter(|_| who.person().is_none()),
         scopes: &scopes,
         expires_at: create.expires_at,
     };

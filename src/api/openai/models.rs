@@ -5,7 +5,6 @@ use axum::extract::Path;
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
-use crate::service::Approvals;
 use crate::swarm::GRAPH;
 
 fn shown(name: &str) -> Value {
@@ -19,13 +18,6 @@ pub(super) async fn list() -> Json<Value> {
 pub(super) async fn get(Path(model): Path<String>) -> Result<Json<Value>, Refusal> {
     check(&model)?;
     Ok(Json(shown(&model)))
-}
-
-/// Reads from a request's metadata what becomes of calls that need a person's approval.
-pub(super) fn approvals(metadata: &Value) -> Result<Option<Approvals>, Refusal> {
-    let Some(given) = metadata.get("approvals") else { return Ok(None) };
-    let read = serde_json::from_value(given.clone());
-    read.map(Some).map_err(|_| Refusal::invalid("metadata.approvals must be `wait` or `skip`"))
 }
 
 /// Refuses a model that there is none of.

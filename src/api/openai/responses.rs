@@ -14,6 +14,7 @@ use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Outcome, Said, run_of, stood_after};
+use crate::api::wishes::{self, Wishes};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{Service, Turn};
@@ -41,6 +42,11 @@ pub(super) async fn create(
         return Err(Refusal::invalid("tools are the agents' own here; send none"));
     }
     let question = question(&create.input)?;
+    let wishes = Wishes::of_metadata(&json!(create.metadata))?;
+    let interactive = create.stream == Some(true);
+    let system_prompt = create.instructions.clone();
+    let turn = Turn { question, system_prompt, interactive, ..Turn::default() };
+    let turn = wishes.applied_to(&service, turn)?;
     let (thread, at) = the_thread(&service, &create).await?;
     let shown = json!({
         "model": model,
@@ -48,10 +54,6 @@ pub(super) async fn create(
         "previous_response_id": create.previous_response_id,
         "metadata": create.metadata.unwrap_or_default(),
     });
-    let interactive = create.stream == Some(true);
-    let approvals = models::approvals(&shown["metadata"])?;
-    let system_prompt = create.instructions;
-    let turn = Turn { question, system_prompt, interactive, approvals, ..Turn::default() };
     let metadata = json!({ "openai": shown });
     let run =
         conversation::begin(&service, Begin { thread, at, turn, metadata, deliveries: Vec::new() })
@@ -62,8 +64,17 @@ pub(super) async fn create(
     if create.background == Some(true) {
         return Ok(Json(shapes::response(&run, None)).into_response());
     }
-    let outcome = Conversation::follow(&service, run.clone()).await?.outcome().await;
-    Ok(Json(shapes::response(&run, Some(&outcome))).into_response())
+    Ok(ended(&service, &run).await?.into_response())
+}
+
+/// Waits for a response, and answers with it and with what its request wants beside it.
+async fn ended(service: &Service, run: &Run) -> Result<Json<Value>, Refusal> {
+    let outcome = Conversation::follow(service, run.clone()).await?.outcome().await;
+    let mut shown = shapes::response(run, Some(&outcome));
+    for (name, value) in wishes::asked_for(service, run).await? {
+        shown[name] = value;
+    }
+    Ok(Json(shown))
 }
 
 /// Finds the thread that continues, and where; or makes one.
@@ -122,8 +133,7 @@ pub(super) async fn get(
     if !run.status.is_terminal() {
         return Ok(Json(shapes::response(&run, None)));
     }
-    let outcome = Conversation::follow(&service, run.clone()).await?.outcome().await;
-    Ok(Json(shapes::response(&run, Some(&outcome))))
+    ended(&service, &run).await
 }
 
 pub(super) async fn delete(

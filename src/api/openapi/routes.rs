@@ -63,6 +63,7 @@ pub(super) const ROUTES: &[Route] = &[
         "Threads",
         "object",
     ),
+    ("get", "/threads/{thread}/stream", "Follow all runs of a thread", "Threads", "stream"),
     ("get", "/threads/{thread}/history", "List states, newest first", "Threads", "array"),
     ("post", "/threads/{thread}/history", "List states, newest first", "Threads", "array"),
     (

@@ -148,6 +148,9 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
         one.id.parse().map_err(|_| Refusal::invalid("the id is none of ours"))?;
     let is_approval = one.kind == "approval";
     service.permit(if is_approval { Scope::Approve } else { Scope::Run })?;
+    if !is_approval {
+        service.user_on(view.info.id, None).await?;
+    }
     // A text answers a question in words; any other kind takes it in its own form.
     let answer = match (one.kind.as_str(), answer) {
         ("clarification", answer) => answer,
@@ -170,7 +173,7 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
         due_at: None,
         deliveries: Vec::new(),
     };
-    let run = service.accept(accept).await?;
+    let run = service.accept_decided(accept).await?;
     if let Some(end) = end.filter(|end| *end < clock::now()) {
         let why = format!("the request ran out at {end}, so nothing was sent; it is asked again");
         return Err(Refusal(StatusCode::CONFLICT, why));

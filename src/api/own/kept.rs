@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use perihelion_people::Principal;
 use tokio::sync::OnceCell;
 
 use crate::api::agent_server::Refusal;
@@ -26,6 +27,11 @@ struct Opened {
 impl Kept {
     pub(super) fn new(service: Service) -> Self {
         Self { service, opened: Arc::default() }
+    }
+
+    /// Returns who asks.
+    pub(super) fn who(&self) -> &Principal {
+        self.service.who()
     }
 
     /// Returns the tenant whose things are shown.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use perihelion_people::Principal;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,15 +19,17 @@ const SOURCE: &str = "user";
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Whose {
-    /// The user, as a request or `run --user` names one.
+    /// The user, as a request or `run --user` names one; who is a user sees their own alone.
     user: String,
 }
 
 impl Whose {
-    fn scope(&self, tenant: &str) -> Result<Scope, Refusal> {
-        match self.user.trim() {
-            "" => Err(Refusal::invalid("name the user whose memories are meant: ?user=NAME")),
-            user => Scope::new(tenant, user).map_err(|error| Refusal::invalid(error.to_string())),
+    fn scope(&self, who: &Principal) -> Result<Scope, Refusal> {
+        match who.acting_as(Some(&self.user))? {
+            None => Err(Refusal::invalid("name the user whose memories are meant: ?user=NAME")),
+            Some(user) => {
+                Scope::new(&who.tenant, &user).map_err(|error| Refusal::invalid(error.to_string()))
+            }
         }
     }
 }
@@ -35,7 +38,7 @@ pub(super) async fn list(
     State(kept): State<Kept>,
     Query(whose): Query<Whose>,
 ) -> Result<Json<Value>, Refusal> {
-    let entries = kept.memory().await?.list(&whose.scope(kept.tenant())?).await.map_err(refused)?;
+    let entries = kept.memory().await?.list(&whose.scope(kept.who())?).await.map_err(refused)?;
     Ok(Json(json!({ "memories": entries })))
 }
 
@@ -67,6 +70,6 @@ pub(super) async fn forget(
     Path(key): Path<String>,
     Query(whose): Query<Whose>,
 ) -> Result<StatusCode, Refusal> {
-    kept.memory().await?.forget(&whose.scope(kept.tenant())?, &key).await.map_err(refused)?;
+    kept.memory().await?.forget(&whose.scope(kept.who())?, &key).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }

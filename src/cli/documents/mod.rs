@@ -11,7 +11,7 @@ use perihelion_documents::COLLECTION;
 
 use super::{Error, Exit, output};
 use crate::config::Settings;
-use crate::runtime::Documents;
+use crate::runtime::{Documents, LOCAL_TENANT};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -31,6 +31,9 @@ pub struct Args {
     /// Without a command it lists.
     #[command(flatten)]
     list: list::Args,
+    /// Whose documents; the command line's own by default
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -52,7 +55,7 @@ enum Command {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let documents = Documents::open(&settings).await?;
+    let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
     let done = match args.command.unwrap_or(Command::List(args.list)) {
         Command::Add(args) => add::run(&documents, &args).await,
         Command::List(args) => list::run(&documents, &args).await,

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use super::shown;
 use crate::cli::{Error, Exit, environment, looking, output};
 use crate::config::Settings;
-use crate::runtime::{LOCAL_TENANT, Runtime, TeamDesign};
+use crate::runtime::{Runtime, TeamDesign};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -20,20 +20,20 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<Exit, Error> {
     let opening =
         looking::told(false, async |looks| Runtime::open(settings, &environment, looks).await);
     let runtime = opening.await?;
     for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
-    let done = create(&runtime, &args).await;
+    let done = create(&runtime, &args, tenant).await;
     runtime.close().await;
     done
 }
 
-async fn create(runtime: &Runtime, args: &Args) -> Result<Exit, Error> {
-    let design = runtime.design_team(LOCAL_TENANT, &args.goal).await?;
+async fn create(runtime: &Runtime, args: &Args, tenant: &str) -> Result<Exit, Error> {
+    let design = runtime.design_team(tenant, &args.goal).await?;
     match args.json {
         true => output::json(&design)?,
         false => output::text(&shown::proposal(&design))?,
@@ -42,7 +42,7 @@ async fn create(runtime: &Runtime, args: &Args) -> Result<Exit, Error> {
         output::note("nothing was saved");
         return Ok(Exit::Done);
     }
-    output::note(&shown::saved(&runtime.save_team(LOCAL_TENANT, design).await?));
+    output::note(&shown::saved(&runtime.save_team(tenant, design).await?));
     Ok(Exit::Done)
 }
 

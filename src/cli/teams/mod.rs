@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::{Error, Exit, Globals, environment, output, run};
 use crate::config::Settings;
 use crate::runtime::{
-    Error as RuntimeError, TeamDesign, Workflows, find_team, import_team, open_workflows,
-    star_as_team,
+    Error as RuntimeError, LOCAL_TENANT, TeamDesign, Workflows, find_team, import_team,
+    open_workflows, star_as_team,
 };
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +31,9 @@ pub struct Args {
     command: Option<Command>,
     #[command(flatten)]
     list: ListArgs,
+    /// Whose teams; the command line's own by default
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    tenant: String,
 }
 
 #[derive(Debug, Default, clap::Args)]
@@ -76,13 +79,13 @@ enum Command {
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
     match args.command.unwrap_or(Command::List(args.list)) {
-        Command::Create(args) => create::run(settings, args).await,
+        Command::Create(create) => create::run(settings, create, &args.tenant).await,
         Command::Run { name, run: mut args } => {
             args.team = Some(name);
             run::run(globals, settings, *args).await
         }
         other => {
-            let kept = open_workflows(&settings).await?;
+            let kept = open_workflows(&settings).await?.for_tenant(&args.tenant);
             let done = perform(&kept, &settings, other).await;
             kept.close().await;
             done.map(|()| Exit::Done)

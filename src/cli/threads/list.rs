@@ -13,6 +13,9 @@ pub struct Args {
     /// Only threads that stand so
     #[arg(long, value_name = "STATUS")]
     status: Option<Standing>,
+    /// Only threads of this tenant
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
     /// At most so many; 0 for all
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
@@ -90,15 +93,21 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
     };
     // More than one word stands for some of what is kept, so that is told apart here.
     let status = args.status.map(Standing::kept);
-    let filter_limit = if args.status.is_some() { None } else { limit };
+    let is_whole = args.status.is_none() && args.tenant.is_none();
+    let filter_limit = limit.filter(|_| is_whole);
     let filter = ThreadFilter { status, limit: filter_limit, ..ThreadFilter::default() };
     let mut threads = store.list(&filter).await?;
     threads.retain(|info| args.status.is_none_or(|status| status.has(info)));
+    threads.retain(|info| args.tenant.as_ref().is_none_or(|tenant| info.tenant == *tenant));
     threads.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
     if args.json {
         return output::json(&threads.iter().map(as_json).collect::<Vec<_>>());
     }
     if threads.is_empty() {
+        if let Some(tenant) = &args.tenant {
+            output::note(&format!("no such thread here is of the tenant {tenant}"));
+            return Ok(());
+        }
         output::note(&match args.status {
             Some(status) => format!("no thread here is {}", status.as_str()),
             None => "there are no threads here; `perihelion run \"QUESTION\"` makes one".to_owned(),

@@ -118,7 +118,7 @@ async fn perform(
         Command::History(args) => history::run(store, &args).await,
         Command::State(args) => state::run(store, &args).await,
         Command::Fork(args) => fork::run(store, &args, &globals.invocation()).await,
-        Command::Cancel(args) => cancel::run(store, &args, &globals.invocation()).await,
+        Command::Cancel(args) => cancel::run(store, settings, &args, &globals.invocation()).await,
         Command::Update(args) => update::run(shared, settings, &args).await,
         Command::Export(args) => transfer::export(store, &args).await,
         Command::Import(args) => transfer::import(store, &args).await,

@@ -3,6 +3,7 @@
 use std::result::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
@@ -24,6 +25,7 @@ crate::store_suite::on_every_store_sealed_too!(
     another_process_hears_a_run_while_it_goes_on,
     a_run_that_lost_its_process_is_told_once,
     what_was_committed_and_not_told_is_told_by_the_next_run,
+    a_call_reaches_those_who_wait_though_nothing_was_told,
     whoever_hears_slowly_holds_nobody_up,
     a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out,
     a_run_that_is_not_told_leaves_nothing_behind,
@@ -229,6 +231,14 @@ impl Bus for Slow {
         self.inner.subscribe(thread, after)
     }
 
+    async fn call(&self, thread: ThreadId) {
+        self.inner.call(thread).await;
+    }
+
+    fn calls(&self) -> tokio::sync::broadcast::Receiver<ThreadId> {
+        self.inner.calls()
+    }
+
     async fn prune(&self) {
         self.inner.prune().await;
     }
@@ -337,4 +347,22 @@ async fn a_fork_is_told_from_where_it_begins(on: &Fixture) {
     assert_eq!((steps(&told), told[0].id), (vec![3], 1));
     assert_eq!(steps(&all(&bus, thread).await), [1, 2, 3]);
     bus.close().await;
+}
+
+async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
+    let (mine, others) = (bus(on, &on.store), bus(on, &on.store));
+    let thread = ThreadId::new();
+    let is_shared = on.url.as_deref().is_some_and(|url| url.starts_with("postgres"));
+    let mut calls = if is_shared { others.calls() } else { mine.calls() };
+    loop {
+        mine.call(thread).await;
+        // The connection that listens may stand a moment later.
+        tokio::select! {
+            // Others use the database as well.
+            called = calls.recv() => if called.unwrap() == thread { break },
+            () = perihelion::clock::sleep(Duration::from_millis(50)) => {}
+        }
+    }
+    mine.close().await;
+    others.close().await;
 }

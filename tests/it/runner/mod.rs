@@ -11,6 +11,7 @@ mod integrity;
 mod interrupts;
 mod limits;
 mod parking;
+mod pauses;
 mod replay;
 mod snapshots;
 mod subgraphs;

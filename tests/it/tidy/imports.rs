@@ -28,7 +28,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
             "write_dump",
         ],
     ),
-    ("graph", &["END", "Interrupt", "RunEvent", "StreamMode", "Wants"]),
+    ("graph", &["END", "Interrupt", "Nodes", "RunEvent", "StreamMode", "Wants"]),
     ("llm", &["LOG_DIRECTIVE", "Usage"]),
     ("mcp", &["LOG_DIRECTIVE", "ServerInfo", "ToolDefinition"]),
     ("runner", &["Error", "RunOptions"]),

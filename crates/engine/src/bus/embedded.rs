@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::broadcast;
 
 use super::log::Log;
 use super::{Bus, Subscription, Told};
@@ -40,6 +41,14 @@ impl Bus for Embedded {
 
     fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription {
         self.0.subscribe(thread, after)
+    }
+
+    async fn call(&self, thread: ThreadId) {
+        self.0.call(thread);
+    }
+
+    fn calls(&self) -> broadcast::Receiver<ThreadId> {
+        self.0.calls.subscribe()
     }
 
     async fn prune(&self) {

@@ -64,6 +64,11 @@ impl Log {
         Ok(())
     }
 
+    /// Calls those who wait in this process; nobody is no failure.
+    pub(super) fn call(&self, thread: ThreadId) {
+        let _ = self.calls.send(thread);
+    }
+
     pub(super) async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error> {
         let mut told = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {

@@ -20,6 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
+use tokio::sync::broadcast;
 
 pub use desk::Ear;
 pub use embedded::Embedded;
@@ -65,6 +66,15 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     ///
     /// Each comes once and in order. Events that retention dropped are left out; otherwise ids have no gap.
     fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription;
+
+    /// Calls whoever waits for a thread of which nothing was told, on every process that hears calls.
+    async fn call(&self, thread: ThreadId);
+
+    /// Names the threads that told something or were called; who falls behind just looks.
+    ///
+    /// On one machine calls are heard within a process alone; by Postgres on all, while the connection that listens
+    /// stands.
+    fn calls(&self) -> broadcast::Receiver<ThreadId>;
 
     /// Drops events that are older than the retention allows, now and then; a bounded number of them.
     async fn prune(&self);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::PgListener;
+use sqlx::{Connection as _, PgConnection};
 use tokio::sync::broadcast;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -49,6 +50,17 @@ impl Postgres {
     }
 }
 
+impl Postgres {
+    /// Begins to hear calls, where nobody wanted to before.
+    fn be_listening(&self) {
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        listener.get_or_insert_with(|| {
+            let listening = listen(self.url.clone(), self.log.calls.clone());
+            AbortOnDropHandle::new(tokio::spawn(listening))
+        });
+    }
+}
+
 #[async_trait]
 impl Bus for Postgres {
     fn store(&self) -> &Arc<dyn Store> {
@@ -64,12 +76,21 @@ impl Bus for Postgres {
     }
 
     fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription {
-        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
-        listener.get_or_insert_with(|| {
-            let listening = listen(self.url.clone(), self.log.calls.clone());
-            AbortOnDropHandle::new(tokio::spawn(listening))
-        });
+        self.be_listening();
         self.log.subscribe(thread, after)
+    }
+
+    async fn call(&self, thread: ThreadId) {
+        self.log.call(thread);
+        // It is rare: what is told calls by itself.
+        if let Err(error) = notify(&self.url, thread).await {
+            tracing::debug!(%error, %thread, "other processes could not be called; they look");
+        }
+    }
+
+    fn calls(&self) -> broadcast::Receiver<ThreadId> {
+        self.be_listening();
+        self.log.calls.subscribe()
     }
 
     async fn prune(&self) {
@@ -84,6 +105,14 @@ impl Bus for Postgres {
             let _ = listener.await;
         }
     }
+}
+
+/// Calls all processes that listen.
+async fn notify(url: &str, thread: ThreadId) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let call = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(thread.to_string());
+    call.execute(&mut connection).await?;
+    connection.close().await
 }
 
 /// Passes notifications on for as long as somebody may want them.

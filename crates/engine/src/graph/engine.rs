@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Command, EngineError, Event, Finished, Frontier, Graph, Interrupt, Limits, Merged, NodeEntry,
-    NodeError, NodeOutput, NodeRun, Position, RunEvent, State, Wants, Written, merge,
+    NodeError, NodeOutput, NodeRun, Pauses, Position, RunEvent, State, Wants, Written, merge,
 };
 
 #[cfg(test)]
@@ -33,6 +33,11 @@ pub struct Engine<S: State> {
     graph: Arc<Graph<S>>,
     limits: Limits,
     wants: Wants,
+    pauses: Pauses,
+    /// Whether the first step is not paused before.
+    passes_first: bool,
+    /// Whether a node ran in the merged step that is paused after.
+    pauses_after: bool,
     state: Arc<S>,
     /// Number of the step under way.
     step: u64,
@@ -64,6 +69,9 @@ impl<S: State> Engine<S> {
             graph,
             limits,
             wants,
+            pauses: Pauses::default(),
+            passes_first: false,
+            pauses_after: false,
             state,
             step: head + 1,
             steps_done: 0,
@@ -76,6 +84,13 @@ impl<S: State> Engine<S> {
             stopping: false,
             late: false,
         }
+    }
+
+    /// Has the run pause before and after nodes; `passes_first`: not before its first step.
+    #[must_use]
+    pub fn pausing(mut self, pauses: Pauses, passes_first: bool) -> Self {
+        (self.pauses, self.passes_first) = (pauses, passes_first);
+        self
     }
 
     /// Returns the state as merged so far.
@@ -124,6 +139,9 @@ impl<S: State> Engine<S> {
         if self.steps_done >= self.limits.max_steps {
             return out.push(Command::Fail(EngineError::StepLimit(self.limits.max_steps)));
         }
+        if self.is_pause() {
+            return self.pause(out);
+        }
         self.entries.clear();
         for task in &self.frontier.tasks {
             let Some(entry) = self.graph.resolve(&task.node) else {
@@ -136,6 +154,19 @@ impl<S: State> Engine<S> {
         self.next_ready = 0;
         self.launch(out);
         self.settle(out);
+    }
+
+    /// Returns whether the run pauses between the step that was merged and the one that would start.
+    fn is_pause(&self) -> bool {
+        let is_first = self.steps_done == 0;
+        let before = || self.frontier.tasks.iter().any(|task| self.pauses.before.has(&task.node));
+        self.pauses_after || (!(is_first && self.passes_first) && before())
+    }
+
+    fn pause(&self, out: &mut Vec<Command<S>>) {
+        let (step, interrupts) = (self.step, Vec::new());
+        out.push(Command::Emit(RunEvent::Interrupted { step, interrupts }));
+        out.push(Command::Suspend(Vec::new()));
     }
 
     /// Returns whether no further task may start.
@@ -270,6 +301,8 @@ impl<S: State> Engine<S> {
     }
 
     fn complete(&mut self, out: &mut Vec<Command<S>>) {
+        self.pauses_after =
+            self.frontier.tasks.iter().any(|task| self.pauses.after.has(&task.node));
         let slots = std::mem::take(&mut self.slots);
         let mut finished: Vec<Finished<S>> = Vec::with_capacity(slots.len());
         for (slot, entry) in slots.into_iter().zip(self.entries.drain(..)) {

@@ -14,6 +14,7 @@ mod frontier;
 mod functions;
 mod merge;
 mod node;
+mod pauses;
 mod port;
 mod reducer;
 mod stages;
@@ -29,6 +30,7 @@ pub use merge::{Finished, Merged, merge};
 pub use node::{
     Context, Interrupt, Node, NodeError, NodeOutput, Place, TaskContext, subgraph_namespace,
 };
+pub use pauses::{Nodes, Pauses};
 pub use port::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, Port};
 pub use reducer::{Append, Merge, Overwrite, Reducer, State, Update};
 pub use stages::{StageError, stages};

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
 use crate::checkpoint::{self, RunStatus, ThreadStatus};
-use crate::graph::{EngineError, Interrupt, Limits, RunEvent, State, Wants};
+use crate::graph::{EngineError, Interrupt, Limits, Pauses, RunEvent, State, Wants};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// When a step counts as done.
@@ -38,6 +38,8 @@ pub struct RunOptions<S: State> {
     pub events: Option<mpsc::Sender<RunEvent<S>>>,
     /// Where the run is told to other processes; nowhere by default, which costs nothing.
     pub publish: Option<Arc<dyn Bus>>,
+    /// Nodes before and after which the run pauses: it ends as interrupted without a question, and a resume continues it.
+    pub pauses: Pauses,
     /// Stops the run at the next chance: running tool calls finish, nothing new starts.
     pub cancel: CancellationToken,
     /// Leaves a run that is stopped to the workers, in place of whoever resumes it.
@@ -55,6 +57,7 @@ impl<S: State> Default for RunOptions<S> {
             wants: Wants::default(),
             events: None,
             publish: None,
+            pauses: Pauses::default(),
             cancel: CancellationToken::new(),
             hands_over: false,
             max_crashes: None,
@@ -67,7 +70,7 @@ impl<S: State> Default for RunOptions<S> {
 pub enum RunResult {
     /// It reached the end of the graph.
     Done,
-    /// It waits for answers to these.
+    /// It waits for answers to these; none: it paused where it was to, and a resume continues it.
     Interrupted(Vec<Interrupt>),
     /// It was stopped as asked and can be resumed.
     Cancelled,

@@ -331,8 +331,14 @@ impl<S: State> Runner<S> {
         }
         let ear = publisher.as_ref().map(Publisher::ear);
         let ears = Ears::new(options.events, options.wants, ear);
+        // A run that broke off may not have come to its pause yet; one that had begun the step was past it.
+        let is_past = held.was != ThreadStatus::Busy
+            || has_pending
+            || recorded.contains_key(&(position.head + 1));
+        let passes_first = goes_on && is_past && !options.pauses.at_start;
         let mut engine =
-            Engine::new(Arc::clone(&self.graph), position, options.limits, ears.wants());
+            Engine::new(Arc::clone(&self.graph), position, options.limits, ears.wants())
+                .pausing(options.pauses, passes_first);
         let around = Surroundings {
             store: Arc::clone(&self.store),
             thread,

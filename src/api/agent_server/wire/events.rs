@@ -96,8 +96,17 @@ impl Wire {
 
     /// Returns the event that says why a run failed.
     pub(crate) fn error(run: &Run, why: &Value) -> Self {
-        let id = (run.last_event.or(run.first_event).unwrap_or_default(), u32::MAX - 1);
+        let id = (run.last_event.or(run.first_event).unwrap_or_default(), u32::MAX - 2);
         Self { name: "error".into(), data: why.clone(), id }
+    }
+
+    /// Returns the event by which the stream of a thread says that a run has ended.
+    pub(crate) fn run_done(run: &Run) -> Self {
+        let data = json!({ "status": "run_done", "run_id": run.id });
+        let last = (run.last_event.or(run.first_event).unwrap_or_default(), u32::MAX - 1);
+        // Of a run that told nothing it follows the event by which it began.
+        let id = last.max(Self::metadata(run).id);
+        Self { name: "metadata".into(), data, id }
     }
 
     /// Returns its id as clients send it back.
@@ -152,6 +161,11 @@ impl Wire {
                 shown.put("messages", "messages/partial", || {
                     json!([message::partial(id, node, text)])
                 });
+                if *is_first {
+                    shown.put("events", "events", || {
+                        place.event("on_chat_model_start", *step, node, json!({ "input": {} }))
+                    });
+                }
                 shown.put("events", "events", || {
                     let chunk = json!({ "chunk": message::chunk(id, node, piece) });
                     place.event("on_chat_model_stream", *step, node, chunk)
@@ -163,6 +177,10 @@ impl Wire {
                 let open: Vec<InterruptView> = interrupts.iter().map(InterruptView::from).collect();
                 let asked = || interrupt::shown_all(&open);
                 shown.put("updates", "updates", || json!({ "__interrupt__": asked() }));
+                if open.is_empty() {
+                    // It paused: nothing is asked.
+                    return shown.wires;
+                }
                 shown.put("values", "values", || {
                     let mut values = state::values(state);
                     values["__interrupt__"] = asked();
@@ -208,6 +226,12 @@ fn step(shown: &mut Shown<'_>, at: &Checkpoint, place: &Place<'_>) {
             );
             shown.put("tasks", "tasks", result);
             shown.put("debug", "debug", || debug(number, "task_result", result()));
+            for said in one.update.messages.iter().flatten().filter(|said| said.role != "user") {
+                shown.put("events", "events", || {
+                    let output = json!({ "output": message::shown(said) });
+                    place.event("on_chat_model_end", number, &one.node, output)
+                });
+            }
             shown.put("events", "events", || {
                 let output = json!({ "output": state::update(&one.update) });
                 place.event("on_chain_end", number, &one.node, output)

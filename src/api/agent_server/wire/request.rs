@@ -7,9 +7,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{message, state};
+use crate::graph::Nodes;
 use crate::service::kept::Multitask;
 use crate::service::{Approvals, Asked, Order, Turn};
 use crate::swarm::GraphUpdate;
+
+/// Bytes of a message's id at most; a longer one is not kept.
+const LONGEST_ID: usize = 200;
 
 /// Fields of an input that is a conversation.
 const MESSAGES: &str = "messages";
@@ -116,15 +120,12 @@ impl RunBody {
     /// # Errors
     /// What is wrong with the input or the command.
     pub(crate) fn order(&self, thread_head: u64) -> Result<Order, String> {
-        // Better refused than accepted and not done.
-        let names =
-            |given: &Option<OneOrMany>| given.clone().map_or_else(Vec::new, OneOrMany::into_vec);
-        if !names(&self.interrupt_before).is_empty() || !names(&self.interrupt_after).is_empty() {
-            return Err("interrupt_before and interrupt_after are not supported; a tool's \
-                        approval_mode makes a run wait for a person"
-                .into());
-        }
+        let names = |given: &Option<OneOrMany>| {
+            Nodes::from(given.clone().map_or_else(Vec::new, OneOrMany::into_vec))
+        };
         let mut order = Order::new(asked(self, thread_head)?);
+        order.pauses.before = names(&self.interrupt_before);
+        order.pauses.after = names(&self.interrupt_after);
         if let Asked::Turn(turn) = &mut order.asked {
             turn.approvals = turn.approvals.or(self.approvals);
         }
@@ -233,6 +234,7 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
                 "trace",
                 "system_prompt",
                 "approvals",
+                "user",
             ];
             // What else a client's state holds is its own business.
             own.retain(|name, _| known.contains(&name.as_str()));
@@ -247,6 +249,8 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
             _ => return Err("input must have messages or a question".into()),
         };
         turn.question = question(&list).ok_or("no human message is at the end of the messages")?;
+        let id = list.last().and_then(|last| last.get("id")).and_then(Value::as_str);
+        turn.message_id = id.filter(|id| (1..=LONGEST_ID).contains(&id.len())).map(str::to_owned);
     }
     Ok(with_context(turn, context))
 }
@@ -326,6 +330,15 @@ mod tests {
         assert_eq!(turn.context["region"], "EU");
         assert_eq!(turn.context["limit"], "5");
         assert_eq!((turn.prefer_agents, turn.max_turns), (vec!["sql".to_owned()], Some(3)));
+    }
+
+    #[test]
+    fn a_message_keeps_the_id_by_which_its_client_knows_it() {
+        let messages = json!([{ "type": "human", "content": "x", "id": "a" }, { "type": "human", "content": "y", "id": "b" }]);
+        let turn = turn_of(json!({ "input": { "messages": messages } }));
+        assert_eq!(turn.message_id.as_deref(), Some("b"));
+        let without = turn_of(json!({ "input": { "messages": ["Who left?"] } }));
+        assert_eq!(without.message_id, None);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(super) fn read(given: &Value, thread_head: u64) -> Result<GraphUpdate, Strin
         Value::Object(fields) => fields.clone(),
         _ => return Err("values must be an object or null".into()),
     };
+    if fields.remove("user").is_some_and(|user| !user.is_null()) {
+        return Err("user: a thread is the user's who began it, and stays theirs".into());
+    }
     if let Some(messages) = fields.get_mut("messages") {
         let list = match messages.take() {
             Value::Array(list) => list,

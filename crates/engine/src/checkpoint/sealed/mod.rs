@@ -7,6 +7,7 @@
 //! namespace, who holds the lease. Deliberately absent: compression, which comes before, and any
 //! rewriting of rows: what was written under an older key stays under it.
 
+mod beside;
 mod keyring;
 mod label;
 mod seal;

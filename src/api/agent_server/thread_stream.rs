@@ -1,0 +1,179 @@
+//! `GET /threads/{id}/stream`: what happens in all runs of a thread, as each was asked to show it.
+//!
+//! It stays open between runs. Its events have the ids that they have in the streams of the runs, so that a client
+//! goes on from the last one that it heard, on any process.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use perihelion_http::sse;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::body::{Asked, OfThread};
+use super::wire::{self, Modes, Wire};
+use super::{Face, Refusal};
+use crate::clock;
+use crate::service::kept::Run;
+use crate::service::{BegunRuns, Error, Listener, Next, Service};
+
+/// How often a silent stream says that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Which {
+    /// `run_modes` (the default): the events of the runs; `lifecycle`: their beginnings and ends.
+    stream_mode: Option<String>,
+}
+
+pub(super) async fn follow(
+    State(face): State<Face>,
+    OfThread(thread): OfThread,
+    Asked(asked): Asked<Which>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let named = asked.stream_mode.unwrap_or_default();
+    let mut shows_events = named.trim().is_empty();
+    for mode in named.split(',').map(|mode| mode.trim().trim_matches(['[', ']', '"'])) {
+        match mode {
+            "run_modes" => shows_events = true,
+            "lifecycle" | "" => {}
+            other => {
+                return Err(Refusal::invalid(format!(
+                    "{other:?} is not one of the modes run_modes, lifecycle"
+                )));
+            }
+        }
+    }
+    face.service.info(thread).await?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
+    let after = match last {
+        None | Some("") => {
+            let mark = face.service.runtime().store().event_mark(thread).await?.last;
+            Some(After { id: (mark, u32::MAX - 3), is_now: true })
+        }
+        Some("-1") => None,
+        Some(id) => match Wire::read_id(id) {
+            Some(id) => Some(After { id, is_now: false }),
+            None => {
+                return Err(Refusal::invalid(format!(
+                    "Last-Event-ID is none of this server's: {id}"
+                )));
+            }
+        },
+    };
+    let followed = Followed {
+        runs: face.service.begun_runs(thread),
+        service: face.service.clone(),
+        now: None,
+        after,
+        shows_events,
+        ready: VecDeque::new(),
+    };
+    let stream = futures::stream::unfold(followed, |mut followed| async {
+        let bytes = followed.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(bytes), followed))
+    });
+    let mut response = Response::new(Body::from_stream(stream));
+    let headers = response.headers_mut();
+    headers
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// What a client has heard already.
+#[derive(Clone, Copy)]
+struct After {
+    id: (u64, u32),
+    /// It wants what comes from now on, and heard nothing.
+    is_now: bool,
+}
+
+impl After {
+    /// Tells whether a run has nothing more for the client.
+    fn is_past(self, run: &Run) -> bool {
+        let last = run.last_event.filter(|_| run.status.is_terminal());
+        last.is_some_and(|last| last < self.id.0 || (self.is_now && last == self.id.0))
+    }
+}
+
+/// One client that follows one thread.
+struct Followed {
+    service: Service,
+    runs: BegunRuns,
+    /// The run that is followed, and what its client is shown of it.
+    now: Option<(Listener, Modes)>,
+    after: Option<After>,
+    shows_events: bool,
+    ready: VecDeque<Bytes>,
+}
+
+impl Followed {
+    /// Waits for the next bytes; `None` when this process ends, or the store fails: the client follows on.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some(bytes);
+            }
+            let stop = self.service.stop().clone();
+            let moved = tokio::select! {
+                moved = self.go_on() => moved,
+                () = clock::sleep(HEARTBEAT) => return Some(sse::HEARTBEAT),
+                () = stop.cancelled() => return None,
+            };
+            if let Err(error) = moved {
+                tracing::warn!(%error, "a stream ended early; its client follows on from the last event it heard");
+                return None;
+            }
+        }
+    }
+
+    /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
+    async fn go_on(&mut self) -> Result<(), Error> {
+        let Some((listener, modes)) = &mut self.now else {
+            let Some(run) = self.runs.next().await? else { return Ok(()) };
+            if self.after.is_none_or(|after| !after.is_past(&run)) {
+                self.begin(run);
+            }
+            return Ok(());
+        };
+        match listener.next().await? {
+            Next::Heard(heard) if self.shows_events => {
+                for wire in Wire::of(&heard, listener.run(), modes) {
+                    send(&mut self.ready, self.after, &wire);
+                }
+            }
+            Next::Heard(_) => {}
+            Next::Ended(run) => {
+                if let Some(why) = wire::failure(&run).filter(|_| self.shows_events) {
+                    send(&mut self.ready, self.after, &Wire::error(&run, why));
+                }
+                send(&mut self.ready, self.after, &Wire::run_done(&run));
+                self.now = None;
+            }
+            Next::Gone => self.now = None,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, run: Run) {
+        let named = run.kwargs["shown"]["stream_mode"].as_array().into_iter().flatten();
+        let named = named.filter_map(|mode| mode.as_str().map(str::to_owned)).collect();
+        let modes = Modes::read(named).unwrap_or_default();
+        send(&mut self.ready, self.after, &Wire::metadata(&run));
+        self.now = Some((self.service.listen_from_beginning(run), modes));
+    }
+}
+
+fn send(ready: &mut VecDeque<Bytes>, after: Option<After>, wire: &Wire) {
+    if after.is_none_or(|after| wire.id > after.id) {
+        ready.push_back(sse::event(&wire.name, &wire.data.to_string(), Some(&wire.id())));
+    }
+}

@@ -1,0 +1,121 @@
+//! Runs that pause before or after nodes, and the stream of a whole thread (S2.12).
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::served::Served;
+use super::{on_both, saying};
+
+on_both!(
+    a_run_pauses_where_it_is_to_and_goes_on_with_no_input_or_a_command,
+    a_thread_s_stream_has_the_events_of_all_its_runs_once,
+);
+
+fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
+    body[when] = nodes;
+    body
+}
+
+/// S2.12
+async fn a_run_pauses_where_it_is_to_and_goes_on_with_no_input_or_a_command(served: Served) {
+    let go_on = || json!({ "assistant_id": "swarm", "input": null });
+    let command = || json!({ "assistant_id": "swarm", "command": { "resume": "go on" } });
+    for continued in [go_on(), command()] {
+        let thread = served.thread().await;
+        let at = |path: &str| format!("/threads/{thread}{path}");
+        let before = pausing(saying("hello"), "interrupt_before", json!(["qa"]));
+        let (code, left) = served.post(&at("/runs/wait"), &before).await;
+        assert_eq!((code, &left["answer"]), (200, &Value::Null), "{left}");
+        let (_, runs) = served.get(&at("/runs")).await;
+        assert_eq!(runs[0]["status"], "success");
+        assert_eq!(runs[0]["kwargs"]["interrupt_before"], json!(["qa"]));
+        let (_, there) = served.get(&at("")).await;
+        assert_eq!(there["status"], "interrupted");
+        let (_, state) = served.get(&at("/state")).await;
+        assert_eq!(state["next"], json!(["qa"]));
+        assert_eq!(state["tasks"][0]["interrupts"], json!([]));
+        let (_, done) = served.post(&at("/runs/wait"), &continued).await;
+        assert_eq!(done["answer"], "Hello from the star.", "{done}");
+        assert_eq!(served.get(&at("")).await.1["status"], "idle");
+    }
+    // A new message to a thread that pauses begins a new turn, which pauses as well.
+    let thread = served.thread().await;
+    let path = format!("/threads/{thread}/runs/wait");
+    let all = pausing(saying("hello"), "interrupt_after", json!("*"));
+    served.post(&path, &all).await;
+    let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!((&state["values"]["turn"], &state["next"]), (&json!(1), &json!(["supervisor"])));
+    served.post(&path, &pausing(saying("hello"), "interrupt_before", json!("*"))).await;
+    let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!(state["next"], json!(["preprocess"]), "{state}");
+    let stream = format!("/threads/{thread}/runs/stream");
+    let mut body = pausing(go_on(), "interrupt_after", json!(["preprocess"]));
+    body["stream_mode"] = json!(["updates", "values"]);
+    let asked = served.http.post(format!("{}{stream}", served.url));
+    let answer = asked.header("content-type", "application/json").body(body.to_string());
+    let text = answer.send().await.unwrap().text().await.unwrap();
+    assert!(text.contains("data: {\"__interrupt__\":[]}"), "{text}");
+    let (_, done) = served.post(&path, &go_on()).await;
+    assert_eq!((&done["answer"], &done["turn"]), (&json!("Hello from the star."), &json!(2)));
+}
+
+/// Reads events until the stream said that a run has ended; returns each one's name, data and id.
+async fn until_done(answer: reqwest::Response, count: usize) -> Vec<(String, Value, String)> {
+    let mut stream = answer.bytes_stream();
+    let (mut text, mut events, mut done) = (String::new(), Vec::new(), 0);
+    while done < count {
+        text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+        while let Some((event, rest)) = text.split_once("\n\n") {
+            let field = |name: &str| {
+                let line = event.lines().find_map(|line| line.strip_prefix(name));
+                line.unwrap_or_default().trim().to_owned()
+            };
+            if event.contains("event:") {
+                let data: Value = serde_json::from_str(&field("data:")).unwrap();
+                done += usize::from(data["status"] == "run_done");
+                events.push((field("event:"), data, field("id:")));
+            }
+            text = rest.to_owned();
+        }
+    }
+    events
+}
+
+/// S2.12, X5: as the reference server's was recorded.
+async fn a_thread_s_stream_has_the_events_of_all_its_runs_once(served: Served) {
+    let thread = served.thread().await;
+    let place = format!("{}/threads/{thread}/stream", served.url);
+    let open = |last: Option<&str>, mode: &str| {
+        let asked = served.http.get(format!("{place}?stream_mode={mode}"));
+        last.map_or(asked.try_clone().unwrap(), |last| asked.header("last-event-id", last)).send()
+    };
+    let wait = format!("/threads/{thread}/runs/wait");
+    served.post(&wait, &saying("before")).await;
+    let live = open(None, "run_modes").await.unwrap();
+    assert_eq!(live.status(), 200);
+    served.post(&wait, &saying("hello")).await;
+    let heard = until_done(live, 1).await;
+    let (name, begun, _) = &heard[0];
+    assert_eq!((name.as_str(), &begun["attempt"]), ("metadata", &json!(1)));
+    let (name, ended, _) = heard.last().unwrap();
+    assert_eq!((name.as_str(), &ended["run_id"]), ("metadata", &begun["run_id"]));
+    assert!(heard[1..heard.len() - 1].iter().all(|(name, _, _)| name == "values"), "{heard:?}");
+    let answers = heard.iter().filter(|(_, data, _)| data["answer"].is_string()).count();
+    assert!(answers > 0, "{heard:?}");
+
+    let whole = until_done(open(Some("-1"), "run_modes").await.unwrap(), 2).await;
+    assert_eq!(whole[whole.len() - heard.len()..], heard[..], "the same under the same ids");
+    let mut again = Vec::new();
+    for at in [0, whole.len() / 3, whole.len() - 2] {
+        let rest = until_done(open(Some(&whole[at].2), "run_modes").await.unwrap(), {
+            whole[at + 1..].iter().filter(|(_, data, _)| data["status"] == "run_done").count()
+        });
+        again.push(rest.await);
+        assert_eq!(again.last().unwrap()[..], whole[at + 1..], "after {}", whole[at].2);
+    }
+    let lifecycle = until_done(open(Some("-1"), "lifecycle").await.unwrap(), 2).await;
+    assert_eq!(lifecycle.len(), 4, "{lifecycle:?}");
+    assert_eq!(open(None, "nonsense").await.unwrap().status(), 422);
+    let nobody = "0197a000-0000-7000-8000-000000000000";
+    assert_eq!(served.get(&format!("/threads/{nobody}/stream")).await.0, 404);
+}
