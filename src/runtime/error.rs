@@ -66,7 +66,7 @@ pub enum Error {
     )]
     NoServers,
     /// The process was opened without a place for teams.
-    #[error("teams are not kept here")]
+    #[error("teams are not kept here: the demo and threads in memory have none")]
     NoTeams,
     /// There is no such server, or it is switched off.
     #[error(

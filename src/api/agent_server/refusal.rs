@@ -113,6 +113,8 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
             }
         }
         runtime::Error::Run(runner::Error::Unfinished { .. }) => StatusCode::CONFLICT,
+        // The demo, for one, keeps no teams.
+        runtime::Error::NoTeams => StatusCode::NOT_FOUND,
         runtime::Error::Run(_) | runtime::Error::Request(_) | runtime::Error::Answer(_) => {
             StatusCode::UNPROCESSABLE_ENTITY
         }

@@ -59,7 +59,7 @@ pub(super) async fn remember(
 ) -> Result<StatusCode, Refusal> {
     let Given { value, preference } = body.read()?;
     let kind = if preference { MemoryKind::Preference } else { MemoryKind::Fact };
-    let scope = whose.scope(kept.tenant())?;
+    let scope = whose.scope(kept.who())?;
     let entry = (kind, key.as_str(), value.as_str());
     kept.memory().await?.set(&scope, entry, SOURCE, clock::now()).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)

@@ -109,11 +109,12 @@ impl Lane {
                 && handed_out == 0
                 && !is_shrunk
                 && fit::is_too_long(*status, message)
+                && let Some(shorter) = fit::fit(request, fit::count(request) / 2)
+                && fit::count(&shorter) < fit::count(request)
             {
                 tracing::info!(endpoint = %self.endpoint, %message, "asking the model with a shorter prompt");
                 metrics::model_retried(request.role.as_str(), "context_length");
-                let shorter = fit::fit(request, fit::count(request) / 2);
-                (fitted, is_shrunk) = (shorter, true);
+                (fitted, is_shrunk) = (Some(shorter), true);
                 continue;
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
