@@ -76,7 +76,6 @@ impl Page {
             Tag::BlockQuote(_) => {
                 self.gap();
                 self.quotes += 1;
-                self.on(FAINT);
             }
             Tag::CodeBlock(kind) => {
                 self.gap();
@@ -129,13 +128,13 @@ impl Page {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) | TagEnd::CodeBlock => {
+                self.text.truncate(self.text.trim_end_matches('\n').len());
                 self.off();
                 self.fresh_line();
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => self.off(),
             TagEnd::BlockQuote(_) => {
                 self.quotes = self.quotes.saturating_sub(1);
-                self.off();
                 self.fresh_line();
             }
             TagEnd::Paragraph | TagEnd::Item => self.fresh_line(),
@@ -200,10 +199,6 @@ impl Page {
 
     /// Begins a line, if one is under way.
     fn fresh_line(&mut self) {
-        let trimmed = self.text.trim_end_matches([' ', '\n']).len();
-        if trimmed < self.text.len() && self.text[trimmed..].contains('\n') {
-            self.text.truncate(trimmed);
-        }
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
@@ -212,7 +207,8 @@ impl Page {
     /// Leaves a line free before a block.
     fn gap(&mut self) {
         self.fresh_line();
-        if !self.text.is_empty() && self.lists.is_empty() && self.quotes == 0 {
+        let is_within = !self.lists.is_empty() || self.quotes > 0;
+        if !self.text.is_empty() && !is_within && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }

@@ -158,6 +158,7 @@ pub fn other(column: &str, kind: &str) -> String {
         ("kind", _) => swap("tool", "model"),
         // Microseconds since 1970 in SQLite.
         (_, "integer" | "bigint" | "smallint") => format!("{column} + 1"),
+        (_, "boolean") => format!("NOT {column}"),
         (_, "text") => format!("{column} || 'x'"),
         (_, "uuid") => "gen_random_uuid()".to_owned(),
         (_, "bytea") => format!("set_byte({column}, 5, get_byte({column}, 5) # 1)"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::damage::{Original, every_database, notes, other};
+use crate::damage::{every_database, notes, other};
 use crate::world::World;
 
 /// The tables of threads.
