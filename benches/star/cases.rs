@@ -99,7 +99,7 @@ fn peer_cases(runs: usize) -> Vec<Case> {
     cases
 }
 
-/// Runs the cases and appends their lines to the file, which is begun anew.
+/// Runs the cases and appends their lines to the file, which is begun again.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let file = options.file()?;
     if let Some(folder) = file.parent() {

@@ -28,7 +28,7 @@ pub async fn measure(options: Options) -> anyhow::Result<()> {
     let options = &options;
     ensure!(
         options.backend == Backend::Postgres,
-        "a crowd of connections needs --backend postgres"
+        "many at once of connections needs --backend postgres"
     );
     ensure!(options.durability == When::Sync, "only --durability sync waits for the disk");
     let fsync_probe_us = machine::fsync_probe()?;

@@ -111,7 +111,7 @@ pub struct Options {
     /// Runs of each case, turns of `crowd`, or fresh processes of `resume`.
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// The thread that `resume` goes on with.
+    /// The thread that `resume` continues with.
     #[arg(long, default_value = "t0")]
     pub thread: String,
     /// Rounds in one block of `floor`, two steps and two inserts each.

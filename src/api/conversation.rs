@@ -12,7 +12,7 @@ use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use crate::service::{
-    Accept, Asked, From, Happening, Listener, Next, Order, Service, Standing, Turn,
+    Accept, Asked, From, Happening, Listener, Next, Order, Service, ThreadStanding, Turn,
 };
 use crate::swarm::{GRAPH, GraphState, node_names};
 
@@ -63,7 +63,7 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
     let info = service.info(thread).await?;
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
     let view = service.thread(thread).await?;
-    let waits = at.is_none() && view.standing == Standing::Interrupted;
+    let waits = at.is_none() && view.standing == ThreadStanding::Interrupted;
     let asked = match waits && view.open.iter().any(|one| one.kind != "clarification") {
         true => Asked::Resume(answer(&turn.question)),
         false => Asked::Turn(turn),

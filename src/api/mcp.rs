@@ -31,7 +31,7 @@ use crate::service::{Service, Turn};
 struct Ask {
     /// The question, or the answer to what the thread asked.
     question: String,
-    /// The thread to go on with, from an earlier result; a new one by default.
+    /// The thread to continue with, from an earlier result; a new one by default.
     #[serde(default)]
     thread_id: Option<String>,
     #[serde(flatten)]

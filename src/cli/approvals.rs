@@ -22,7 +22,7 @@ Examples:
   perihelion approvals approve 0197…
   perihelion approvals deny 0197… --reason \"not on a Friday\"
 
-A decision counts once, is bound to the call as it was shown, and is written to the audit; the thread goes on with it
+A decision counts once, is bound to the call as it was shown, and is written to the audit; the thread continues with it
 at once, as by `perihelion resume`.")]
 pub struct Args {
     #[command(subcommand)]
@@ -41,14 +41,14 @@ enum Command {
     List,
     /// Show a call with its arguments, why it is asked about, and until when it can be answered.
     Show { id: InterruptId },
-    /// Allow a call, and go on with its thread.
+    /// Allow a call, and resume its thread.
     Approve {
         id: InterruptId,
         /// What the agent is to mind
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Refuse a call, and go on with its thread.
+    /// Refuse a call, and resume its thread.
     Deny {
         id: InterruptId,
         /// Why; the agent is told

@@ -92,7 +92,7 @@ pub enum Command {
     Skills(skills::Args),
     /// See, set and forget what is known of a user.
     Memory(memory::Args),
-    /// Go on with threads that were handed to the workers, and with those whose process died.
+    /// Resume threads that were handed to the workers, and with those whose process died.
     Worker(worker::Args),
     /// Serve threads over HTTP: the Agent Server API, streams, and a page for people.
     Serve(serve::Args),

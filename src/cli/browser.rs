@@ -1,4 +1,4 @@
-//! The browser of whoever sits at this machine.
+//! The browser of the one who sits at this machine.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};

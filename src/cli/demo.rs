@@ -114,7 +114,7 @@ fn crash(resume: String, at_any: bool) -> Observer {
         let wanted = if at_any { judged == Some("APPROVED") } else { judged == Some("REJECTED") };
         if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(
-                "killing this process now, in the middle of a step; go on with: {resume}"
+                "killing this process now, in the middle of a step; continue with: {resume}"
             ));
             // The one process that this may end is this one.
             let _ = raise(Signal::SIGKILL);

@@ -97,9 +97,9 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             Ok(()) => findings.good(&format!("traces: the collector at {endpoint} takes them")),
             Err(error) => findings.bad(&format!("traces: {endpoint}: {error}")),
         }
-        if let Some(owed @ 1..) = found.owed {
+        if let Some(pending @ 1..) = found.pending {
             findings.odd(&format!(
-                "traces: those of {owed} threads did not arrive yet; the next run sends them"
+                "traces: those of {pending} threads did not arrive yet; the next run sends them"
             ));
         }
     }

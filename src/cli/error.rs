@@ -127,7 +127,7 @@ pub enum Error {
     NotShortened(usize),
     /// A thread that is to be deleted is at work, or is to be.
     #[error(
-        "the thread {thread} is {how}; wait for its end, or say --force to delete it amid its run"
+        "the thread {thread} is {how}; wait for its end, or say --force to delete it during its run"
     )]
     UnderWay { thread: ThreadId, how: String },
     /// Two threads could not be compared.

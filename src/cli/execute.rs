@@ -190,7 +190,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     finish(runtime, ended, &signals).await
 }
 
-/// Says who works on the thread that is to be gone on with, where somebody does.
+/// Says who works on the thread that is to be resumed, where somebody does.
 async fn follows(runtime: &Runtime, job: &Job) -> Option<String> {
     let Job::Resume { thread } = job else { return None };
     let info = runtime.store().info(*thread).await.ok()?;
@@ -292,7 +292,7 @@ pub async fn drive(
                 output::error(&error.to_string());
                 output::note(&match runtime.store().info(thread).await {
                     Ok(_) => way_on(show, thread),
-                    Err(_) => "nothing was begun: there is no thread to go on with".to_owned(),
+                    Err(_) => "nothing was begun: there is no thread to continue with".to_owned(),
                 });
                 return Ok(Exit::Failed);
             }
@@ -323,7 +323,7 @@ fn line(event: &RunEvent<GraphState>) {
 
 fn way_on(show: &Show, thread: ThreadId) -> String {
     let (invocation, thread) = (&show.invocation, show.called(thread));
-    format!("what was done is kept; go on with: {invocation} resume {thread}")
+    format!("what was done is kept; continue with: {invocation} resume {thread}")
 }
 
 /// Shows how a run ended: the answer, the open questions, or what went wrong.

@@ -60,7 +60,7 @@ fn page(text: &str) -> bool {
         Command::new(program).args(words).env("LESS", "FRSX").stdin(Stdio::piped()).spawn();
     let Ok(mut child) = started else { return false };
     if let Some(mut input) = child.stdin.take() {
-        // Whoever leaves the pager early has seen enough.
+        // Anyone who leaves the pager early has seen enough.
         let _ = input.write_all(output::plain(text).as_bytes());
     }
     child.wait().is_ok_and(|status| status.success())

@@ -92,7 +92,7 @@ pub(super) async fn is_anybody_known(settings: &Settings) -> Result<bool, Error>
     Ok(known?)
 }
 
-/// Returns where the answers of whoever sits at the command line are written down; nowhere for threads in memory.
+/// Returns where the answers of the one who sits at the command line are written down; nowhere for threads in memory.
 pub(super) async fn audit(settings: &Settings) -> Result<Option<Audit>, Error> {
     match open(settings).await {
         Ok((_, people)) => Ok(Some(Audit::new(people, &actor()))),

@@ -32,7 +32,7 @@ pub(super) fn shorts(ids: &[ThreadId]) -> Vec<String> {
 
 /// Finds the thread that is meant: by its id or name, by the beginning or the end of its id; the newest without a name.
 ///
-/// A name that fits none is one that is unknown, which whoever uses it says.
+/// A name that fits none is one that is unknown, which anyone who uses it says.
 ///
 /// # Errors
 /// [`Error::NoThread`] where there is none to take; [`Error::ManyThreads`] where several ids begin or end so.

@@ -3,7 +3,7 @@
 /// Has the system refuse them `/proc/PID/environ`, `mem` and tracing of this process, and write no core dump of it.
 ///
 /// An MCP server started here would else read from its parent all that was kept out of its own environment. Root may look all
-/// the same. What this process starts is not affected: a new program begins anew.
+/// the same. What this process starts is not affected: a new program begins again.
 pub(super) fn keep() {
     #[cfg(target_os = "linux")]
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {

@@ -218,7 +218,7 @@ mod tests {
                             "speed": { "type": "string", "enum": ["fast", "slow"], "default": "slow" },
                         },
                     },
-                    "warning": "the call is made anew",
+                    "warning": "the call is made again",
                 }),
             ),
             asked(

@@ -15,11 +15,11 @@ use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::ids::ThreadId;
 use crate::runtime::{RunReport, RunStatusView, Runtime};
-use crate::worker::{Listener, Told, Worker};
+use crate::worker::{Listener, Worker, WorkerEvent};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Goes on with threads that were handed to the workers (`perihelion run --detach`, an answer to an open
+Resumes threads that were handed to the workers (`perihelion run --detach`, an answer to an open
 question) and with those whose process died. Any number of workers may share a database; a thread is
 driven by one at a time. The first Ctrl-C or SIGTERM lets the steps under way finish and hands the
 threads over; the second ends at once.
@@ -37,7 +37,7 @@ pub struct Args {
     /// [env: PERIHELION_WORKER_METRICS]
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<String>,
-    /// End when no thread is left to go on with
+    /// End when no thread is left to continue with
     #[arg(long)]
     drain: bool,
     /// Show no lines for threads taken and ended
@@ -114,7 +114,7 @@ async fn listen(addr: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(addr).await.map_err(|source| Error::ServeMetrics { addr, source })
 }
 
-/// Serves the worker's metrics until dropped; beyond loopback to whoever asks, for there are no secrets in them.
+/// Serves the worker's metrics until dropped; beyond loopback to the one who asks, for there are no secrets in them.
 fn serve(
     listener: TcpListener,
     runtime: &Runtime,
@@ -140,18 +140,18 @@ pub(super) fn listener(quiet: bool) -> Listener {
     let warned = Mutex::new(HashSet::new());
     Arc::new(move |told| match told {
         // It is tried again and again; what is in the way is said once.
-        Told::Failed(thread, error) if error.is_lasting() && !is_news(&warned, thread) => {
+        WorkerEvent::Failed(thread, error) if error.is_lasting() && !is_news(&warned, thread) => {
             tracing::debug!(%thread, %error, "still in the way");
         }
-        Told::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
-        Told::Waiting(error) => output::warning(&format!("{error}; trying again")),
-        Told::Called(thread) => tracing::debug!(%thread, "called"),
-        Told::Idle(thread) => tracing::debug!(%thread, "called in vain"),
-        Told::Stopping(_) | Told::Ended(_) if quiet => {}
-        Told::Stopping(count) => output::note(&format!(
+        WorkerEvent::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
+        WorkerEvent::Waiting(error) => output::warning(&format!("{error}; trying again")),
+        WorkerEvent::Called(thread) => tracing::debug!(%thread, "called"),
+        WorkerEvent::Idle(thread) => tracing::debug!(%thread, "called in vain"),
+        WorkerEvent::Stopping(_) | WorkerEvent::Ended(_) if quiet => {}
+        WorkerEvent::Stopping(count) => output::note(&format!(
             "stopping; threads to be handed over: {count}; once more ends it at once"
         )),
-        Told::Ended(report) => output::note(&line(report)),
+        WorkerEvent::Ended(report) => output::note(&line(report)),
     })
 }
 

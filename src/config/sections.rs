@@ -14,7 +14,7 @@ section! {
         /// `perihelion/perihelion.db` under the user's data directory.
         database: DatabaseUrl = DatabaseUrl::in_data_directory(), "DATABASE_URL", any;
         /// Seconds that the claim of a process on a thread lasts without renewal; it is renewed each third
-        /// of it. After a process died, another machine goes on with its threads that much later.
+        /// of it. After a process died, another machine resumes its threads that much later.
         lease_sec: f64 = 15.0, "PERIHELION_STORE_LEASE_SEC", seconds;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Once;
 
 /// Installs ring as the TLS provider of the process; later calls do nothing.
 ///
-/// HTTP clients panic without one, also for plain `http://`, so whoever builds a client calls this first.
+/// HTTP clients panic without one, also for plain `http://`, so anyone who builds a client calls this first.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

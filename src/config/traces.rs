@@ -62,7 +62,7 @@ pub struct Traces {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceScope {
-    /// A run, with the runs that went on with it after a crash.
+    /// A run, with the runs that continued with it after a crash.
     Run,
     /// The whole thread; its id is the trace's.
     Thread,

@@ -11,7 +11,7 @@ section! {
         pins: PinMode = PinMode::FirstUse, "PERIHELION_TRUST_PINS", any;
         /// What happens when text from the open world could lead to a call that changes something.
         taint: TaintRule = TaintRule::Ask, "PERIHELION_TRUST_TAINT", any;
-        /// Seconds for which a request for approval can be answered; a later answer is asked for anew.
+        /// Seconds for which a request for approval can be answered; a later answer is asked for again.
         approval_timeout_sec: f64 = 86_400.0, "PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", seconds;
         /// The same for runs that a client of the service follows as they go on.
         interactive_approval_timeout_sec: f64 = 120.0, "PERIHELION_TRUST_INTERACTIVE_APPROVAL_TIMEOUT_SEC", seconds;

@@ -10,7 +10,7 @@ use super::{Dispatcher, Error, Scope};
 use crate::checkpoint::Store;
 use crate::clock;
 
-/// How often workers look for threads to go on with; a look reads an index of active threads alone.
+/// How often workers look for threads to continue with; a look reads an index of active threads alone.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Dispatch for a store in a file or in memory, whose processes share one machine.

@@ -41,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A call that was not heard within this time counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
 
-/// The advisory lock of whoever sets the queue up; `wake_thread` in the database has the same number.
+/// The advisory lock of the one who sets the queue up; `wake_thread` in the database has the same number.
 const SETUP: i64 = -5_682_727_480_907_227_257;
 
 /// Dispatch for a database that any number of machines share.
@@ -70,7 +70,7 @@ impl Graphile {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(SILENCE)
-            // One that was given up amid a call is asked for a sign of life, which the pool would await for ever.
+            // One that was given up during a call is asked for a sign of life, which the pool would await for ever.
             .after_release(|connection, _| Box::pin(answers(connection)))
             .connect_with(options)
             .await;

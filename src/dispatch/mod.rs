@@ -1,4 +1,4 @@
-//! Who goes on with which thread: wake-up calls, and the look for threads that nobody was called to.
+//! Who continues with which thread: wake-up calls, and the look for threads that nobody was called to.
 //!
 //! Enter at [`open`], which gives the [`Dispatcher`] of a store: embedded, where the threads' status is
 //! the queue, or Postgres, where `graphile_worker` calls. Invariant: a wake-up call is a hint without
@@ -22,7 +22,7 @@ pub use look::{Look, Wake};
 
 use crate::checkpoint::Store;
 
-/// Which threads a worker goes on with.
+/// Which threads a worker continues with.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Name of the graph that it runs.
@@ -33,7 +33,7 @@ pub struct Scope {
     pub thorough: bool,
 }
 
-/// Tells a worker which threads to go on with.
+/// Tells a worker which threads to continue with.
 #[async_trait]
 pub trait Dispatcher: Send + Sync {
     /// Returns the next thread to be woken, if one is known; called while the worker has room for it.
@@ -44,7 +44,7 @@ pub trait Dispatcher: Send + Sync {
     /// Returns when [`Dispatcher::next`] may know more: after a call, or when it is time to look.
     async fn called(&self);
 
-    /// Leaves a thread alone for so long: this worker cannot go on with it now.
+    /// Leaves a thread alone for so long: this worker cannot continue with it now.
     fn set_aside(&self, wake: &Wake, pause: Duration);
 
     /// Closes connections of its own.

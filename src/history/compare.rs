@@ -162,7 +162,7 @@ fn timeless(wrote: &Value) -> Value {
     wrote
 }
 
-/// Returns what came back without what it came over: a connection counts its requests, whoever's they are.
+/// Returns what came back without what it came over: a connection counts its requests, no matter whose they are.
 fn result(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     for part in ["", "/Done", "/done"] {

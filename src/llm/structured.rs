@@ -1,4 +1,4 @@
-//! Asks for JSON of a given type, and insists.
+//! Asks for JSON of a given type, and asks again where the answer is not.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use super::{
     http,
-    legible::Legible,
+    line_sanitizer::LineSanitizer,
+    list_changes::ListChangeFilter,
     menu,
-    news::Attentive,
     oauth::Access,
     process::{Process, Program},
     sandbox,
@@ -63,7 +63,7 @@ impl Era {
 
 /// Connects within the server's start-up timeout; returns the era as well, to be remembered.
 ///
-/// A server that leaves `server/discover` unanswered for half of the time is started anew and greeted the
+/// A server that leaves `server/discover` unanswered for half of the time is started again and greeted the
 /// old way: on the same connection a late answer would be taken for that of `initialize`.
 pub(super) async fn connect(
     config: &ServerConfig,
@@ -147,10 +147,10 @@ async fn attempt(
                 let hint = "is it installed, and on the PATH of this process?";
                 Failed::for_good(format!("cannot run {command} ({hint}): {error}"))
             })?;
-            let stdout = Legible::new(pipes.stdout, max_message);
+            let stdout = LineSanitizer::new(pipes.stdout, max_message);
             let transport =
                 AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
-            let transport = Attentive::new(transport, listener.news.clone());
+            let transport = ListChangeFilter::new(transport, listener.changes.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {
                 Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
@@ -174,7 +174,7 @@ async fn attempt(
             let (transport, session) =
                 http::transport(url, token, headers, access, limit, max_message)
                     .map_err(Failed::for_good)?;
-            let transport = Attentive::new(transport, listener.news.clone());
+            let transport = ListChangeFilter::new(transport, listener.changes.clone());
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)
                 .map(|service| Session::new(service, Kind::Http(session)))

@@ -1,8 +1,8 @@
-//! Reads what servers ask of people, and answers those that ask amid a call.
+//! Reads what servers ask of people, and answers those that ask during a call.
 //!
 //! Before protocol 2026-07-28 a question comes as a request while the call waits. A person may take days,
 //! so it is never held open: with no answer at hand the server is told `cancel`, the call ends in its own
-//! way, the question is kept, and the call that is made anew finds its answers here.
+//! way, the question is kept, and the call that is made again finds its answers here.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -112,25 +112,25 @@ pub(super) fn required_urls(data: Option<&Value>, secrets: &Secrets) -> Option<A
 
 /// Where the calls in flight of one session are asked.
 #[derive(Default)]
-pub(super) struct Desk {
-    calls: Mutex<Vec<Arc<Sheet>>>,
+pub(super) struct OpenCalls {
+    calls: Mutex<Vec<Arc<OpenCall>>>,
     shared: AtomicBool,
 }
 
 /// The answers at hand for one call, and what was asked in vain.
-pub(super) struct Sheet {
+pub(super) struct OpenCall {
     answers: Answers,
     secrets: Secrets,
     asked: Mutex<Vec<Question>>,
 }
 
-impl Desk {
-    /// Takes questions for a call until the seat is dropped.
-    pub fn sit(self: &Arc<Self>, answers: Answers, secrets: &Secrets) -> Seat {
-        let sheet = Sheet { answers, secrets: secrets.clone(), asked: Mutex::default() };
-        let sheet = Arc::new(sheet);
-        self.calls().push(Arc::clone(&sheet));
-        Seat { desk: Arc::clone(self), sheet }
+impl OpenCalls {
+    /// Takes questions for a call until the guard is dropped.
+    pub fn open(self: &Arc<Self>, answers: Answers, secrets: &Secrets) -> OpenCallGuard {
+        let call = OpenCall { answers, secrets: secrets.clone(), asked: Mutex::default() };
+        let call = Arc::new(call);
+        self.calls().push(Arc::clone(&call));
+        OpenCallGuard { open_calls: Arc::clone(self), call }
     }
 
     /// Tells whether a question came that could not be told apart: from then on calls go one by one.
@@ -146,7 +146,7 @@ impl Desk {
         let [call] = calls.as_slice() else {
             if !calls.is_empty() {
                 tracing::warn!(
-                    "an MCP server asked amid several calls; it is told to cancel, and from now on gets one call at a time"
+                    "an MCP server asked during several calls; it is told to cancel, and from now on gets one call at a time"
                 );
                 self.shared.store(true, Ordering::Relaxed);
             }
@@ -177,27 +177,27 @@ impl Desk {
         }
     }
 
-    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Sheet>>> {
+    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<Arc<OpenCall>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One call's seat at the desk.
-pub(super) struct Seat {
-    desk: Arc<Desk>,
-    sheet: Arc<Sheet>,
+/// One call's guard at the open_calls.
+pub(super) struct OpenCallGuard {
+    open_calls: Arc<OpenCalls>,
+    call: Arc<OpenCall>,
 }
 
-impl Seat {
+impl OpenCallGuard {
     /// Returns what was asked in vain.
     pub fn asked(&self) -> Vec<Question> {
-        self.sheet.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.call.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Drop for Seat {
+impl Drop for OpenCallGuard {
     fn drop(&mut self) {
-        self.desk.calls().retain(|call| !Arc::ptr_eq(call, &self.sheet));
+        self.open_calls.calls().retain(|call| !Arc::ptr_eq(call, &self.call));
     }
 }
 
@@ -216,31 +216,31 @@ mod tests {
     }
 
     #[test]
-    fn a_question_amid_a_call_is_kept_and_answered_when_the_call_is_made_anew() {
-        let desk = Arc::new(Desk::default());
-        let seat = desk.sit(Answers::new(), &Secrets::default());
-        assert_eq!(desk.answer(&form("Sure?")).action, ElicitationAction::Cancel);
-        let asked = seat.asked();
+    fn a_question_during_a_call_is_kept_and_answered_when_the_call_is_made_again() {
+        let open_calls = Arc::new(OpenCalls::default());
+        let guard = open_calls.open(Answers::new(), &Secrets::default());
+        assert_eq!(open_calls.answer(&form("Sure?")).action, ElicitationAction::Cancel);
+        let asked = guard.asked();
         assert_eq!(asked[0].message, "Sure?");
-        drop(seat);
+        drop(guard);
         let answer = json!({ "action": "accept", "content": { "sure": true } });
         let answers = [(asked[0].key.clone(), answer)].into();
-        let seat = desk.sit(answers, &Secrets::default());
-        let given = desk.answer(&form("Sure?"));
+        let guard = open_calls.open(answers, &Secrets::default());
+        let given = open_calls.answer(&form("Sure?"));
         assert_eq!(given.action, ElicitationAction::Accept);
         assert_eq!(given.content, Some(json!({ "sure": true })));
-        assert_eq!(desk.answer(&form("Really?")).action, ElicitationAction::Cancel);
-        assert_eq!(seat.asked().len(), 1);
+        assert_eq!(open_calls.answer(&form("Really?")).action, ElicitationAction::Cancel);
+        assert_eq!(guard.asked().len(), 1);
     }
 
     #[test]
-    fn a_question_amid_two_calls_belongs_to_neither() {
-        let desk = Arc::new(Desk::default());
-        let one = desk.sit(Answers::new(), &Secrets::default());
-        let two = desk.sit(Answers::new(), &Secrets::default());
-        assert!(!desk.goes_one_by_one());
-        assert_eq!(desk.answer(&form("Sure?")).action, ElicitationAction::Cancel);
-        assert!(one.asked().is_empty() && two.asked().is_empty() && desk.goes_one_by_one());
+    fn a_question_during_two_calls_belongs_to_neither() {
+        let open_calls = Arc::new(OpenCalls::default());
+        let one = open_calls.open(Answers::new(), &Secrets::default());
+        let two = open_calls.open(Answers::new(), &Secrets::default());
+        assert!(!open_calls.goes_one_by_one());
+        assert_eq!(open_calls.answer(&form("Sure?")).action, ElicitationAction::Cancel);
+        assert!(one.asked().is_empty() && two.asked().is_empty() && open_calls.goes_one_by_one());
     }
 
     #[test]

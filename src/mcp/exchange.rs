@@ -1,6 +1,6 @@
 //! The words of a call that does not end at once: questions to a person, their answers, and tasks.
 //!
-//! A call is a row of legs. Each is sent once and has one reply, so that each can be recorded by itself,
+//! A call is a row of rounds. Each is sent once and has one reply, so that each can be recorded by itself,
 //! and days may pass between two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use super::ToolOutcome;
 /// Answers by the question's key: `{"action": "accept", "content": …}`, or another action alone.
 pub type Answers = BTreeMap<String, Value>;
 
-/// One leg of a call.
+/// One round of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Leg {
+pub enum CallRound {
     /// Calls the tool, for the first time or with answers to what it asked.
     Call {
         arguments: Map<String, Value>,
@@ -29,25 +29,25 @@ pub enum Leg {
     Tell { task: TaskHandle, answers: Answers },
 }
 
-impl Leg {
-    /// Makes the first leg of a call.
+impl CallRound {
+    /// Makes the first round of a call.
     pub fn first(arguments: Map<String, Value>) -> Self {
         Self::Call { arguments, answers: Answers::new(), state: None }
     }
 }
 
-/// What a leg came to.
+/// What a round came to.
 ///
 /// As JSON a finished call is its outcome alone, as it was recorded before there was anything else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reply {
-    /// The server needs answers; the leg is over.
+    /// The server needs answers; the round is over.
     Asked {
         #[serde(rename = "dev.perihelion/asked")]
         asked: Asked,
     },
-    /// The server goes on by itself; the leg is over.
+    /// The server goes on by itself; the round is over.
     Task {
         #[serde(rename = "dev.perihelion/task")]
         task: TaskHandle,
@@ -70,8 +70,8 @@ pub struct Asked {
     /// The task that asks, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskHandle>,
-    /// A server of an older protocol asked amid the call, was told `cancel`, and said this. The answers need
-    /// a call made anew, in which whatever the tool did before it asked happens again.
+    /// A server of an older protocol asked during the call, was told `cancel`, and said this. The answers need
+    /// a call made again, in which whatever the tool did before it asked happens again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
 }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outcome_recorded_before_there_were_legs_reads_as_the_end_of_the_call() {
+    fn an_outcome_recorded_before_there_were_call_rounds_reads_as_the_end_of_the_call() {
         let recorded = json!({ "is_error": false, "text": "3 rows" });
         let reply: Reply = serde_json::from_value(recorded.clone()).unwrap();
         assert!(matches!(&reply, Reply::Done(outcome) if outcome.text == "3 rows"));

@@ -88,14 +88,14 @@ pub(super) async fn judge(
             call.unknown(&format!("no answer within {} s", limit.as_secs_f64()))
         }
         Failure::Closed => {
-            let end = session.epitaph().await;
+            let end = session.why_ended().await;
             call.unknown(&format!("the server went away before it answered: {end}"))
         }
         Failure::Service(ServiceError::McpError(error)) => return rpc_error(call, &error),
         Failure::Service(ServiceError::TransportSend(error)) => {
             let wants_login = call.access.filter(|_| http::wants_token(error.error.as_ref()));
             let reason = wants_login
-                .and_then(Access::trouble)
+                .and_then(Access::failure)
                 .unwrap_or_else(|| http::chain(error.error.as_ref()));
             match http::delivery(error.error.as_ref()) {
                 Delivery::NotSent => call.not_sent(&reason),

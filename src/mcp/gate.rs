@@ -38,7 +38,7 @@ impl Gate {
             approved_in_advance: mode == ApprovalMode::Approve,
             read_only: effect == Effect::ReadOnly,
             repeatable: effect != Effect::Write,
-            // The specification's default: whoever says nothing reaches the open world.
+            // The specification's default: anyone who says nothing reaches the open world.
             open_world: policy.open_world.unwrap_or(hints.open_world != Some(false)),
         }
     }

@@ -107,8 +107,8 @@ fn refused_plainly(failure: Failure) -> Failure {
     if is_refusal { Failure::AuthRequired(AuthRequiredError::new(String::new())) } else { failure }
 }
 
-fn no_token(trouble: impl std::fmt::Display) -> Failure {
-    Failure::Auth(AuthError::AuthorizationFailed(trouble.to_string()))
+fn no_token(failure: impl std::fmt::Display) -> Failure {
+    Failure::Auth(AuthError::AuthorizationFailed(failure.to_string()))
 }
 
 impl StreamableHttpClient for Client {

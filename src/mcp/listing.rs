@@ -104,7 +104,7 @@ async fn page(
     let result = match sent {
         Ok(answer) => answer.result,
         Err(Failure::NotHandedOver | Failure::Closed) => {
-            return Err(format!("the tool list did not arrive: {}", session.epitaph().await));
+            return Err(format!("the tool list did not arrive: {}", session.why_ended().await));
         }
         Err(Failure::TimedOut(_)) => {
             let seconds = whole.as_secs_f64();

@@ -6,9 +6,9 @@
 
 mod breaker;
 mod cache;
+mod call_round;
 mod connect;
 mod definitions;
-mod effort;
 mod elicitation;
 mod exchange;
 mod failure;
@@ -17,13 +17,11 @@ mod gate;
 mod hidden;
 mod http;
 mod http_session;
-mod keeper;
-mod leg;
-mod legible;
+mod line_sanitizer;
+mod list_changes;
 mod listing;
-mod mark;
 mod menu;
-mod news;
+mod monitor;
 mod oauth;
 mod opening;
 mod outcome;
@@ -31,6 +29,7 @@ mod phase;
 mod pins;
 mod pool;
 mod process;
+mod process_mark;
 mod progress;
 mod quarantine;
 mod rate;
@@ -39,6 +38,7 @@ mod reload;
 mod request;
 mod sandbox;
 mod schema;
+mod schema_cost;
 mod server;
 mod server_login;
 mod servers_file;
@@ -47,7 +47,9 @@ mod stderr;
 mod task;
 mod types;
 
-pub use exchange::{Answers, Asked, Leg, Question, Reply, TaskHandle, Wants, accepted, declined};
+pub use exchange::{
+    Answers, Asked, CallRound, Question, Reply, TaskHandle, Wants, accepted, declined,
+};
 pub use form::fill_form;
 pub use gate::Gate;
 pub use hidden::is_invisible;

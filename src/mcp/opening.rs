@@ -13,9 +13,8 @@ use super::{
     cache::Cache,
     connect::{self, Era},
     definitions::Definitions,
-    keeper,
     listing::{self, Listing},
-    menu,
+    menu, monitor,
     oauth::Logins,
     server::Server,
     session::Session,
@@ -43,7 +42,7 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// Tells whoever listens that something about a server changed.
+    /// Tells anyone who listens that something about a server changed.
     pub fn changed(&self) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
@@ -70,7 +69,7 @@ impl State {
 }
 
 impl Server {
-    /// Returns an open session and its tools, made anew where lost, or listed anew where asked.
+    /// Returns an open session and its tools, made again where lost, or listed again where asked.
     pub(super) async fn open(&self, relist: bool) -> Result<(Arc<Session>, Arc<Listing>), Error> {
         let seen = self.attempts.load(Ordering::Acquire);
         let mut state = self.state.lock().await;
@@ -127,8 +126,8 @@ impl Server {
             Some(session) => session.clone(),
             None => self.connect(state).await?,
         };
-        // The keeper lists anew in its own time; where there are pins, no call goes out before that.
-        let relist = session.news.take() && self.around.pins.is_some() || relist;
+        // The monitor lists again in its own time; where there are pins, no call goes out before that.
+        let relist = session.changes.take() && self.around.pins.is_some() || relist;
         if let Some(listing) = state.listing.as_ref().filter(|_| !relist) {
             return Ok((session, listing.clone()));
         }
@@ -141,7 +140,7 @@ impl Server {
                 state.listing = Some(listing.clone());
                 Ok((session, listing))
             }
-            // One that cannot list its tools, or is not to be trusted with them, is started anew the next time.
+            // One that cannot list its tools, or is not to be trusted with them, is started again the next time.
             Err(error) => {
                 state.part(self.around.patience).await;
                 Err(error)
@@ -180,7 +179,7 @@ impl Server {
         state.session = Some(session.clone());
         self.use_now();
         if let Some(me) = self.me.upgrade() {
-            keeper::keep(&me, &session, era);
+            monitor::keep(&me, &session, era);
         }
         Ok(session)
     }

@@ -16,7 +16,7 @@ pub enum Phase {
     Stopped,
     /// It failed so often that calls are refused for a while.
     BreakerOpen,
-    /// It takes no calls until a person has logged in, or until its client credentials are mended.
+    /// It takes no calls until a person has logged in, or until its client credentials are fixed.
     NeedsLogin,
     /// It could not be started or connected, or did not tell its tools.
     Failed,

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CallContext, Error, Gate, Leg, LoggedOut, Login, Logins, Pins, Reply, ServerInfo, ServerPin,
-    ServerState, ServerStatus, ToolHost,
+    CallContext, CallRound, Error, Gate, LoggedOut, Login, Logins, Pins, Reply, ServerInfo,
+    ServerPin, ServerState, ServerStatus, ToolHost,
     cache::Cache,
     opening::Around,
     server::Server,
@@ -128,7 +128,7 @@ impl Pool {
         known.pin().await
     }
 
-    /// Begins a person's login to a server; whoever asks shows the address and waits for the end.
+    /// Begins a person's login to a server; anyone who asks shows the address and waits for the end.
     ///
     /// # Errors
     /// [`Error::UnknownServer`]; [`Error::Login`] when nobody can log in, or the server cannot be reached.
@@ -184,11 +184,11 @@ impl Pool {
         self.ask(false).await
     }
 
-    async fn ask(&self, anew: bool) -> Vec<ServerStatus> {
+    async fn ask(&self, again: bool) -> Vec<ServerStatus> {
         let servers = self.servers();
         self.looks.send_replace(Looked { done: 0, all: servers.len() });
         let scans = servers.into_iter().map(|server| async move {
-            let outcome = if anew { server.scan().await } else { server.look().await };
+            let outcome = if again { server.scan().await } else { server.look().await };
             self.looks.send_modify(|looked| looked.done += 1);
             if let Err(error) = &outcome {
                 // The caller has it as a value and decides how to show it.
@@ -243,13 +243,13 @@ impl ToolHost for Pool {
         &self,
         server: &str,
         tool: &str,
-        leg: Leg,
+        round: CallRound,
         context: CallContext,
     ) -> Result<Reply, Error> {
         let unknown = || Error::UnknownServer(server.to_owned());
         let mut known = self.find(server).ok_or_else(unknown)?;
         loop {
-            let reply = known.call(tool, leg.clone(), context.clone()).await;
+            let reply = known.call(tool, round.clone(), context.clone()).await;
             let left = matches!(&reply, Err(Error::NotSent { .. })) && known.closed.is_cancelled();
             if !left {
                 return reply;
@@ -263,8 +263,8 @@ impl ToolHost for Pool {
         }
     }
 
-    fn trouble(&self, server: &str) -> Option<String> {
-        self.find(server)?.trouble()
+    fn failure(&self, server: &str) -> Option<String> {
+        self.find(server)?.failure()
     }
 
     fn gate(&self, server: &str, tool: &str) -> Option<Gate> {

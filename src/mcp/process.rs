@@ -1,6 +1,6 @@
 //! Owns a server's child process: its group, its strays, its stderr, its end.
 //!
-//! Invariant: whoever drops a [`Process`] kills all that descends from it, at once and without a runtime.
+//! Invariant: anyone who drops a [`Process`] kills all that descends from it, at once and without a runtime.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    mark::{self, Mark},
+    process_mark::{self, ProcessMark},
     stderr::Tail,
 };
 
@@ -53,14 +53,14 @@ pub(super) struct Process {
 impl Process {
     /// Starts a program in a new process group, with the environment given and a mark, nothing else.
     pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
-        ORPHANS.call_once(mark::kill_orphans);
-        let mark = Mark::new();
+        ORPHANS.call_once(process_mark::kill_orphans);
+        let mark = ProcessMark::new();
         let mut command = Command::new(program.program);
         command
             .args(program.args)
             .env_clear()
             .envs(program.env)
-            .env(mark::VARIABLE, mark.value())
+            .env(process_mark::VARIABLE, mark.value())
             .process_group(0)
             .kill_on_drop(true)
             .stdin(Stdio::piped())
@@ -100,7 +100,7 @@ impl Process {
     /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.
     ///
     /// Its stdin must have been closed before. Takes at most `patience` twice and a second. What it says
-    /// meanwhile is read and dropped: on a broken pipe many a server dies amid tidying up.
+    /// meanwhile is read and dropped: on a broken pipe many a server dies during tidying up.
     pub async fn end(&self, patience: Duration) {
         let mut group = self.group.lock().await;
         let rest = group.rest.take();
@@ -130,13 +130,13 @@ struct Group {
     /// `None` once the group was killed: its number may belong to others by then.
     id: Option<Pid>,
     /// Tells those members that left for a group of their own.
-    mark: Mark,
+    mark: ProcessMark,
     /// The reading end of its stdout once more, open for as long as the child is.
     rest: Option<OwnedFd>,
 }
 
 impl Group {
-    fn of(child: Child, mark: Mark) -> std::io::Result<Self> {
+    fn of(child: Child, mark: ProcessMark) -> std::io::Result<Self> {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.ok_or_else(|| std::io::Error::other("the child ended while starting"))?;
         Ok(Self { child, id: Some(Pid::from_raw(id)), mark, rest: None })

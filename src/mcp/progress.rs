@@ -32,9 +32,9 @@ impl ProgressBoard {
 
     /// Starts to watch the progress of a call until the watch is dropped.
     pub fn watch(self: &Arc<Self>, token: ProgressToken) -> Watch {
-        let (sender, news) = watch::channel(Progress::default());
+        let (sender, changes) = watch::channel(Progress::default());
         self.lock().insert(token.clone(), sender);
-        Watch { board: self.clone(), token, news }
+        Watch { board: self.clone(), token, changes }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, watch::Sender<Progress>>> {
@@ -46,17 +46,17 @@ impl ProgressBoard {
 pub(super) struct Watch {
     board: Arc<ProgressBoard>,
     token: ProgressToken,
-    news: watch::Receiver<Progress>,
+    changes: watch::Receiver<Progress>,
 }
 
 impl Watch {
     /// Returns the next progress.
     pub async fn progress(&mut self) -> Progress {
-        if self.news.changed().await.is_err() {
+        if self.changes.changed().await.is_err() {
             // Another call took the token over: nothing more is heard of this one.
             std::future::pending::<()>().await;
         }
-        self.news.borrow_and_update().clone()
+        self.changes.borrow_and_update().clone()
     }
 }
 
@@ -66,7 +66,7 @@ impl Drop for Watch {
     }
 }
 
-/// Passes progress on to whoever made the call, not faster than it can be read.
+/// Passes progress on to the one who made the call, not faster than it can be read.
 pub(super) struct Reports<'a> {
     to: Option<mpsc::Sender<Progress>>,
     secrets: Option<&'a Secrets>,
@@ -92,7 +92,7 @@ impl<'a> Reports<'a> {
         self.last = Some(clock::monotonic());
         let message = menu::one_line(&hidden::shown(&secrets.redact(&progress.message)));
         let message = menu::cut(&message, MESSAGE_CHARS);
-        // Nobody waits for whoever does not listen.
+        // Nobody waits for the one who does not listen.
         let _ = to.try_send(Progress { message, ..progress });
     }
 }

@@ -71,7 +71,7 @@ impl Pool {
         tokio::spawn(async move {
             tokio::select! {
                 biased;
-                // Whoever closes the pool closes what drains as well; whoever drops it wants it gone now.
+                // Anyone who closes the pool closes what drains as well; anyone who drops it wants it gone now.
                 () = ended.cancelled() => {}
                 () = server.drain() => {}
             }

@@ -24,7 +24,7 @@ const CANCEL: Duration = Duration::from_secs(2);
 /// How long a request may take.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// Longest silence; progress starts it anew.
+    /// Longest silence; progress starts it again.
     pub idle: Duration,
     /// Longest duration, whatever progress is reported.
     pub total: Duration,

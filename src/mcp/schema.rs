@@ -3,7 +3,7 @@
 use jsonschema::{PatternOptions, ValidationOptions, Validator};
 use serde_json::{Map, Value};
 
-use super::{ToolDefinition, effort};
+use super::{ToolDefinition, schema_cost};
 
 /// More complaints than this help nobody.
 const COMPLAINTS: usize = 5;
@@ -50,7 +50,7 @@ pub(super) fn compile_form(schema: &Value) -> Result<Checker, String> {
 
 fn build(options: ValidationOptions<'_>, schema: &Value) -> Result<Checker, String> {
     // Before anything follows its references.
-    effort::bounded(schema).map_err(|reason| shorten(&reason))?;
+    schema_cost::bounded(schema).map_err(|reason| shorten(&reason))?;
     let patterns = PatternOptions::fancy_regex();
     let patterns = patterns.backtrack_limit(BACKTRACKS).size_limit(PATTERN_BYTES);
     let validator = options.with_pattern_options(patterns).build(schema);
@@ -60,7 +60,7 @@ fn build(options: ValidationOptions<'_>, schema: &Value) -> Result<Checker, Stri
 
 /// Checks a value, returning all complaints in one line.
 pub(super) fn check(checker: &Checker, value: &Value) -> Result<(), String> {
-    let steps = effort::steps(&checker.schema, value)
+    let steps = schema_cost::steps(&checker.schema, value)
         .map_err(|reason| format!("it cannot be checked: {}", shorten(&reason)))?;
     if checker.validator.is_valid(value) {
         return Ok(());

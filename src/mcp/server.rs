@@ -15,10 +15,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CallContext, Error, Gate, Leg, Phase, Reply, ServerInfo, ServerState, ToolDefinition,
+    CallContext, CallRound, Error, Gate, Phase, Reply, ServerInfo, ServerState, ToolDefinition,
     breaker::Breaker,
+    call_round::Sent,
     failure::Call,
-    leg::Sent,
     listing::Listing,
     oauth::Access,
     opening::{Around, State},
@@ -46,7 +46,7 @@ pub(super) struct Server {
     breaker: std::sync::Mutex<Breaker>,
     rate: Option<Rate>,
     permits: Semaphore,
-    /// It asks amid calls, so that only one may be in flight for its questions to be told apart.
+    /// It asks during calls, so that only one may be in flight for its questions to be told apart.
     pub(super) one_by_one: AtomicBool,
     /// Tasks that are waited for; the server is in use meanwhile.
     pub(super) tasks: AtomicUsize,
@@ -92,7 +92,7 @@ impl Server {
         })
     }
 
-    /// Lists the server's tools anew, connecting first where needed.
+    /// Lists the server's tools again, connecting first where needed.
     pub async fn scan(&self) -> Result<ServerInfo, Error> {
         let (_, listing) = self.open(true).await?;
         // Somebody looked, and it answers: calls are let through again.
@@ -119,7 +119,7 @@ impl Server {
             && let Some(definitions) = self.remembered().await
         {
             let listing = Arc::new(Listing::of(definitions, &self.config));
-            // Of what differs from its pin the server itself is asked: it may have been mended since.
+            // Of what differs from its pin the server itself is asked: it may have been fixed since.
             if is_fresh(&&listing) && self.judge(&listing).is_ok() {
                 self.change(|view| view.listing = Some(listing.clone()));
                 return Ok(listing.info.clone());
@@ -209,9 +209,9 @@ impl Server {
     }
 
     /// Says why calls are refused now, if they are, and repeats nothing of what the server said.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn failure(&self) -> Option<String> {
         let refusal = self.breaker().refusal(clock::monotonic());
-        let wants_login = self.access.as_ref().and_then(|access| access.trouble_in_brief());
+        let wants_login = self.access.as_ref().and_then(|access| access.failure_in_brief());
         wants_login.or_else(|| refusal.map(|open| open.to_string()))
     }
 
@@ -221,17 +221,22 @@ impl Server {
         self.wants_login().or_else(|| refusal.map(|open| open.with_last_failure()))
     }
 
-    /// Goes one leg of a call, once; how a call ended is counted, what is asked of its task is not.
-    pub async fn call(&self, tool: &str, leg: Leg, context: CallContext) -> Result<Reply, Error> {
+    /// Goes one round of a call, once; how a call ended is counted, what is asked of its task is not.
+    pub async fn call(
+        &self,
+        tool: &str,
+        round: CallRound,
+        context: CallContext,
+    ) -> Result<Reply, Error> {
         let call = Call { config: &self.config, tool, access: self.access.as_deref() };
-        let leg = match leg {
-            Leg::Call { arguments, answers, state } => Sent { arguments, answers, state },
+        let round = match round {
+            CallRound::Call { arguments, answers, state } => Sent { arguments, answers, state },
             // Neither begins anything: refusing them would only lose what already runs.
-            Leg::Wait { task, told } => return self.wait(&call, &task, &told).await,
-            Leg::Tell { task, answers } => return self.tell(&call, &task, answers).await,
+            CallRound::Wait { task, told } => return self.wait(&call, &task, &told).await,
+            CallRound::Tell { task, answers } => return self.tell(&call, &task, answers).await,
         };
         let timer = Timer::start();
-        let called = self.call_uncounted(&call, leg, context).await;
+        let called = self.call_uncounted(&call, round, context).await;
         let class = match &called {
             Ok(Reply::Done(outcome)) => outcome.is_error.then_some("tool_error"),
             Ok(Reply::Asked { .. } | Reply::Task { .. }) => None,
@@ -255,7 +260,7 @@ impl Server {
     async fn call_uncounted(
         &self,
         call: &Call<'_>,
-        leg: Sent,
+        round: Sent,
         context: CallContext,
     ) -> Result<Reply, Error> {
         let _permit = self.turn(call).await?;
@@ -265,7 +270,7 @@ impl Server {
             Ok(decides) => Trial { server: self, decides },
             Err(open) => return Err(call.not_sent(&open.to_string())),
         };
-        let reply = self.send(call, leg, context).await;
+        let reply = self.send(call, round, context).await;
         drop(trial);
         self.use_now();
         reply
@@ -324,7 +329,7 @@ impl Server {
     /// Closes the session for good; calls from now on are not sent.
     pub async fn close(&self) {
         self.closed.cancel();
-        // Under the lock, so that whoever closes as well waits until the process is gone.
+        // Under the lock, so that anyone who closes as well waits until the process is gone.
         let mut state = self.state.lock().await;
         if let Some(session) = state.session.take() {
             session.close(self.around.patience).await;

@@ -7,13 +7,13 @@ use super::{Error, LoggedOut, Login, oauth::Access, server::Server};
 impl Server {
     /// Says that a login is wanted, or why no token can be got, if so.
     pub(super) fn wants_login(&self) -> Option<String> {
-        self.access.as_ref().and_then(|access| access.trouble())
+        self.access.as_ref().and_then(|access| access.failure())
     }
 
     /// Begins a login, asking the server first what it wants, unless it has said so.
     pub async fn log_in(&self) -> Result<Login, Error> {
         let access = self.accessible()?;
-        if access.trouble().is_none() {
+        if access.failure().is_none() {
             // What it offers without a login is no reason not to log in.
             let _ = self.scan().await;
         }

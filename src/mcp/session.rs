@@ -20,8 +20,8 @@ use rmcp::{
 use tokio::sync::Mutex;
 
 use super::{
-    Via, elicitation::Desk, http_session::SessionId, news::News, process::Process,
-    progress::ProgressBoard,
+    Via, elicitation::OpenCalls, http_session::SessionId, list_changes::ListChanges,
+    process::Process, progress::ProgressBoard,
 };
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
@@ -34,8 +34,8 @@ const DESCRIBE: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct Listener {
     pub progress: Arc<ProgressBoard>,
-    pub desk: Arc<Desk>,
-    pub news: Arc<News>,
+    pub open_calls: Arc<OpenCalls>,
+    pub changes: Arc<ListChanges>,
 }
 
 impl ClientHandler for Listener {
@@ -54,7 +54,7 @@ impl ClientHandler for Listener {
         params: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Ok(self.desk.answer(&params))
+        Ok(self.open_calls.answer(&params))
     }
 
     async fn on_progress(
@@ -70,9 +70,9 @@ impl ClientHandler for Listener {
 pub(super) struct Session {
     pub peer: Peer<RoleClient>,
     pub progress: Arc<ProgressBoard>,
-    pub desk: Arc<Desk>,
+    pub open_calls: Arc<OpenCalls>,
     /// Whether the server said that its tools changed.
-    pub news: Arc<News>,
+    pub changes: Arc<ListChanges>,
     /// Whether the loss of this session was counted as a failure of its server.
     counted: AtomicBool,
     service: Mutex<Option<RunningService<RoleClient, Listener>>>,
@@ -90,8 +90,8 @@ impl Session {
         Self {
             peer: service.peer().clone(),
             progress: service.service().progress.clone(),
-            desk: service.service().desk.clone(),
-            news: service.service().news.clone(),
+            open_calls: service.service().open_calls.clone(),
+            changes: service.service().changes.clone(),
             counted: AtomicBool::new(false),
             service: Mutex::new(Some(service)),
             kind,
@@ -132,8 +132,8 @@ impl Session {
     }
 
     /// Describes how a server that closed the connection ended, with its last words.
-    pub async fn epitaph(&self) -> String {
-        if let Some(why) = self.news.broken_off() {
+    pub async fn why_ended(&self) -> String {
+        if let Some(why) = self.changes.broken_off() {
             return format!("its connection was ended: {why}");
         }
         match self.process() {

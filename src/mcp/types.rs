@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::Gate;
-use super::exchange::{Leg, Reply};
+use super::exchange::{CallRound, Reply};
 
 /// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,7 +212,7 @@ pub trait ToolHost: Send + Sync {
     /// Returns the servers that could be scanned and those that could not, in the file's order.
     async fn scan(&self) -> Vec<ServerStatus>;
 
-    /// Goes one leg of a call, once; never retries a call that may have run.
+    /// Goes one round of a call, once; never retries a call that may have run.
     ///
     /// # Errors
     /// [`Error::NotSent`] and the like when the call certainly did not run; [`Error::Unknown`] when it may have.
@@ -220,7 +220,7 @@ pub trait ToolHost: Send + Sync {
         &self,
         server: &str,
         tool: &str,
-        leg: Leg,
+        round: CallRound,
         context: CallContext,
     ) -> Result<Reply, Error>;
 
@@ -240,7 +240,7 @@ pub trait ToolHost: Send + Sync {
             tool: tool.to_owned(),
             reason: reason.to_owned(),
         };
-        match self.exchange(server, tool, Leg::first(arguments), context).await? {
+        match self.exchange(server, tool, CallRound::first(arguments), context).await? {
             Reply::Done(outcome) => Ok(outcome),
             Reply::Asked { .. } => Err(unknown("the server asked for input, and nobody is there")),
             Reply::Task { .. } => {
@@ -252,7 +252,7 @@ pub trait ToolHost: Send + Sync {
     /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
     ///
     /// It stands in the prompts of every thread, so nothing in it may be what a server wrote.
-    fn trouble(&self, _server: &str) -> Option<String> {
+    fn failure(&self, _server: &str) -> Option<String> {
         None
     }
 

@@ -184,7 +184,7 @@ instruments! {
         [l::AGENT, l::VERDICT], "Judgements of agents' outputs";
     threads: Gauge "perihelion.threads", "{thread}",
         [l::STATUS], "Threads in the database, the same from every process";
-    owed: Gauge "perihelion.traces.owed", "{thread}",
+    pending: Gauge "perihelion.traces.pending", "{thread}",
         [], "Threads in the database whose traces the collector has not got yet";
     deliveries: Counter "perihelion.export.deliveries", "{delivery}",
         [l::SIGNAL, l::OUTCOME], "Deliveries to the collector";

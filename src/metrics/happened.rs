@@ -105,9 +105,9 @@ pub fn threads_stand(status: &'static str, count: u64) {
 }
 
 /// So many threads of the database owe the collector a trace now.
-pub fn traces_owed(count: u64) {
+pub fn traces_pending(count: u64) {
     let Some(to) = instruments() else { return };
-    to.owed.record(count, &[]);
+    to.pending.record(count, &[]);
 }
 
 /// A delivery to the collector succeeded or failed; `signal` is `traces` or `metrics`.

@@ -1,7 +1,7 @@
-//! What the program counts and times: each instrument defined once, whoever collects it.
+//! What the program counts and times: each instrument defined once, no matter who collects it.
 //!
 //! Enter at [`install`] to have it collected, and at the functions named after what happened to tell of it.
-//! Invariants: telling never waits, and does nothing at all until somebody collects; a label has few values, so
+//! Invariants: recording never waits, and does nothing at all until somebody collects; a label has few values, so
 //! ids and the words of people and models are none. Deliberately absent: readers, exporters and addresses, which
 //! are `telemetry`'s, and stored rows: what happened is counted when it happens, and a replay counts nothing.
 

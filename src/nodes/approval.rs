@@ -24,7 +24,7 @@ struct Approval<Q, W> {
     write: W,
 }
 
-/// Makes a node that asks a person what `question` makes of the state, and goes on with what `write` makes of the verdict:
+/// Makes a node that asks a person what `question` makes of the state, and continues with what `write` makes of the verdict:
 /// an update, and where it says so the node that is next.
 pub fn approval<S: State>(
     question: impl Fn(&S) -> Value + Send + Sync + 'static,

@@ -93,7 +93,7 @@ impl Answer {
 }
 
 impl Runtime {
-    /// Records a person's answer; the thread goes on with the next resume.
+    /// Records a person's answer; the thread continues with the next resume.
     ///
     /// Without an id there must be exactly one open question that the answer fits.
     ///

@@ -1,4 +1,4 @@
-//! Gives threads questions and messages, and goes on with them.
+//! Gives threads questions and messages, and continues with them.
 
 use super::{Error, RunReport, Runtime};
 use crate::checkpoint::{self, ThreadStatus};
@@ -43,10 +43,10 @@ impl Runtime {
         Ok(input)
     }
 
-    /// Goes on with a thread after a crash, a failure, a stop or answers.
+    /// Resumes a thread after a crash, a failure, a stop or answers.
     ///
     /// # Errors
-    /// [`Error::Run`] when there is nothing to go on with.
+    /// [`Error::Run`] when there is nothing to continue with.
     pub async fn resume(
         &self,
         thread: ThreadId,

@@ -100,7 +100,7 @@ impl Runtime {
         Self::open_and(settings, env, looks, GoesOn::WithNone).await
     }
 
-    /// Opens the runtime of a worker, which goes on with whatever was left.
+    /// Opens the runtime of a worker, which continues with whatever was left.
     ///
     /// # Errors
     /// As [`Runtime::open`].
@@ -135,7 +135,7 @@ impl Runtime {
         }
     }
 
-    /// Opens the runtime that a thread goes on with: the demo's for a thread of the demo.
+    /// Opens the runtime that a thread continues with: the demo's for a thread of the demo.
     ///
     /// # Errors
     /// As [`Runtime::open`]; an unknown thread is found out before anything is started.

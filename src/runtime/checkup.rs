@@ -122,7 +122,7 @@ pub struct CollectorCheck {
     /// Whether it takes an empty request.
     pub answer: Result<(), otlp::Error>,
     /// Threads with traces that did not arrive yet; none where the database cannot tell.
-    pub owed: Option<usize>,
+    pub pending: Option<usize>,
 }
 
 /// Sends the collector an empty request and counts what it has not got yet; none where none is named.
@@ -132,13 +132,13 @@ pub async fn collector(settings: &Settings) -> Option<CollectorCheck> {
         Ok(sink) => sink.check().await,
         Err(error) => Err(error),
     };
-    let owed = async {
+    let pending = async {
         let store = threads::open_store(settings).await.ok()?;
-        let owed = store.outbox()?.owed(1_000).await.ok();
+        let pending = store.outbox()?.pending(1_000).await.ok();
         store.close().await;
-        Some(owed?.len())
+        Some(pending?.len())
     };
-    Some(CollectorCheck { endpoint: collector.endpoint, answer, owed: owed.await })
+    Some(CollectorCheck { endpoint: collector.endpoint, answer, pending: pending.await })
 }
 
 /// Returns what should be changed about the roles with which bundled SQL servers read Postgres: server and warning.

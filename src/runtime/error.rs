@@ -74,7 +74,7 @@ pub enum Error {
     )]
     NoServer(String),
     /// A server marked `required` could not be scanned.
-    #[error("a required MCP server is not there: {0}; mend it or set required = false")]
+    #[error("a required MCP server is not there: {0}; fix it or set required = false")]
     RequiredServer(String),
     /// The demo's data could not be written.
     #[error("cannot install the demo's data under {}: {source}", path.display())]

@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::experience::{Models, Remembering};
 use crate::llm::{ChatModel, OpenAiEmbeddings, Prompts};
 
-/// The tenant of whoever uses the command line, as of its threads.
+/// The tenant of the one who uses the command line, as of its threads.
 pub const LOCAL_TENANT: &str = "default";
 
 /// Opens the skills of the settings' database.

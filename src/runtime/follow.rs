@@ -1,4 +1,4 @@
-//! Goes on with a thread beside workers: whoever is quicker runs it, and the other follows it to its end.
+//! Resumes a thread beside workers: the quicker one runs it, and the other follows it to its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const STEPS: u32 = 512;
 
 impl Runtime {
-    /// Goes on with a thread as [`Runtime::resume`] does, or follows the process that runs it to its end.
+    /// Resumes a thread as [`Runtime::resume`] does, or follows the process that runs it to its end.
     ///
     /// The listener in `options` hears the run as that process tells it on the bus, from the run's beginning.
-    /// When that process dies or hands the thread over, this one goes on with it. Cancelled while it
+    /// When that process dies or hands the thread over, this one continues with it. Cancelled while it
     /// follows, it stops following and nothing else; the report then says that the run is left to others.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Runtime {
                 }
                 if let Some(live) = live.as_mut().filter(|live| !live.has_begun()) {
                     let run = self.store().runs(thread).await?.pop();
-                    // Whoever has just claimed the thread has yet to begin its run.
+                    // Anyone who has just claimed the thread has yet to begin its run.
                     if let Some(run) = run.filter(|run| run.status == RunStatus::Running) {
                         live.begin(run.id);
                     }
@@ -87,12 +87,12 @@ impl Runtime {
                     () = showing => {}
                 }
             }
-            // Whoever else saw this may be quicker; then the next claim is refused.
+            // Anyone who else saw this may be quicker; then the next claim is refused.
             clock::sleep(LOOK_EVERY / 4).await;
         }
     }
 
-    /// Records a person's answer, and goes on with the thread or follows the worker that was quicker.
+    /// Records a person's answer, and resumes the thread or follows the worker that was quicker.
     ///
     /// # Errors
     /// As [`Runtime::answer`] and [`Runtime::resume_or_follow`].
@@ -150,7 +150,7 @@ impl Runtime {
     }
 }
 
-/// Shows what was told and not shown yet; whoever ran the thread told it before it was given back.
+/// Shows what was told and not shown yet; anyone who ran the thread told it before it was given back.
 async fn show_rest(live: &mut Option<Live>) {
     if let Some(live) = live {
         live.rest().await;

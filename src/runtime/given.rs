@@ -39,7 +39,7 @@ impl Runtime {
         Self::going_on(settings, model, pool, store, GoesOn::WithNone).await
     }
 
-    /// Does the same for a process that is to go on with unfinished runs.
+    /// Does the same for a process that is to continue with unfinished runs.
     pub(super) async fn going_on(
         settings: Settings,
         model: Arc<dyn ChatModel>,

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use serde::Deserialize as _;
 use tokio::sync::mpsc::Sender;
 
-use crate::bus::{Bus, Subscription, Told};
+use crate::bus::{Bus, Subscription, ThreadEvent};
 use crate::graph::RunEvent;
 use crate::ids::{RunId, ThreadId};
 use crate::swarm::GraphState;
@@ -19,7 +19,7 @@ pub(super) struct Live {
     /// None while there is nothing to hear: before it begins, and after a failure, until the next look.
     told: Option<Subscription>,
     /// An event that was read and is to be passed on.
-    waiting: Option<Told>,
+    waiting: Option<ThreadEvent>,
     /// Id of the last event that was passed on or passed over.
     seen: u64,
     /// The run from which on events are shown; those of earlier ones are not.
@@ -100,7 +100,7 @@ impl Live {
         self.is_shown |= self.from == Some(told.run);
         let mut is_end = false;
         if self.is_shown {
-            // Whoever listened may have left.
+            // Anyone who listened may have left.
             let permit = self.listener.reserve().await.ok();
             // One of a newer version's that this one does not know says nothing to it.
             let event = RunEvent::<GraphState>::deserialize(&told.event).ok();

@@ -11,7 +11,7 @@ use crate::checkpoint::{Store, ThreadStatus};
 use crate::clock;
 use crate::config::{Settings, Temporality};
 use crate::mcp::Pool;
-use crate::metrics::{server_stands, threads_stand, traces_owed};
+use crate::metrics::{server_stands, threads_stand, traces_pending};
 use crate::telemetry::metrics::{Collected, Deliveries, Refresh, collect};
 
 /// Every status a thread may have: one that none has is told as zero.
@@ -99,7 +99,7 @@ impl Gauges {
             threads_stand(status.as_str(), found.map_or(0, |(_, count)| *count));
         }
         if let Some(outbox) = self.store.outbox() {
-            traces_owed(outbox.count().await?);
+            traces_pending(outbox.count().await?);
         }
         Ok(())
     }

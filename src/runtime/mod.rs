@@ -1,7 +1,7 @@
 //! The façade: everything assembled from the settings, once.
 //!
 //! Enter at [`Runtime::open`]. The edges (command line, server, worker) know this room only. Invariant:
-//! whoever opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
+//! anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
 //! argument parsing, exit codes.
 
 mod answer;

@@ -90,7 +90,7 @@ pub struct RunReport {
     pub error: Option<String>,
     /// Number of the turn, and what came with its request.
     pub metadata: Metadata,
-    /// What happened in the run and those it went on with, in order; only where that was asked for.
+    /// What happened in the run and those it continued with, in order; only where that was asked for.
     #[serde(rename = "trace", skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
 }

@@ -53,7 +53,7 @@ pub struct Survey {
 /// Asks configured servers for their tools and closes them again: all of them if `refresh`, else those
 /// whose tools are not known from an earlier time; `looks` is told how far that has come.
 ///
-/// A required server that fails is listed like any other: whoever looks wants to see all of them.
+/// A required server that fails is listed like any other: anyone who looks wants to see all of them.
 ///
 /// # Errors
 /// [`Error`] when the servers file cannot be used.

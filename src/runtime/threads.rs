@@ -155,13 +155,13 @@ async fn next_nodes(
 /// Reads the state of a star's thread at a step without opening servers or a model.
 ///
 /// # Errors
-/// As [`crate::checkpoint::stand_up`].
+/// As [`crate::checkpoint::restore`].
 pub async fn read_state(
     store: &dyn Store,
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<StateView<GraphState>, checkpoint::Error> {
-    let standing = checkpoint::stand_up::<GraphState>(store, thread, at).await?;
+    let standing = checkpoint::restore::<GraphState>(store, thread, at).await?;
     let next = standing.frontier.tasks.into_iter().map(|task| task.node).collect();
     Ok(StateView { info: standing.info, seq: standing.seq, state: standing.state, next })
 }
@@ -229,8 +229,8 @@ pub async fn fork(
         return Err(checkpoint::Error::UnknownStep { thread: source, seq: at, head: info.head });
     }
     if info.graph == GRAPH {
-        // A damaged one leaves no thread behind that nobody could go on with.
-        checkpoint::stand_up::<GraphState>(store, source, Some(at)).await?;
+        // A damaged one leaves no thread behind that nobody could continue with.
+        checkpoint::restore::<GraphState>(store, source, Some(at)).await?;
     }
     let new = NewThread {
         id,

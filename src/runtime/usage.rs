@@ -55,7 +55,7 @@ pub async fn usage(
                 continue;
             };
             let mut spans = project(&rows, number, view)?;
-            // Runs that one went on with are in one trace.
+            // Runs that one continued with are in one trace.
             if spans.first().is_none_or(|root| !seen.insert(root.trace_id)) {
                 continue;
             }

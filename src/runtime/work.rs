@@ -28,7 +28,7 @@ impl Runtime {
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
     }
 
-    /// Goes on with a thread that was left to the workers, or whose process died.
+    /// Resumes a thread that was left to the workers, or whose process died.
     ///
     /// `None` when there is nothing to do for this worker: the thread is at rest, waits for a person, has a
     /// holder, is another graph's or the demo's, or is no more.
@@ -55,7 +55,7 @@ impl Runtime {
         }
     }
 
-    /// Opens what tells a worker of this runtime which threads to go on with.
+    /// Opens what tells a worker of this runtime which threads to continue with.
     ///
     /// A `thorough` one looks at every turn: when it knows of no thread, nothing is left to do.
     ///

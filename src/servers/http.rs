@@ -33,7 +33,7 @@ pub async fn serve<H: ServerHandler + Clone>(
     let listen = |source| Error::Listen { addr, source };
     let listener = TcpListener::bind(addr).await.map_err(listen)?;
     let addr = listener.local_addr().map_err(listen)?;
-    // Other pages of this machine are strangers too: whoever develops one there did not write all of it.
+    // Other pages of this machine are strangers too: anyone who develops one there did not write all of it.
     let origins = HOSTS.map(|host| match host.contains(':') {
         true => format!("http://[{host}]:{}", addr.port()),
         false => format!("http://{host}:{}", addr.port()),

@@ -54,7 +54,7 @@ impl Service {
         Ok(())
     }
 
-    /// Denies the requests that ran out, and goes on with their threads.
+    /// Denies the requests that ran out, and continues with their threads.
     pub(super) async fn time_out(&self) -> Result<(), Error> {
         let now = clock::now();
         for one in self.people().approvals_due(now, PAGE).await? {
@@ -107,7 +107,7 @@ impl Service {
         Ok(())
     }
 
-    /// Goes on with a thread of which a question was answered.
+    /// Resumes a thread of which a question was answered.
     async fn go_on_with(&self, thread: ThreadId, answered: Uuid) -> Result<(), Error> {
         let last = RunFilter { status: None, limit: 1, offset: 0 };
         let Some(last) = self.kept().runs(thread.0, &last).await?.pop() else { return Ok(()) };

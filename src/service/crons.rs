@@ -1,6 +1,6 @@
 //! Begins runs by the clock: each time once, whichever processes find it due.
 //!
-//! The ids of a time's thread and run follow from the cron and the time, so a process that goes on with what another
+//! The ids of a time's thread and run follow from the cron and the time, so a process that continues with what another
 //! one began repeats nothing. Times that passed while no process was there are made up for once, not one by one.
 
 use chrono::TimeDelta;

@@ -217,7 +217,7 @@ impl Service {
         Ok(steps.iter().any(|step| step.seq > base && step.kind != StepKind::Fork))
     }
 
-    /// Goes on with what another process began.
+    /// Continues with what another process began.
     async fn go_on(
         &self,
         thread: ThreadId,

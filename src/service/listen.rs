@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::kept::Run;
 use super::{Error, Happening, Heard, Service};
-use crate::bus::{Subscription, Told};
+use crate::bus::{Subscription, ThreadEvent};
 use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
@@ -221,7 +221,7 @@ impl Listener {
     }
 
     /// Makes of an event what there is to hear of it.
-    async fn take(&mut self, logged: Told) -> Result<(), Error> {
+    async fn take(&mut self, logged: ThreadEvent) -> Result<(), Error> {
         // One of a newer version's that this one does not know says nothing to it.
         let Ok(event) = RunEvent::<GraphState>::deserialize(&logged.event) else { return Ok(()) };
         let happening = match event {

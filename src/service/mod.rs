@@ -14,8 +14,8 @@ mod day;
 mod drive;
 mod error;
 mod happening;
-mod keeper;
 mod listen;
+mod monitor;
 mod order;
 mod runs;
 mod schedule;
@@ -44,7 +44,7 @@ pub use order::{Approvals, Asked, Order, Turn};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
-pub use threads::{Checkpoint, Standing, ThreadView};
+pub use threads::{Checkpoint, ThreadStanding, ThreadView};
 
 use self::kept::Kept;
 use self::sealing::Sealing;
@@ -135,7 +135,7 @@ impl Service {
         &self.1.who.tenant
     }
 
-    /// Refuses what whoever sees the service may not do.
+    /// Refuses what anyone who sees the service may not do.
     ///
     /// # Errors
     /// [`Error::Forbidden`].

@@ -56,7 +56,7 @@ impl Service {
         self.accept_bound(id, accept).await
     }
 
-    /// Keeps a run that goes on with what was decided.
+    /// Keeps a run that continues with what was decided.
     ///
     /// # Errors
     /// As [`Service::accept`].

@@ -18,7 +18,7 @@ use crate::swarm::GraphState;
 
 /// How a thread stands for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ThreadStanding {
     Idle,
     Busy,
     /// It waits for a person, or its last run was stopped before its end.
@@ -30,7 +30,7 @@ pub enum Standing {
 #[derive(Clone, Debug)]
 pub struct ThreadView {
     pub info: ThreadInfo,
-    pub standing: Standing,
+    pub standing: ThreadStanding,
     pub meta: ThreadMeta,
     /// The newest state; none before the first input.
     pub state: Option<Arc<GraphState>>,
@@ -112,22 +112,22 @@ impl Service {
     async fn view(&self, info: ThreadInfo, meta: ThreadMeta) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
         let standing = match info.status {
-            ThreadStatus::Idle => Standing::Idle,
-            ThreadStatus::Busy | ThreadStatus::Queued => Standing::Busy,
-            ThreadStatus::Interrupted => Standing::Interrupted,
-            ThreadStatus::Parked => Standing::Error,
+            ThreadStatus::Idle => ThreadStanding::Idle,
+            ThreadStatus::Busy | ThreadStatus::Queued => ThreadStanding::Busy,
+            ThreadStatus::Interrupted => ThreadStanding::Interrupted,
+            ThreadStatus::Parked => ThreadStanding::Error,
             ThreadStatus::Failed => {
                 let last = store.runs(info.id).await?.pop();
                 match last.is_some_and(|run| run.status == RunStatus::Failed) {
-                    true => Standing::Error,
-                    false => Standing::Interrupted,
+                    true => ThreadStanding::Error,
+                    false => ThreadStanding::Interrupted,
                 }
             }
         };
         // A run that waits for its turn makes its thread busy, too.
         let waits =
-            standing != Standing::Busy && !self.kept().open_runs(info.id.0).await?.is_empty();
-        let standing = if waits { Standing::Busy } else { standing };
+            standing != ThreadStanding::Busy && !self.kept().open_runs(info.id.0).await?.is_empty();
+        let standing = if waits { ThreadStanding::Busy } else { standing };
         let state = match info.head {
             0 => None,
             _ => Some(read_state(store, info.id, None).await?.state),

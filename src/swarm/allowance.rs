@@ -1,4 +1,4 @@
-//! What a turn is given to spend by whoever asked for it: a tenant's day, or the star above.
+//! What a turn is given to spend by the one who asked for it: a tenant's day, or the star above.
 
 use serde::{Deserialize, Serialize};
 

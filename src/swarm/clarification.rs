@@ -34,7 +34,7 @@ pub(super) fn prepare(
     NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
 }
 
-/// Suspends the run with the question and goes on with the answer as a part of the history.
+/// Suspends the run with the question and continues with the answer as a part of the history.
 ///
 /// # Errors
 /// [`NodeError::Interrupted`] until it is answered.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::assignment::Assignment;
-use super::offer::Offer;
+use super::choices::Choices;
 use super::search::FIND_AGENT;
 use super::{node, searched};
 use crate::graph::stages;
@@ -62,7 +62,7 @@ pub(super) enum Accepted {
 /// Sentences for the supervisor that name what is wrong.
 pub(super) fn accept(
     decision: &SupervisorDecision,
-    offer: &Offer<'_>,
+    choices: &Choices<'_>,
     request: &str,
     prefix: &str,
 ) -> Result<Accepted, Vec<String>> {
@@ -72,7 +72,7 @@ pub(super) fn accept(
         return Ok(Accepted::Clarify(question.to_owned()));
     }
     let chosen: Vec<&str> =
-        decision.selected_agents.iter().map(|name| offer.full_name(name)).collect();
+        decision.selected_agents.iter().map(|name| choices.full_name(name)).collect();
     if !chosen.is_empty() && chosen.iter().all(|name| *name == node::QA) {
         return Ok(Accepted::Finish);
     }
@@ -81,7 +81,7 @@ pub(super) fn accept(
     let selected: Vec<&str> = chosen.into_iter().filter(|name| is_work(name)).collect();
     let mut planned = decision.tasks.clone();
     for task in &mut planned {
-        task.agent = offer.full_name(&task.agent).to_owned();
+        task.agent = choices.full_name(&task.agent).to_owned();
     }
     let tasks = with_requests(&selected, planned, request);
     let tasks: Vec<PlannedTask> = tasks.into_iter().filter(|task| is_work(&task.agent)).collect();
@@ -89,12 +89,12 @@ pub(super) fn accept(
         let problem = "selected_agents is empty: choose agents from the menu, or qa to finish";
         return Err(vec![problem.into()]);
     }
-    let errors = problems(&tasks, offer);
+    let errors = problems(&tasks, choices);
     if !errors.is_empty() {
         return Err(errors);
     }
     let (searches, tasks): (Vec<_>, Vec<_>) =
-        tasks.into_iter().partition(|task| offer.is_search(&task.agent));
+        tasks.into_iter().partition(|task| choices.is_search(&task.agent));
     let listed: Vec<(&str, &Vec<String>)> =
         tasks.iter().map(|task| (task.id.as_str(), &task.depends_on)).collect();
     let order = stages(&listed).map_err(|error| vec![error.to_string()])?;
@@ -139,13 +139,13 @@ fn with_requests(
 }
 
 /// Names everything that is wrong with the choice itself, each thing once.
-fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
+fn problems(tasks: &[PlannedTask], choices: &Choices<'_>) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let (searches, work): (Vec<_>, Vec<_>) =
-        tasks.iter().partition(|task| offer.is_search(&task.agent));
+        tasks.iter().partition(|task| choices.is_search(&task.agent));
     let wrong = |task: &&PlannedTask| {
         let agent = task.agent.trim();
-        offer.unknown(agent).or_else(|| offer.refused(agent, &task.task))
+        choices.unknown(agent).or_else(|| choices.refused(agent, &task.task))
     };
     for problem in work.iter().filter_map(wrong) {
         if !problems.contains(&problem) {
@@ -164,11 +164,11 @@ fn problems(tasks: &[PlannedTask], offer: &Offer<'_>) -> Vec<String> {
             searches.len()
         ));
     }
-    if searches.len() > offer.searches() {
+    if searches.len() > choices.searches() {
         problems.push(format!(
             "{FIND_AGENT} may be asked {} times for one request, {} more: choose from the menu, or qa",
             searched::MOST,
-            offer.searches()
+            choices.searches()
         ));
     }
     let is_search = |id: &String| searches.iter().any(|search| search.id == *id);
@@ -211,7 +211,7 @@ mod tests {
 
     fn judge(decision: SupervisorDecision) -> Result<Accepted, Vec<String>> {
         let menu = menu(&[]);
-        accept(&decision, &Offer::of(&menu, &GraphState::default()), "the request", "1.1")
+        accept(&decision, &Choices::of(&menu, &GraphState::default()), "the request", "1.1")
     }
 
     fn work(decision: &SupervisorDecision) -> Vec<Vec<(String, String)>> {
@@ -269,7 +269,7 @@ mod tests {
         assert!(refuse(decision(&[], &many)).contains("32 tasks at most: 33"));
         let (none, state) = (Menu::default(), GraphState::default());
         let only = decision(&["mcp_agent_sql"], &[]);
-        let nobody = accept(&only, &Offer::of(&none, &state), "", "1.1").unwrap_err();
+        let nobody = accept(&only, &Choices::of(&none, &state), "", "1.1").unwrap_err();
         assert!(nobody[0].ends_with("the menu is empty: choose qa"));
     }
 
@@ -295,7 +295,7 @@ mod tests {
     fn a_search_stands_among_the_agents_where_some_are_hidden() {
         let (part, mut state) = (menu(&["mcp_agent_mail"]), GraphState::default());
         let judge = |state: &GraphState, decision| {
-            accept(&decision, &Offer::of(&part, state), "the request", "1.1")
+            accept(&decision, &Choices::of(&part, state), "the request", "1.1")
         };
         let queries = |decision| match judge(&GraphState::default(), decision).unwrap() {
             Accepted::Work { stages, queries } => (stages.len(), queries),

@@ -1,4 +1,4 @@
-//! What the star's nodes say of themselves while a run goes on: one type for whoever listens.
+//! What the star's nodes say of themselves while a run goes on: one type for the one who listens.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// Publishes the event to whoever listens to the run; never waits.
+    /// Publishes the event to the one who listens to the run; never waits.
     pub fn publish(&self, ctx: &TaskContext) {
         ctx.emit(json!(self));
     }

@@ -1,6 +1,6 @@
-//! One tool call from its first leg to its end, through questions to people and tasks of the server.
+//! One tool call from its first call_round to its end, through questions to people and tasks of the server.
 //!
-//! Each leg is an effect of its own: what a server asked, and the id of the task it made, are recorded
+//! Each call_round is an effect of its own: what a server asked, and the id of the task it made, are recorded
 //! outcomes. So a person may take days to answer, and a task is found again after a crash, while nothing is
 //! sent twice.
 
@@ -18,14 +18,14 @@ use super::question::{Elicitation, Question};
 use crate::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use crate::journal::{OutcomeUnknown, Verdict};
 use crate::mcp::{
-    self, Answers, Asked, CallContext, Gate, Leg, Progress, Question as Asking, Reply, TaskHandle,
-    ToolDefinition, Wants,
+    self, Answers, Asked, CallContext, CallRound, Gate, Progress, Question as Asking, Reply,
+    TaskHandle, ToolDefinition, Wants,
 };
 
 /// Name under which a lost task is recorded.
 const LOST: &str = "dev.perihelion/lost";
-/// Legs after which a call counts as one that never ends.
-const MAX_LEGS: usize = 32;
+/// Rounds after which a call counts as one that never ends.
+const MAX_ROUNDS: usize = 32;
 
 impl Caller<'_> {
     /// Checks and sends one call that people were asked about where it needs their word.
@@ -87,7 +87,7 @@ pub(super) struct Exchange<'a> {
     pub under: Gate,
 }
 
-/// What a leg came to.
+/// What a call_round came to.
 enum Step {
     Ended(ToolReply),
     Asked(Asked),
@@ -105,15 +105,15 @@ impl Exchange<'_> {
         &self,
         arguments: &Map<String, Value>,
     ) -> Result<ToolReply, NodeError> {
-        let mut leg = Leg::first(arguments.clone());
+        let mut call_round = CallRound::first(arguments.clone());
         // Times that a person wanted a lost call sent again: part of the request, which would else be the same.
         let mut again = 0;
         let mut given = Answers::new();
         let mut told = BTreeSet::new();
-        for _ in 0..MAX_LEGS {
-            leg = match self.go(&leg, again).await? {
+        for _ in 0..MAX_ROUNDS {
+            call_round = match self.go(&call_round, again).await? {
                 Step::Ended(end) => return Ok(end),
-                Step::Task(task) => Leg::Wait { task, told: told.clone() },
+                Step::Task(task) => CallRound::Wait { task, told: told.clone() },
                 Step::Asked(asked) => {
                     let answers = self.ask(&asked, arguments).await?;
                     if let Some(said) = asked.broken_off.as_ref().filter(|_| refuses(&answers)) {
@@ -125,14 +125,14 @@ impl Exchange<'_> {
                     match asked {
                         Asked { task: Some(task), .. } => {
                             told.extend(answers.keys().cloned());
-                            Leg::Tell { task, answers }
+                            CallRound::Tell { task, answers }
                         }
                         Asked { state, broken_off, .. } => {
                             if broken_off.is_none() {
                                 given.clear();
                             }
                             given.extend(answers);
-                            Leg::Call {
+                            CallRound::Call {
                                 arguments: arguments.clone(),
                                 answers: given.clone(),
                                 state,
@@ -148,21 +148,21 @@ impl Exchange<'_> {
                     None => {
                         again += 1;
                         (given, told) = Default::default();
-                        Leg::first(arguments.clone())
+                        CallRound::first(arguments.clone())
                     }
                 },
             };
         }
         Ok(ToolReply::problem(format!(
-            "the server asked for more without end; the call was given up after {MAX_LEGS} rounds"
+            "the server asked for more without end; the call was given up after {MAX_ROUNDS} rounds"
         )))
     }
 
-    /// Goes one leg, or reads back what it came to.
-    async fn go(&self, leg: &Leg, again: u32) -> Result<Step, NodeError> {
+    /// Goes one call_round, or reads back what it came to.
+    async fn go(&self, call_round: &CallRound, again: u32) -> Result<Step, NodeError> {
         let mut request = json!({ "server": self.caller.server.name, "tool": self.tool.name });
-        let repeatable = match leg {
-            Leg::Call { arguments, answers, state } => {
+        let repeatable = match call_round {
+            CallRound::Call { arguments, answers, state } => {
                 request["arguments"] = json!(arguments);
                 if !answers.is_empty() {
                     request["answers"] = json!(answers);
@@ -172,13 +172,13 @@ impl Exchange<'_> {
                 }
                 self.tool.repeatable
             }
-            Leg::Wait { task, told } => {
+            CallRound::Wait { task, told } => {
                 request["wait_for_task"] = json!(task.id);
                 request["told"] = json!(told);
                 true
             }
             // A server knows its questions by name and takes each answer once.
-            Leg::Tell { task, answers } => {
+            CallRound::Tell { task, answers } => {
                 request["answer_task"] = json!(task.id);
                 request["answers"] = json!(answers);
                 true
@@ -192,16 +192,16 @@ impl Exchange<'_> {
         let sent = AtomicBool::new(false);
         let perform = Box::new(|key: String| {
             sent.store(true, Ordering::Relaxed);
-            if let Leg::Call { arguments, .. } = leg {
+            if let CallRound::Call { arguments, .. } = call_round {
                 let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
                 let arguments = arguments.clone();
                 AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
             }
-            Box::pin(self.send(leg.clone(), key)) as futures::future::BoxFuture<'_, _>
+            Box::pin(self.send(call_round.clone(), key)) as futures::future::BoxFuture<'_, _>
         });
         let outcome = self.caller.ctx.effect(effect, perform).await?;
         if !sent.load(Ordering::Relaxed)
-            && let Leg::Call { arguments, .. } = leg
+            && let CallRound::Call { arguments, .. } = call_round
         {
             let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
             let arguments = arguments.clone();
@@ -219,12 +219,12 @@ impl Exchange<'_> {
         AgentEvent::ToolProgress { agent, tool, done, total, message }.publish(self.caller.ctx);
     }
 
-    async fn send(&self, leg: Leg, key: String) -> Result<Value, EffectFailure> {
+    async fn send(&self, call_round: CallRound, key: String) -> Result<Value, EffectFailure> {
         let traceparent = match &self.caller.parts.traces {
             Some(traces) => traces.traceparent(self.caller.ctx.place(), &key).await,
             None => None,
         };
-        let waits = matches!(leg, Leg::Wait { .. });
+        let waits = matches!(call_round, CallRound::Wait { .. });
         let (progress, mut reports) = mpsc::channel(1);
         let context = CallContext {
             idempotency_key: key,
@@ -234,7 +234,8 @@ impl Exchange<'_> {
             progress: Some(progress),
         };
         let tools = Arc::clone(&self.caller.parts.tools);
-        let mut exchange = tools.exchange(&self.caller.server.name, &self.tool.name, leg, context);
+        let mut exchange =
+            tools.exchange(&self.caller.server.name, &self.tool.name, call_round, context);
         let reply = loop {
             tokio::select! {
                 biased;
@@ -338,7 +339,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Reads the recorded outcome of a leg.
+/// Reads the recorded outcome of a call_round.
 fn step(value: Value) -> Step {
     if let Some(reason) = value.get(LOST).and_then(Value::as_str) {
         return Step::Lost(reason.to_owned());

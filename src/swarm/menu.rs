@@ -61,7 +61,7 @@ pub struct MenuSize {
 
 /// Which agents belong into a menu.
 #[derive(Debug)]
-pub(super) struct Wish<'a> {
+pub(super) struct MenuQuery<'a> {
     /// Whose thread it is.
     pub tenant: &'a str,
     /// Agents that may not be chosen.
@@ -76,7 +76,7 @@ pub(super) struct Wish<'a> {
     pub searched: Vec<(f64, &'a str)>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> MenuQuery<'a> {
     /// Reads out of the state what the turn is about, and who takes part in it already: agents that are preferred, have
     /// worked or are to work in this turn, or stand in the plan.
     pub(super) fn of(tenant: &'a str, state: &'a GraphState) -> Self {
@@ -145,11 +145,14 @@ mod tests {
             routing: Routing { searches, ..Routing::default() },
             ..GraphState::default()
         };
-        let wish = Wish::of("", &state);
+        let wanted = MenuQuery::of("", &state);
         let named = |names: &[&str]| {
             names.iter().map(|name| format!("mcp_agent_{name}")).collect::<Vec<_>>()
         };
-        assert_eq!(wish.kept.into_iter().collect::<Vec<_>>(), named(&["mail", "my-files", "sql"]));
-        assert_eq!(wish.found.into_iter().collect::<Vec<_>>(), named(&["a", "b"]));
+        assert_eq!(
+            wanted.kept.into_iter().collect::<Vec<_>>(),
+            named(&["mail", "my-files", "sql"])
+        );
+        assert_eq!(wanted.found.into_iter().collect::<Vec<_>>(), named(&["a", "b"]));
     }
 }

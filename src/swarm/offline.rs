@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::llm::{self, ChatModel, ChatRequest, ChatResponse, TokenSink};
-use crate::mcp::{self, CallContext, Leg, Reply, ServerStatus, ToolHost};
+use crate::mcp::{self, CallContext, CallRound, Reply, ServerStatus, ToolHost};
 
 /// Performs nothing: no call, no scan.
 pub(super) struct Offline;
@@ -29,7 +29,7 @@ impl ToolHost for Offline {
         &self,
         server: &str,
         _: &str,
-        _: Leg,
+        _: CallRound,
         _: CallContext,
     ) -> Result<Reply, mcp::Error> {
         Err(mcp::Error::UnknownServer(server.to_owned()))

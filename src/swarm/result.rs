@@ -187,7 +187,7 @@ pub enum ErrorKind {
     Other,
 }
 
-/// Why an agent failed; the message is for people, the details for whoever looks into it.
+/// Why an agent failed; the message is for people, the details for the one who looks into it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct AgentError {

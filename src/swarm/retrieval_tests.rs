@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::directory::Directory;
 use super::{AGENT_PREFIX, Menu};
 use crate::mcp::{ServerInfo, ToolDefinition};
-use crate::swarm::menu::{MenuSize, Wish};
+use crate::swarm::menu::{MenuQuery, MenuSize};
 use crate::swarm::roster::Roster;
 use crate::swarm::{Agent, Kinds, ServerAgent, ToolLoop};
 
@@ -99,7 +99,7 @@ fn the_agent_that_is_made_for_a_request_is_among_the_first() {
 fn the_menu_of_a_request_shows_the_tools_that_fit() {
     let roster = Roster::default();
     roster.set(agents());
-    let wish = Wish {
+    let wanted = MenuQuery {
         tenant: "",
         disabled: &[],
         kept: Default::default(),
@@ -107,12 +107,12 @@ fn the_menu_of_a_request_shows_the_tools_that_fit() {
         searched: Vec::new(),
         query: vec![(1.0, "Which contract clauses mention a power of attorney in Asia?")],
     };
-    let menu: Menu = roster.menu(&wish, MenuSize { all: 30, fitting: 12 }, |_| None);
+    let menu: Menu = roster.menu(&wanted, MenuSize { all: 30, fitting: 12 }, |_| None);
     assert_eq!((menu.shown.len(), menu.hidden.len()), (12, SERVERS - 12));
     let line = menu.shown.iter().find(|(name, _)| name == "mcp_agent_legal_asia");
     let line = &line.unwrap_or_else(|| panic!("{menu:?}")).1;
     let tools = line.split_once("tools: ").unwrap_or_default().1;
     assert!(tools.split(", ").take(4).any(|tool| tool.ends_with("power_of_attorney")), "{line}");
-    let whole = roster.menu(&wish, MenuSize { all: SERVERS, fitting: 12 }, |_| None);
+    let whole = roster.menu(&wanted, MenuSize { all: SERVERS, fitting: 12 }, |_| None);
     assert_eq!((whole.shown.len(), whole.hidden.len()), (SERVERS, 0));
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use super::agent::{Agent, AgentCard};
 use super::directory::{Directory, Fit};
 use super::kind::Kinds;
-use super::menu::{Menu, MenuSize, Wish};
+use super::menu::{Menu, MenuQuery, MenuSize};
 use super::parts::Withdraw;
 use super::server_agent::ServerAgent;
 use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
@@ -162,33 +162,33 @@ impl Roster {
         self.listed().view(tenant).agents.keys().cloned().collect()
     }
 
-    /// Returns the menu that fits a tenant's wish; `trouble` says why an agent cannot be used now.
+    /// Returns the menu that fits a tenant's wanted; `trouble` says why an agent cannot be used now.
     pub(super) fn menu(
         &self,
-        wish: &Wish<'_>,
+        wanted: &MenuQuery<'_>,
         size: MenuSize,
         trouble: impl Fn(&str) -> Option<String>,
     ) -> Menu {
         let listed = self.listed();
-        let listed = listed.view(wish.tenant);
-        let is_free = |name: &&String| !wish.disabled.contains(name);
+        let listed = listed.view(wanted.tenant);
+        let is_free = |name: &&String| !wanted.disabled.contains(name);
         let free: Vec<&String> = listed.agents.keys().filter(is_free).collect();
         let mut shown: BTreeSet<&str> = free.iter().map(|name| name.as_str()).collect();
         let mut fits: BTreeMap<String, Fit> = BTreeMap::new();
         if free.len() > size.all {
             let directory = listed.directory();
-            let found = directory.find(&wish.query);
+            let found = directory.find(&wanted.query);
             let fit: BTreeSet<&str> = found.iter().map(|fit| fit.agent.as_str()).collect();
             let others = free.iter().map(|name| name.as_str()).filter(|name| !fit.contains(name));
             let ranked = found.iter().map(|fit| fit.agent.as_str()).chain(others);
             // However much was found besides, the best are left.
             let places =
-                size.fitting.saturating_sub(wish.found.len()).max(size.fitting.div_ceil(3));
+                size.fitting.saturating_sub(wanted.found.len()).max(size.fitting.div_ceil(3));
             let fitting: BTreeSet<&str> =
                 ranked.filter(|name| shown.contains(name)).take(places).collect();
-            let sets = [&wish.kept, &wish.found, &fitting];
+            let sets = [&wanted.kept, &wanted.found, &fitting];
             shown.retain(|name| sets.iter().any(|names| names.contains(name)));
-            let all = [&wish.query[..], &wish.searched].concat();
+            let all = [&wanted.query[..], &wanted.searched].concat();
             let told = directory.find(&all).into_iter();
             fits.extend(told.map(|fit| (fit.agent.clone(), fit)));
         }
@@ -210,14 +210,14 @@ impl Roster {
         }
     }
 
-    /// Returns the agents that fit a tenant's wish, best first: those that are preferred, in their order, then the others.
-    pub(super) fn fitting(&self, wish: &Wish<'_>, prefer: &[String]) -> Vec<String> {
+    /// Returns the agents that fit a tenant's wanted, best first: those that are preferred, in their order, then the others.
+    pub(super) fn fitting(&self, wanted: &MenuQuery<'_>, prefer: &[String]) -> Vec<String> {
         let listed = self.listed();
-        let view = listed.view(wish.tenant);
+        let view = listed.view(wanted.tenant);
         let preferred = prefer.iter().filter(|name| view.agents.contains_key(*name)).cloned();
         let mut names: Vec<String> = preferred.collect();
-        let found = view.directory().find(&wish.query).into_iter().map(|fit| fit.agent);
-        for name in found.filter(|name| !wish.disabled.contains(name)) {
+        let found = view.directory().find(&wanted.query).into_iter().map(|fit| fit.agent);
+        for name in found.filter(|name| !wanted.disabled.contains(name)) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -274,9 +274,16 @@ mod tests {
         roster
     }
 
-    fn wish<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> Wish<'a> {
+    fn wanted<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> MenuQuery<'a> {
         let (kept, found) = (kept.iter().copied().collect(), BTreeSet::new());
-        Wish { tenant: "", disabled, kept, found, query: vec![(1.0, query)], searched: Vec::new() }
+        MenuQuery {
+            tenant: "",
+            disabled,
+            kept,
+            found,
+            query: vec![(1.0, query)],
+            searched: Vec::new(),
+        }
     }
 
     fn names(menu: &Menu) -> Vec<&str> {
@@ -288,7 +295,7 @@ mod tests {
         let trouble = |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
         let disabled = ["mcp_agent_c".to_owned()];
         let size = MenuSize { all: 2, fitting: 1 };
-        let menu = roster(&["a", "b", "c"]).menu(&wish(&disabled, &[], "c"), size, trouble);
+        let menu = roster(&["a", "b", "c"]).menu(&wanted(&disabled, &[], "c"), size, trouble);
         let lines: Vec<_> = menu.shown.iter().map(|(_, line)| line.as_str()).collect();
         let usual = "Reads; tools: none";
         let told = format!("{usual} (cannot be used now: its circuit breaker is open)");
@@ -300,14 +307,14 @@ mod tests {
     fn of_many_agents_those_are_shown_that_fit_or_are_kept_and_the_others_named() {
         let roster = roster(&["mail", "maps", "news", "shop"]);
         let size = MenuSize { all: 3, fitting: 1 };
-        let menu = roster.menu(&wish(&[], &["mcp_agent_shop"], "send mail"), size, |_| None);
+        let menu = roster.menu(&wanted(&[], &["mcp_agent_shop"], "send mail"), size, |_| None);
         assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_shop"]);
         assert_eq!(menu.hidden, ["mcp_agent_maps", "mcp_agent_news"]);
         let menu =
-            roster.menu(&wish(&[], &["mcp_agent_gone"], "nothing that fits"), size, |_| None);
+            roster.menu(&wanted(&[], &["mcp_agent_gone"], "nothing that fits"), size, |_| None);
         assert_eq!(names(&menu), ["mcp_agent_mail"], "where nothing fits, the first by name");
         let found = BTreeSet::from(["mcp_agent_news", "mcp_agent_shop"]);
-        let searched = Wish { found, ..wish(&[], &[], "send mail") };
+        let searched = MenuQuery { found, ..wanted(&[], &[], "send mail") };
         let menu = roster.menu(&searched, size, |_| None);
         assert_eq!(names(&menu), ["mcp_agent_mail", "mcp_agent_news", "mcp_agent_shop"]);
         let disabled = ["mcp_agent_mail".to_owned()];

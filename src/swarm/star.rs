@@ -105,7 +105,7 @@ impl Star {
     }
 }
 
-/// Builds the graph of a star over a roster; whoever runs it keeps the parts alive.
+/// Builds the graph of a star over a roster; anyone who runs it keeps the parts alive.
 pub(super) fn graph(
     name: &str,
     parts: &Arc<StarParts>,

@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::assignment::Assignment;
 use super::breaker::Exhausted;
+use super::choices::Choices;
 use super::decision::{Accepted, SupervisorDecision, accept};
 use super::ending::{EarlyEnd, FinishReason};
 use super::event::AgentEvent;
 use super::experience::Heard;
-use super::menu::{Menu, Wish};
+use super::menu::{Menu, MenuQuery};
 use super::model::{RecordedModel, stop_or_failure};
-use super::offer::Offer;
 use super::parts::StarParts;
 use super::roster::Roster;
 use super::state::{GraphState, GraphUpdate, Search, Spent, TaskRecord};
 use super::{
-    breaker, clarification, handout, node, planned, remaining, search, searched, seen, standing,
+    breaker, candidates, clarification, dispatch, node, planned, remaining, search, searched, seen,
     taint, window,
 };
 use crate::graph::{Context, Node, NodeError, NodeOutput, Target};
@@ -69,12 +69,12 @@ impl Node<GraphState> for Supervisor {
         let now = ctx.now().await?.timestamp_micros();
         if let Some(exhausted) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
             let mut errors = state.errors.clone();
-            errors.extend(handout::not_started(state, &exhausted.reason));
+            errors.extend(dispatch::not_started(state, &exhausted.reason));
             return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
         }
-        let failed = handout::failed_of_stage(state);
+        let failed = dispatch::failed_of_stage(state);
         if failed.is_empty() && !state.stages.is_empty() {
-            return Ok(handout::next_stage(&ctx));
+            return Ok(dispatch::next_stage(&ctx));
         }
         if let Some(exhausted) = breaker::out_of_turns(state) {
             let why = match failed.is_empty() {
@@ -82,7 +82,7 @@ impl Node<GraphState> for Supervisor {
                 false => format!("{} failed", failed.join(", ")),
             };
             let mut errors = state.errors.clone();
-            errors.extend(handout::not_started(state, &why));
+            errors.extend(dispatch::not_started(state, &why));
             return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
         }
         match &state.preferences.team {
@@ -100,16 +100,16 @@ impl Supervisor {
         now: i64,
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let trouble = |server: &str| self.parts.tools.trouble(server);
+        let trouble = |server: &str| self.parts.tools.failure(server);
         let menu = self.roster.menu(
-            &Wish::of(&ctx.place().tenant, state),
+            &MenuQuery::of(&ctx.place().tenant, state),
             self.parts.limits.menu,
             trouble,
         );
         let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
-        let skipped = handout::not_started(state, &format!("{} failed", failed.join(", ")));
+        let skipped = dispatch::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
-        let candidates = standing::candidates(ctx, &self.roster, &menu).await?;
+        let candidates = candidates::candidates(ctx, &self.roster, &menu).await?;
         let left = remaining::left(state, &self.parts.limits, ctx.place(), now);
         let left = remaining::shown(left, &self.parts.limits.for_turn(state));
         // Noted, so that a replay under other bounds asks the same.
@@ -138,7 +138,7 @@ impl Supervisor {
         }
         .publish(ctx);
         let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
-        let accepted = accept(&decision, &Offer::of(&menu, state), &state.input_request, &prefix);
+        let accepted = accept(&decision, &Choices::of(&menu, state), &state.input_request, &prefix);
         let planner =
             planned::after(state, &decision, &menu, &self.parts.limits, &accepted, &candidates);
         let update = GraphUpdate::new().spent(spent).stages(Vec::new()).errors(Vec::new());
@@ -267,7 +267,7 @@ impl Supervisor {
                 let problems = vec![error.to_string()];
                 Ok(self.again(ctx, spent, skipped, problems, FinishReason::ModelFailed))
             }
-            other if standing::stands(ctx.state()) => {
+            other if candidates::stands(ctx.state()) => {
                 let errors = ctx.state().errors.iter().cloned().chain(skipped).collect();
                 let update = GraphUpdate::new().spent(spent).errors(errors);
                 let (bound, why) = ("no_decision", FinishReason::ModelFailed);
@@ -287,7 +287,7 @@ impl Supervisor {
         }
     }
 
-    /// Asks anew with what was wrong, unless the breaker has had enough.
+    /// Asks again with what was wrong, unless the breaker has had enough.
     fn again(
         &self,
         ctx: &Context<GraphState>,
@@ -310,7 +310,7 @@ impl Supervisor {
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
     }
 
-    /// Asks anew with what searches for agents found, unless the breaker has had enough.
+    /// Asks again with what searches for agents found, unless the breaker has had enough.
     fn look_further(
         &self,
         ctx: &Context<GraphState>,
@@ -361,7 +361,7 @@ impl Supervisor {
             depends_on: task.depends_on.clone(),
             turn: state.turn,
         });
-        handout::hand_out(ctx, update.tasks(records.collect()), routing, stages)
+        dispatch::dispatch(ctx, update.tasks(records.collect()), routing, stages)
     }
 }
 

@@ -1,7 +1,7 @@
 //! How provenance travels through the state.
 //!
 //! Taint travels with what it is in: from a tool's result to the agent that read it, to its output, its artifacts and
-//! its message, to whoever is shown these, and to the tasks that a supervisor makes of them. It is never
+//! its message, to the one who is shown these, and to the tasks that a supervisor makes of them. It is never
 //! washed off by a model that puts things in other words.
 
 use super::assignment::Assignment;

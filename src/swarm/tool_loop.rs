@@ -260,8 +260,8 @@ impl Loop<'_> {
         let Job { ctx, star, agent, assignment, .. } = self.job;
         for (place, text) in tools.words_of_approvers() {
             let task = instruction::effective(&assignment.task, &tools.instructions);
-            let wish = instruction::classify(self.model, (ctx, star), agent, &task, text).await?;
-            tools.take_in(place, wish);
+            let wanted = instruction::classify(self.model, (ctx, star), agent, &task, text).await?;
+            tools.take_in(place, wanted);
         }
         Ok(())
     }

@@ -203,7 +203,7 @@ impl<'a> Toolbox<'a> {
         match tool {
             _ if *is_refused => Ok(ToolReply::problem(format!(
                 "not called: the same call was made {SAME_CALLS} times for this task and will not be \
-                 repeated; go on with what it gave"
+                 repeated; continue with what it gave"
             ))),
             Some(tool) => self.caller.perform(tool, &call.arguments, decision.clone()).await,
             None => Ok(ToolReply::problem(self.unknown(&call.name))),
@@ -247,7 +247,7 @@ impl<'a> Toolbox<'a> {
         let is_open = tool.is_some_and(|tool| tool.open_world);
         self.log.note(&self.caller, &full_name, &reply, is_open);
         let ToolReply { text, source, is_error, .. } = reply;
-        let wish = self.newest.remove(&place);
+        let wanted = self.newest.remove(&place);
         // A piece of an artifact is in bounds already and must not become one itself.
         let output = match source {
             Some(_) => text,
@@ -258,8 +258,8 @@ impl<'a> Toolbox<'a> {
         };
         let shown = json!({
             "tool": call.name, "output": output, "is_error": is_error,
-            "instruction": wish.as_ref().map(|wish| &wish.text),
-            "overrides": wish.as_ref().is_some_and(|wish| wish.kind == InstructionKind::Override),
+            "instruction": wanted.as_ref().map(|wanted| &wanted.text),
+            "overrides": wanted.as_ref().is_some_and(|wanted| wanted.kind == InstructionKind::Override),
             "edited": edited.as_ref().map(Value::to_string),
         });
         let prompts = &self.caller.parts.prompts;

@@ -101,7 +101,7 @@ pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<
     of_late(state).into_iter().filter(|message| !given(message)).map(said).collect()
 }
 
-/// Returns the last messages, whoever spoke.
+/// Returns the last messages, no matter who spoke.
 pub(super) fn of_late(state: &GraphState) -> Vec<&Message> {
     last(state, AGENT_MESSAGES, |_| true)
 }

@@ -1,4 +1,4 @@
-//! Delivers traces to the collector and pays the debts that runs leave in the outbox.
+//! Delivers traces to the collector and pays the exports that runs leave in the outbox.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use super::group::may_continue;
 use super::otlp::Sink;
 use super::rows::first_run;
 use super::{About, Error, Labels, Span, View, Which, bill, project, read};
-use crate::checkpoint::{self, RunRow, RunStatus, Store, ThreadStatus, TraceDebt};
+use crate::checkpoint::{self, PendingExport, RunRow, RunStatus, Store, ThreadStatus};
 use crate::clock;
 use crate::config::Prices;
 use crate::failpoint::{Point, around};
@@ -78,7 +78,7 @@ impl Delivery {
         }
     }
 
-    /// Delivers the trace of a run that has ended, and before it what its thread owes; tells whether all arrived.
+    /// Delivers the trace of a run that has ended, and before it what its thread is due; tells whether all arrived.
     pub(super) async fn newest(&self, store: &dyn Store, thread: ThreadId, run: RunId) -> bool {
         let sink = self.sink.lock().await;
         let (rows, number) = match read(store, thread, Which::Run(run)).await {
@@ -92,8 +92,8 @@ impl Delivery {
         let first = spans.first().map_or(number, |root| root.run);
         let mut from = first;
         if let Some(outbox) = store.outbox() {
-            match outbox.owed_by(thread).await {
-                Ok(Some(debt)) => from = from.min(debt.from_run),
+            match outbox.pending_of(thread).await {
+                Ok(Some(export)) => from = from.min(export.from_run),
                 Ok(None) => {}
                 Err(error) => tracing::debug!(%error, "older traces were not looked for"),
             }
@@ -106,16 +106,16 @@ impl Delivery {
         self.deliver(&sink, store, thread, last, spans).await
     }
 
-    /// Delivers what is owed; tells whether all of it arrived.
+    /// Delivers what is pending; tells whether all of it arrived.
     pub(super) async fn round(&self, store: &dyn Store) -> bool {
         let Some(outbox) = store.outbox() else { return true };
-        let debts = match outbox.owed(ROUND).await {
-            Ok(debts) => debts,
+        let exports = match outbox.pending(ROUND).await {
+            Ok(exports) => exports,
             Err(error) => return self.failed(&error.to_string()),
         };
-        // More may be owed than one round looks at.
-        let mut is_all = debts.len() < ROUND as usize;
-        for TraceDebt { thread, from_run, .. } in debts {
+        // More may be pending than one round looks at.
+        let mut is_all = exports.len() < ROUND as usize;
+        for PendingExport { thread, from_run, .. } in exports {
             let sink = self.sink.lock().await;
             let (info, runs) = match (store.info(thread).await, store.runs(thread).await) {
                 (Ok(info), Ok(runs)) => (info, runs),
@@ -235,7 +235,7 @@ impl Delivery {
 
 /// Returns the number of the run from which on traces are sent when this one's is due.
 ///
-/// That is the run before its trace, if it ended so that it might have been gone on with: what was sent of
+/// That is the run before its trace, if it ended so that it might have been resumed: what was sent of
 /// it had ids of its own then, and now that it is known to be closed, it is sent under its final ones.
 async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number: u32) -> u32 {
     let Some(run) = runs.iter().find(|run| run.number == number) else { return number };

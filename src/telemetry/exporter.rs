@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// Which unfinished runs a process goes on with.
+/// Which unfinished runs a process continues with.
 ///
 /// Their traces are due when they end. To send what a crashed run left would leave two roots in those backends that
 /// never take a span back.
@@ -40,7 +40,7 @@ pub enum GoesOn {
 }
 
 impl GoesOn {
-    /// Tells whether the process goes on with a thread.
+    /// Tells whether the process resumes a thread.
     pub(super) fn with(self, thread: ThreadId) -> bool {
         match self {
             Self::WithNone => false,

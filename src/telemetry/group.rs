@@ -22,7 +22,7 @@ pub(super) struct Group<'a> {
     pub last_step: u64,
 }
 
-/// Returns whether a run that ended so may be gone on with in the same trace.
+/// Returns whether a run that ended so may be resumed in the same trace.
 ///
 /// `running` counts: its process died, or it is the one under way.
 pub(super) fn may_continue(status: RunStatus) -> bool {

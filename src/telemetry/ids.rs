@@ -56,7 +56,7 @@ macro_rules! hex_id {
 }
 
 hex_id! {
-    /// Names a trace: a run with the runs that went on with it.
+    /// Names a trace: a run with the runs that continued with it.
     TraceId, 16
 }
 hex_id! {

@@ -17,7 +17,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::canvas::{task_kind, trace_id};
+use super::span_builder::{task_kind, trace_id};
 use super::{Parents, SpanId, TraceId};
 use crate::graph::Place;
 use crate::ids::{RunId, ThreadId};

@@ -2,13 +2,12 @@
 //!
 //! Enter at [`read`] and [`project`]: spans are a projection of the stored rows, so a crashed run's
 //! trace is whole and the same rows always give the same spans, ids included. One trace holds one run
-//! and the runs that went on with it after a crash, a failure or a stop; a new turn and a resume after
+//! and the runs that continued with it after a crash, a failure or a stop; a new turn and a resume after
 //! a person's answer open a trace of their own, linked to the one before. Invariants: nothing here
 //! delays or fails a run; what people, models and tools wrote leaves the process only when content
 //! capture is on. Deliberately absent: live spans
 //! that are exported, which would die with the process; those of [`layer`] only tell logs where they are.
 
-mod canvas;
 mod delivery;
 pub mod dialect;
 mod exporter;
@@ -23,6 +22,7 @@ mod projection;
 pub mod reading;
 mod rows;
 mod span;
+mod span_builder;
 mod task;
 mod wire;
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::canvas::trace_id;
 use super::rows::first_run;
+use super::span_builder::trace_id;
 use super::{Error, Scope, SpanId};
 use crate::checkpoint::Store;
 use crate::graph::Place;

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::canvas::{Canvas, trace_id};
 use super::group::Group;
+use super::span_builder::{SpanBuilder, trace_id};
 use super::task::{Work, tool_counts, wording};
 use super::{About, Error, Labels, Link, Reason, Rows, RunMark, Span, SpanId, Status};
 use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
@@ -16,7 +16,7 @@ use crate::swarm::Written;
 /// What a trace id stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// A run and what went on with it.
+    /// A run and what continued with it.
     #[default]
     Run,
     /// The whole thread.
@@ -56,30 +56,30 @@ fn written<'de, D: Deserializer<'de>>(stored: D) -> Result<Written, D::Error> {
 /// [`Error::UnknownRun`], [`Error::Truncated`], and [`Error::Store`] when a stored value is damaged.
 pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
     let group = Group::of(rows, run)?;
-    let mut canvas = Canvas::new(rows, &group, view);
-    draw(&mut canvas, rows, &group)?;
-    Ok(canvas.spans)
+    let mut builder = SpanBuilder::new(rows, &group, view);
+    draw(&mut builder, rows, &group)?;
+    Ok(builder.spans)
 }
 
 /// Draws a thread's part of a trace.
-fn draw(canvas: &mut Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), Error> {
-    let root = root(canvas, rows, group);
-    canvas.spans.push(root);
+fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), Error> {
+    let root = root(builder, rows, group);
+    builder.spans.push(root);
     let effects: Vec<&EffectRow> =
         rows.effects.iter().filter(|effect| belongs(effect, group)).collect();
     let began = group.first().started_at;
     let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
     let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
     for step in rows.steps.iter().filter(of_group) {
-        // Between a crash and the run that goes on with it nobody worked.
+        // Between a crash and the run that continues with it nobody worked.
         let run = group.runs.iter().find(|run| run.id == step.run);
         let began = run.map_or(began, |run| run.started_at.max(began));
         let start = before.map_or(began, |before| before.at.max(began)).min(step.at);
-        committed(canvas, step, start, &effects)?;
+        committed(builder, step, start, &effects)?;
         before = Some(step);
     }
-    uncommitted(canvas, group, before, &effects)?;
-    finish(canvas, group);
+    uncommitted(builder, group, before, &effects)?;
+    finish(builder, group);
     Ok(())
 }
 
@@ -87,13 +87,13 @@ fn draw(canvas: &mut Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), E
 ///
 /// Its runs that began while the trace was the newest are in it; a part that is no longer kept is left out.
 pub(super) fn nested(
-    canvas: &mut Canvas<'_>,
+    builder: &mut SpanBuilder<'_>,
     node: &str,
     step: u64,
     task: u32,
     parent: SpanId,
 ) -> Result<(), Error> {
-    let Some(child) = canvas.subgraph(node, step, task) else { return Ok(()) };
+    let Some(child) = builder.subgraph(node, step, task) else { return Ok(()) };
     for run in &child.runs {
         let group = match Group::of(child, run.number) {
             Ok(group) => group,
@@ -101,13 +101,13 @@ pub(super) fn nested(
             Err(error) => return Err(error),
         };
         let is_first = group.first().number == run.number;
-        if is_first && canvas.covers(run.started_at) {
-            let mut inner = canvas.inside(child, &group, (parent, node));
+        if is_first && builder.covers(run.started_at) {
+            let mut inner = builder.inside(child, &group, (parent, node));
             draw(&mut inner, child, &group)?;
             for span in &mut inner.spans {
-                span.open &= !canvas.closed;
+                span.open &= !builder.closed;
             }
-            canvas.spans.append(&mut inner.spans);
+            builder.spans.append(&mut inner.spans);
         }
     }
     Ok(())
@@ -136,7 +136,7 @@ fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
     }
 }
 
-fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
+fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
     let mark = |run: &crate::checkpoint::RunRow| RunMark {
         number: run.number,
         status: run.status,
@@ -151,7 +151,7 @@ fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
         question: None,
         answer: None,
         asks: None,
-        told: told(rows, group).filter(|_| canvas.view.content),
+        told: told(rows, group).filter(|_| builder.view.content),
     };
     let last = group.last();
     let status = match last.status {
@@ -167,20 +167,20 @@ fn root(canvas: &Canvas<'_>, rows: &Rows, group: &Group<'_>) -> Span {
     let link = |run: &crate::checkpoint::RunRow| {
         let first = Group::of(rows, run.number).map_or(run.number, |group| group.first().number);
         Link {
-            trace_id: trace_id(canvas.thread, first, canvas.view.scope),
-            span_id: SpanId::root(canvas.thread, first),
+            trace_id: trace_id(builder.thread, first, builder.view.scope),
+            span_id: SpanId::root(builder.thread, first),
             kind: "previous_run",
         }
     };
     // Within a subgraph, the outer root tells of the trace before.
-    let previous = group.previous.filter(|_| canvas.within.is_none());
+    let previous = group.previous.filter(|_| builder.within.is_none());
     Span {
-        parent: canvas.parent,
+        parent: builder.parent,
         end: last.ended_at.unwrap_or(group.first().started_at),
         status,
-        open: !canvas.closed,
+        open: !builder.closed,
         links: previous.map(link).into_iter().collect(),
-        ..canvas.span(canvas.root, group.last_step, group.first().started_at, about)
+        ..builder.span(builder.root, group.last_step, group.first().started_at, about)
     }
 }
 
@@ -197,7 +197,7 @@ fn told(rows: &Rows, group: &Group<'_>) -> Option<String> {
 }
 
 fn committed(
-    canvas: &mut Canvas<'_>,
+    builder: &mut SpanBuilder<'_>,
     step: &StepRow,
     start: DateTime<Utc>,
     effects: &[&EffectRow],
@@ -205,7 +205,7 @@ fn committed(
     let written: Vec<WrittenRow> = step.delta.decode()?;
     let next = nodes(&frontier(step)?);
     if step.kind == StepKind::Input {
-        if let (Some(one), Some(root)) = (written.first(), canvas.spans.first_mut())
+        if let (Some(one), Some(root)) = (written.first(), builder.spans.first_mut())
             && let About::Workflow { question, labels, .. } = &mut root.about
         {
             *labels = Labels::of_request(&one.written.context);
@@ -220,7 +220,7 @@ fn committed(
             None => or_end(next.clone()),
         };
         if step.kind != StepKind::Loop {
-            canvas.transition(step, task, &one.node, to, Reason::Edit);
+            builder.transition(step, task, &one.node, to, Reason::Edit);
             continue;
         }
         let work = Work {
@@ -233,10 +233,10 @@ fn committed(
             to: &to,
             effects: of_task(effects, step.seq, task),
         };
-        if work.draw(canvas)? {
-            canvas.transition(step, task, &one.node, to, Reason::Edge);
+        if work.draw(builder)? {
+            builder.transition(step, task, &one.node, to, Reason::Edge);
         }
-        if let (Some(said), Some(root)) = (&one.written.answer, canvas.spans.first_mut())
+        if let (Some(said), Some(root)) = (&one.written.answer, builder.spans.first_mut())
             && let About::Workflow { answer, .. } = &mut root.about
         {
             *answer = Some(said.clone());
@@ -247,7 +247,7 @@ fn committed(
 
 /// Draws the nodes of the step that was under way when the trace's last run ended.
 fn uncommitted(
-    canvas: &mut Canvas<'_>,
+    builder: &mut SpanBuilder<'_>,
     group: &Group<'_>,
     before: Option<&StepRow>,
     effects: &[&EffectRow],
@@ -260,10 +260,10 @@ fn uncommitted(
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let mine = of_task(effects, step, number);
         let broke = failed && tasks.len() == 1;
-        if mine.is_empty() && !broke && canvas.subgraph(&task.node, step, number).is_none() {
+        if mine.is_empty() && !broke && builder.subgraph(&task.node, step, number).is_none() {
             continue;
         }
-        let first = canvas.spans.len();
+        let first = builder.spans.len();
         let work = Work {
             step,
             task: number,
@@ -274,9 +274,9 @@ fn uncommitted(
             to: &[],
             effects: mine,
         };
-        work.draw(canvas)?;
-        let (closed, within) = (canvas.closed, canvas.within);
-        for span in &mut canvas.spans[first..] {
+        work.draw(builder)?;
+        let (closed, within) = (builder.closed, builder.within);
+        for span in &mut builder.spans[first..] {
             // Finished calls stay what they are; the work around them may go on.
             let around = matches!(
                 span.about,
@@ -284,7 +284,7 @@ fn uncommitted(
             );
             span.open |= !closed && around && span.within == within;
         }
-        if let Some(span) = canvas.spans.get_mut(first).filter(|_| broke) {
+        if let Some(span) = builder.spans.get_mut(first).filter(|_| broke) {
             span.status = Status::Error { message: "the node failed, and the run with it".into() };
         }
     }
@@ -292,23 +292,23 @@ fn uncommitted(
 }
 
 /// Lets the root last as long as what is in it, and sums up what was spent.
-fn finish(canvas: &mut Canvas<'_>, group: &Group<'_>) {
-    let end = canvas.spans.iter().map(|span| span.end).max();
-    let (mut usage, tools) = (Usage::default(), tool_counts(&canvas.spans));
-    for span in &canvas.spans {
+fn finish(builder: &mut SpanBuilder<'_>, group: &Group<'_>) {
+    let end = builder.spans.iter().map(|span| span.end).max();
+    let (mut usage, tools) = (Usage::default(), tool_counts(&builder.spans));
+    for span in &builder.spans {
         if let About::Chat { usage: spent, .. } = &span.about {
             usage += *spent;
         }
     }
     let ended = group.last().ended_at;
-    let questions = canvas.spans.iter().filter_map(|span| match &span.about {
+    let questions = builder.spans.iter().filter_map(|span| match &span.about {
         About::Question { question, .. } => question.as_deref(),
         _ => None,
     });
     let questions: Vec<&str> = questions.collect();
     let waits = group.last().status == RunStatus::Interrupted && !questions.is_empty();
     let waits_for = waits.then(|| questions.join("\n"));
-    let Some(root) = canvas.spans.first_mut() else { return };
+    let Some(root) = builder.spans.first_mut() else { return };
     root.end = end.into_iter().chain(ended).max().unwrap_or(root.end).max(root.start);
     if let About::Workflow { usage: all, tools: called, asks, .. } = &mut root.about {
         (*all, *called, *asks) = (usage, tools, waits_for);

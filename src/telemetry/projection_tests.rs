@@ -210,7 +210,7 @@ fn a_wait_for_a_person_ends_a_trace_and_the_answer_begins_the_next() {
 }
 
 #[test]
-fn a_failed_run_shows_where_it_failed_and_is_gone_on_with_in_the_same_trace() {
+fn a_failed_run_shows_where_it_failed_and_is_resumed_in_the_same_trace() {
     let mut pen = Pen::new();
     pen.turn(&["a"]);
     pen.effect(0, EffectKind::Model, "agent", json!({}), Some(json!({ "error": "no endpoint" })));

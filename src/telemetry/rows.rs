@@ -97,7 +97,7 @@ async fn read_steps(
 
 /// Returns the number of the first run of the trace that a run belongs to: what its trace's id is made of.
 ///
-/// One query for a run that opens a trace; a run that goes on with another reads that one's steps as well.
+/// One query for a run that opens a trace; a run that continues with another reads that one's steps as well.
 ///
 /// # Errors
 /// As [`read`].

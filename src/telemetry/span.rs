@@ -144,7 +144,7 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum About {
-    /// The whole: a run and what went on with it.
+    /// The whole: a run and what continued with it.
     Workflow {
         graph: String,
         runs: Vec<RunMark>,

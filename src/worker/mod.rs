@@ -1,4 +1,4 @@
-//! More hands for the same database: goes on with threads that were left to the workers or lost their process.
+//! More hands for the same database: resumes threads that were left to the workers or lost their process.
 //!
 //! Enter at [`Worker::run`]. Invariants: at most so many threads at once as the settings allow; a worker
 //! that is asked to stop hands its threads over before it ends, and takes none meanwhile. Deliberately
@@ -19,19 +19,19 @@ use crate::swarm::GraphState;
 /// How long a worker waits after the database failed it, or leaves a thread alone on which it did.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a worker leaves a thread alone that cannot be gone on with for a reason of its own.
+/// How long a worker leaves a thread alone that cannot be resumed for a reason of its own.
 const ASIDE: Duration = Duration::from_secs(60);
 
 /// What a worker tells of itself.
 #[derive(Debug)]
-pub enum Told<'a> {
-    /// A thread is looked at, and gone on with if nobody else has it.
+pub enum WorkerEvent<'a> {
+    /// A thread is looked at, and resumed if nobody else has it.
     Called(ThreadId),
     /// A run ended, or was handed over.
     Ended(&'a RunReport),
     /// The call was in vain: there is nothing to do, or somebody else does it.
     Idle(ThreadId),
-    /// A thread could not be gone on with; it is left alone for a while.
+    /// A thread could not be resumed; it is left alone for a while.
     Failed(ThreadId, &'a Error),
     /// The database failed; the worker tries again.
     Waiting(&'a Error),
@@ -40,7 +40,7 @@ pub enum Told<'a> {
 }
 
 /// Hears what a worker tells.
-pub type Listener = Arc<dyn Fn(Told<'_>) + Send + Sync>;
+pub type Listener = Arc<dyn Fn(WorkerEvent<'_>) + Send + Sync>;
 
 /// Makes the options of a run on a thread out of those that the settings ask for.
 pub type Options =
@@ -104,7 +104,7 @@ impl Worker {
                     runs.spawn(async move {
                         let ended = drive(&runtime, wake.thread, options, &listener).await;
                         if let Err(error) = &ended {
-                            listener(Told::Failed(wake.thread, error));
+                            listener(WorkerEvent::Failed(wake.thread, error));
                             let pause = if error.is_lasting() { ASIDE } else { PATIENCE };
                             dispatcher.set_aside(&wake, pause);
                         }
@@ -120,7 +120,7 @@ impl Worker {
                     }
                 }
                 Err(error) => {
-                    (self.listener)(Told::Waiting(&error.into()));
+                    (self.listener)(WorkerEvent::Waiting(&error.into()));
                     tokio::select! {
                         () = stop.cancelled() => break,
                         () = clock::sleep(PATIENCE) => {}
@@ -129,7 +129,7 @@ impl Worker {
             }
         }
         if stop.is_cancelled() {
-            (self.listener)(Told::Stopping(runs.len()));
+            (self.listener)(WorkerEvent::Stopping(runs.len()));
         }
         while let Some(ended) = runs.join_next().await {
             driven += count(ended);
@@ -139,21 +139,21 @@ impl Worker {
     }
 }
 
-/// Goes on with one thread; returns how many runs that made.
+/// Continues with one thread; returns how many runs that made.
 async fn drive(
     runtime: &Runtime,
     thread: ThreadId,
     options: RunOptions<GraphState>,
     listener: &Listener,
 ) -> Result<u64, Error> {
-    listener(Told::Called(thread));
+    listener(WorkerEvent::Called(thread));
     Ok(match runtime.wake(thread, options).await? {
         Some(report) => {
-            listener(Told::Ended(&report));
+            listener(WorkerEvent::Ended(&report));
             1
         }
         None => {
-            listener(Told::Idle(thread));
+            listener(WorkerEvent::Idle(thread));
             0
         }
     })

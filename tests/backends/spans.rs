@@ -1,4 +1,4 @@
-//! Spans in one form, whoever tells of them: the program or a backend.
+//! Spans in one form, no matter who tells of them: the program or a backend.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@
 #
 # Needs npm for the suite and for the Node that it wants; both go into the target directory, at these versions.
 # Arguments narrow the run: `tests/conformance/run.sh client`. What is known to fail, and why, stands in
-# expected-failures.yml and notes-failures.yml; any other failure fails the run, and so does one that is mended.
+# expected-failures.yml and notes-failures.yml; any other failure fails the run, and so does one that is fixed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -33,7 +33,7 @@ mkdir -p "$target/conformance"
 place=$(cd "$target/conformance" && pwd)
 here=tests/conformance
 
-# The mark is written last: an installation that was broken off is made anew.
+# The mark is written last: an installation that was broken off is made again.
 if [ "$(cat "$place/installed" 2>/dev/null)" != "$SUITE $NODE" ]; then
     echo "installing $SUITE and $NODE into $place"
     npm install --prefix "$place" --no-audit --no-fund --loglevel=error "$SUITE" "$NODE"

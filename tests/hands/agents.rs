@@ -179,7 +179,7 @@ fn order(id: &str) -> Value {
     json!({"path_params": [{"name": "orderId", "value": id}]})
 }
 
-/// S2.06: find, plan, send, summarise; a plan that lacks a value is made anew with what is missing.
+/// S2.06: find, plan, send, summarise; a plan that lacks a value is made again with what is missing.
 #[tokio::test]
 async fn an_api_is_asked_by_a_plan_that_is_repaired_by_what_it_lacks() {
     let home = tempfile::tempdir().unwrap();

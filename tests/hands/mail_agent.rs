@@ -187,7 +187,7 @@ fn case(number: usize) -> String {
     format!("Case {number:03}")
 }
 
-/// S3.07, X2: killed at any point of a send and gone on with, a message leaves exactly once, and what nobody can know is asked.
+/// S3.07, X2: killed at any point of a send and resumed, a message leaves exactly once, and what nobody can know is asked.
 #[tokio::test]
 async fn a_message_leaves_exactly_once_wherever_its_sending_is_killed() {
     let kills = kills();

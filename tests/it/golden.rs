@@ -144,7 +144,7 @@ fn an_update_of_nothing_stays_one_in_every_version() {
 
 /// Wrote the golden files, once; version 1 is history and its files stay as they are.
 #[tokio::test]
-#[ignore = "writes tests/golden anew, which only a change of the export format calls for"]
+#[ignore = "writes tests/golden again, which only a change of the export format calls for"]
 async fn write_golden_files() {
     let write = |name: &str| {
         let update = v1::NotesUpdate::new().lines(vec![name.to_owned()]);

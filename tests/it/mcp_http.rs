@@ -144,7 +144,7 @@ async fn a_server_that_wants_a_token_is_reported_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_forgot_is_made_anew_and_the_call_runs_once() {
+async fn a_session_that_the_server_forgot_is_made_again_and_the_call_runs_once() {
     let old = Arc::new(Old::default());
     let (url, server) = serve(old.router()).await;
     let pool = pool(&url, TOKEN);

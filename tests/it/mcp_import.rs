@@ -222,7 +222,7 @@ fn the_published_schema_is_the_real_one() {
     let published = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         published == text,
-        "write it anew: perihelion agents schema > docs/mcp-servers.schema.json"
+        "write it again: perihelion agents schema > docs/mcp-servers.schema.json"
     );
     let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

@@ -74,7 +74,7 @@ async fn servers_that_are_known_are_not_started_before_their_first_call() {
 }
 
 #[tokio::test]
-async fn what_is_stale_damaged_or_of_another_program_is_asked_for_anew() {
+async fn what_is_stale_damaged_or_of_another_program_is_asked_for_again() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let starts = || std::fs::read_to_string(log.path()).unwrap().lines().count();
     let cache = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ async fn a_server_that_fails_in_a_row_is_refused_for_a_while_and_then_tried_by_o
         assert!(started.elapsed() < Duration::from_secs(20), "{error}");
         tokio::task::yield_now().await;
     }
-    assert_eq!((state(&pool).phase, pool.trouble("x")), (Phase::Running, None));
+    assert_eq!((state(&pool).phase, pool.failure("x")), (Phase::Running, None));
     pool.close().await;
 }
 
@@ -217,7 +217,7 @@ async fn the_menu_is_told_of_a_failing_server_without_a_word_of_what_it_wrote() 
     for (mode, tool) in [("dies-at-start", "echo"), ("plain", "die")] {
         let pool = pool(mode, dies);
         call(&pool, tool).await.unwrap_err();
-        let told = pool.trouble("x").unwrap();
+        let told = pool.failure("x").unwrap();
         assert!(told.starts_with("its circuit breaker is open after 1 failures"), "{told}");
         assert!(told.ends_with(" s") && told.len() < 120, "{told}");
         let refused = call(&pool, "echo").await.unwrap_err().to_string();
@@ -252,7 +252,7 @@ async fn refusals_and_errors_of_tools_do_not_count_against_a_server() {
     let pool = pool("plain", "breaker_failures = 1");
     for tool in ["fail", "reject", "break", "ask"] {
         let _ = call(&pool, tool).await;
-        assert_eq!(pool.trouble("x"), None, "{tool}");
+        assert_eq!(pool.failure("x"), None, "{tool}");
     }
     pool.close().await;
 }

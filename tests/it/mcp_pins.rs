@@ -283,7 +283,7 @@ fn file_of(den: &Den) -> ServersFile {
     ServersFile::parse(Path::new("mcp-servers.toml"), &text, &|_| None).unwrap()
 }
 
-/// X6: the rug pull amid a session.
+/// X6: the rug pull during a session.
 #[tokio::test]
 async fn a_change_that_is_announced_while_the_server_runs_stops_the_next_call() {
     let den = Den::new();
@@ -295,7 +295,7 @@ async fn a_change_that_is_announced_while_the_server_runs_stops_the_next_call() 
     let pool = den.open();
     assert_eq!(call(&pool).await.unwrap().text, "looked");
     for _ in 0..3 {
-        // Refused, or made on one that was started anew and says what was pinned.
+        // Refused, or made on one that was started again and says what was pinned.
         if let Ok(outcome) = call(&pool).await {
             assert_eq!(outcome.text, "looked");
         }
@@ -386,7 +386,7 @@ async fn definitions_that_were_kept_are_judged_before_anybody_sees_them() {
     assert!(pool.known().is_empty());
     pool.close().await;
 
-    // Of a server that was mended, what is on disk holds nothing against it.
+    // Of a server that was fixed, what is on disk holds nothing against it.
     den.says(&honest());
     let pool = open();
     pool.scan().await.remove(0).outcome.unwrap();

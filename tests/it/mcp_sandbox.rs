@@ -24,7 +24,7 @@ fn pool(args: &[&str], sandbox: &str) -> Pool {
 /// Tells whether this machine can confine at all; what it says otherwise is checked here.
 #[expect(
     clippy::print_stderr,
-    reason = "whoever reads the output of tests is told what was not tested"
+    reason = "anyone who reads the output of tests is told what was not tested"
 )]
 async fn can_confine() -> bool {
     let pool = pool(&["mcp", "notes", "--file", "/tmp/n.jsonl"], "");

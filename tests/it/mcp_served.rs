@@ -1,4 +1,4 @@
-//! A bundled server over HTTP: to whoever comes from this machine, under its own name, and to nobody else.
+//! A bundled server over HTTP: to the one who comes from this machine, under its own name, and to nobody else.
 
 use std::process::Stdio;
 

@@ -293,7 +293,7 @@ async fn a_server_that_asks_without_end_and_reads_no_answer_is_ended_with_that_r
     let pool = pool("plain", "");
     let error = call(&pool, "ask-without-end").await.unwrap_err().to_string();
     assert!(error.contains("requests without reading the answers"), "{error}");
-    // Started anew it serves again.
+    // Started again it serves again.
     call(&pool, "echo").await.unwrap();
     pool.close().await;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion::mcp::{CallContext, Leg, Pool, PoolOptions, Reply, ServersFile, ToolHost};
+use perihelion::mcp::{CallContext, CallRound, Pool, PoolOptions, Reply, ServersFile, ToolHost};
 use serde_json::{Map, json};
 
 fn pool(protocol: &str, log: &str, lines: &str) -> Pool {
@@ -46,10 +46,11 @@ async fn a_server_is_not_stopped_as_unused_while_its_task_is_waited_for() {
     let log = room.path().join("log");
     let pool = pool("2026-07-28", &log.display().to_string(), "idle_timeout_sec = 0.01");
     let context = CallContext::default;
-    let begun = pool.exchange("x", "bake", Leg::first(Map::new()), context()).await.unwrap();
+    let begun = pool.exchange("x", "bake", CallRound::first(Map::new()), context()).await.unwrap();
     let Reply::Task { task } = begun else { panic!("{begun:?}") };
     let asked = || std::fs::read_to_string(log.with_extension("asked")).unwrap_or_default();
-    let waiting = pool.exchange("x", "bake", Leg::Wait { task, told: BTreeSet::new() }, context());
+    let waiting =
+        pool.exchange("x", "bake", CallRound::Wait { task, told: BTreeSet::new() }, context());
     let ready = async {
         while asked().lines().count() < 10 {
             tokio::task::yield_now().await;

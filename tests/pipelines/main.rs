@@ -1,4 +1,4 @@
-//! Agents that are pipelines: killed between two stages, asked amid one, judged, replayed; on both databases.
+//! Agents that are pipelines: killed between two stages, asked during one, judged, replayed; on both databases.
 //!
 //! The pipeline is `examples/librarian.rs`, run as a program of its own, so that a kill is a kill.
 #![expect(

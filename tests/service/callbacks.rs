@@ -30,7 +30,7 @@ async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Se
     assert_eq!(first.body["run_id"], run["run_id"]);
     assert_eq!(first.body["status"], "success");
     assert_eq!(first.body["values"]["answer"], "Hello from the star.");
-    // It was not taken: whoever serves the database next sends the very same.
+    // It was not taken: anyone who serves the database next sends the very same.
     served.crash_and_start_again().await;
     let second = receiver.next().await;
     assert_eq!(second.body, first.body);

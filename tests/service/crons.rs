@@ -12,7 +12,7 @@ use super::served::Served;
 
 on_both!(
     crons_are_made_found_changed_and_deleted,
-    a_time_that_passed_is_made_up_for_once_whoever_finds_it,
+    a_time_that_passed_is_made_up_for_once_no_matter_who_finds_it,
     a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled,
 );
 
@@ -71,7 +71,7 @@ async fn crons_are_made_found_changed_and_deleted(served: Served) {
 }
 
 /// X5
-async fn a_time_that_passed_is_made_up_for_once_whoever_finds_it(mut served: Served) {
+async fn a_time_that_passed_is_made_up_for_once_no_matter_who_finds_it(mut served: Served) {
     let (_, made) = served.post("/runs/crons", &cron()).await;
     let id: Uuid = made["cron_id"].as_str().unwrap().parse().unwrap();
     served.crash().await;
@@ -152,7 +152,7 @@ async fn a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled(served: Serv
     }
     let (_, threads) = ask(&served, "POST", "/threads/search", &boss, Some(json!({}))).await;
     assert_eq!(threads.as_array().unwrap().len(), 1, "only the cron of the key in force ran");
-    // Whoever switches it on again has it run in their own name.
+    // Anyone who switches it on again has it run in their own name.
     let place = format!("/runs/crons/{}", made[0].as_str().unwrap());
     let on = json!({ "enabled": true });
     let (code, on) = ask(&served, "PATCH", &place, &boss, Some(on)).await;

@@ -7,7 +7,7 @@ use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
-    a_run_pauses_where_it_is_to_and_goes_on_with_no_input_or_a_command,
+    a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command,
     a_thread_s_stream_has_the_events_of_all_its_runs_once,
 );
 
@@ -17,7 +17,7 @@ fn pausing(mut body: Value, when: &str, nodes: Value) -> Value {
 }
 
 /// S2.12
-async fn a_run_pauses_where_it_is_to_and_goes_on_with_no_input_or_a_command(served: Served) {
+async fn a_run_pauses_where_it_is_to_and_continues_with_no_input_or_a_command(served: Served) {
     let go_on = || json!({ "assistant_id": "swarm", "input": null });
     let command = || json!({ "assistant_id": "swarm", "command": { "resume": "go on" } });
     for continued in [go_on(), command()] {

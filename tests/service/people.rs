@@ -16,7 +16,7 @@ on_both!(
     a_key_lets_in_until_it_is_revoked_and_its_streams_end_then,
     another_tenant_sees_nothing_of_a_thread,
     a_login_needs_its_second_secret_for_what_changes_something,
-    an_approval_is_decided_once_by_whoever_may_and_written_down,
+    an_approval_is_decided_once_by_the_one_who_may_and_written_down,
 );
 
 /// How long something may take that is to happen at all.
@@ -57,7 +57,7 @@ pub fn id(thread: &(u16, Value)) -> String {
 
 /// S3.04
 async fn a_key_lets_in_until_it_is_revoked_and_its_streams_end_then(served: Served) {
-    // As long as there is no key, whoever reaches the loopback address is let in, whatever they send.
+    // As long as there is no key, no matter who reaches the loopback address is let in, whatever they send.
     let stray = [("x-api-key", "anything")];
     assert_eq!(ask(&served, "GET", "/v1/auth/me", &stray, None).await.1["user"], "local");
     let secret = key(&served, &["reports"]).await;
@@ -205,7 +205,7 @@ async fn a_login_needs_its_second_secret_for_what_changes_something(served: Serv
 }
 
 /// S3.09
-async fn an_approval_is_decided_once_by_whoever_may_and_written_down(served: Served) {
+async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served: Served) {
     let boss = key(&served, &["boss", "--scopes", "read,run,approve,manage"]).await;
     let worker = key(&served, &["worker", "--scopes", "read,run"]).await;
     let (boss, worker) = ([("x-api-key", boss.as_str())], [("x-api-key", worker.as_str())]);

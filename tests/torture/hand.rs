@@ -187,7 +187,7 @@ impl Hand {
             ThreadStatus::Interrupted => self.answer(thread).await?,
             _ => {}
         }
-        // Workers go on with it, or this process does.
+        // Workers continue with it, or this process does.
         if info.status != ThreadStatus::Failed && random.per_mille(700) {
             return Ok(false);
         }
@@ -252,7 +252,7 @@ async fn listen(thread: ThreadId, log: Log, mut events: mpsc::Receiver<RunEvent<
     }
 }
 
-/// Says how a person answers a question: always the same way, whoever puts it.
+/// Says how a person answers a question: always the same way, no matter who puts it.
 pub fn verdict(seed: u64, interrupt: &str) -> (&'static str, Answer) {
     let hash = blake3::hash(interrupt.as_bytes());
     let bits = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap());

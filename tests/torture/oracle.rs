@@ -84,7 +84,7 @@ pub async fn judge(evidence: Evidence<'_>) -> Findings {
             continue;
         }
         let thread = Job::thread(seed, job);
-        // SQLite's clock is that of whoever writes; what happened is filed under a trace by its time.
+        // SQLite's clock is that of the one who writes; what happened is filed under a trace by its time.
         if database == Kind::Sqlite && !traces::is_dated(store, thread).await.unwrap_or(true) {
             continue;
         }

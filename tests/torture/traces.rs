@@ -1,4 +1,4 @@
-//! Judges traces: every run's spans reached the collector, whoever died between the run and its trace.
+//! Judges traces: every run's spans reached the collector, no matter who died between the run and its trace.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::oracle::Findings;
 /// Processes that may try to deliver what the others left.
 const ATTEMPTS: u32 = 60;
 
-/// Lets undisturbed processes, one after another, deliver what is still owed; each is a start and an end.
+/// Lets undisturbed processes, one after another, deliver what is still pending; each is a start and an end.
 pub async fn deliver_the_rest(store: &dyn Store, directory: &Path, setup: &Setup) {
     for _ in 0..ATTEMPTS {
-        if owed(store).await == 0 {
+        if pending(store).await == 0 {
             return;
         }
         hand::open(directory, setup).await.unwrap().close().await;
@@ -27,9 +27,9 @@ pub async fn deliver_the_rest(store: &dyn Store, directory: &Path, setup: &Setup
 }
 
 /// Returns how many threads owe a trace.
-async fn owed(store: &dyn Store) -> usize {
+async fn pending(store: &dyn Store) -> usize {
     let outbox = store.outbox().expect("every durable store has one");
-    outbox.owed(u32::MAX).await.unwrap().len()
+    outbox.pending(u32::MAX).await.unwrap().len()
 }
 
 /// Judges the traces of a thread.
@@ -79,10 +79,10 @@ pub async fn is_dated(store: &dyn Store, thread: ThreadId) -> Result<bool, Error
     Ok(span.is_none_or(|span| span.num_minutes() < 30))
 }
 
-/// Judges that nothing is owed any more.
+/// Judges that nothing is pending any more.
 pub async fn settled(store: &dyn Store, findings: &mut Findings) {
-    match owed(store).await {
+    match pending(store).await {
         0 => {}
-        owed => findings.violate("trace", format!("{owed} threads still owe a trace")),
+        pending => findings.violate("trace", format!("{pending} threads still owe a trace")),
     }
 }

@@ -81,9 +81,9 @@ impl Knowledge {
     /// Finds what fits a question: metrics that it names, and verified questions that are like it.
     #[must_use]
     pub fn find(&self, question: &str) -> Fitting<'_> {
-        let asked: BTreeSet<String> = linking::telling_words(question).into_iter().collect();
+        let asked: BTreeSet<String> = linking::content_words(question).into_iter().collect();
         let is_named = |name: &String| {
-            let words = linking::telling_words(name);
+            let words = linking::content_words(name);
             !words.is_empty() && words.iter().all(|word| asked.contains(word))
         };
         let metrics = self.metrics.iter();
@@ -95,7 +95,7 @@ impl Knowledge {
             .iter()
             .map(|known| {
                 let words: BTreeSet<String> =
-                    linking::telling_words(&known.question).into_iter().collect();
+                    linking::content_words(&known.question).into_iter().collect();
                 let all = asked.union(&words).count().max(1);
                 (asked.intersection(&words).count() as f64 / all as f64, known)
             })

@@ -25,7 +25,7 @@ const STOP: &[&str] = &[
 ];
 
 /// Returns the stems of a text's words that tell what it is about.
-pub(crate) fn telling_words(text: &str) -> Vec<String> {
+pub(crate) fn content_words(text: &str) -> Vec<String> {
     let mut found = words(text);
     found.retain(|word| !STOP.contains(&word.as_str()));
     found

@@ -5,7 +5,7 @@
 //! transaction of [`crate::Database::of_tenant`] sets for itself and for no other: nothing stays on the connection, so that a pool in
 //! between does no harm. Where nothing is set no row is seen and none can be written: a forgotten `WHERE` returns nothing.
 //!
-//! Whoever looks after all tenants (sweeps, pruning, finding whose key it is that was shown) says so by
+//! Anyone who looks after all tenants (sweeps, pruning, finding whose key it is that was shown) says so by
 //! [`crate::Database::of_all_tenants`], which sets `perihelion.all_tenants`. Superusers and roles with `BYPASSRLS` are exempt from
 //! every policy ([`crate::Database::is_exempt`]); SQLite has no policies.
 

@@ -7,7 +7,7 @@ use crate::Error;
 /// A database address, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Gone with whoever opened it.
+    /// Gone with the one who opened it.
     Memory,
     File(PathBuf),
     /// Postgres.

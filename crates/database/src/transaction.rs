@@ -46,7 +46,7 @@ impl<'a> Transaction<'a> {
                 let again = begin_on(home, &mut connection, begin.as_deref()).await;
                 again.map_err(|error| home.refine(error))?;
             }
-            // Closed, as it may be amid a transaction that failed.
+            // Closed, as it may be during a transaction that failed.
             Err(error) => return Err(home.refine(error)),
         }
         Ok(Self(Some(Held::Postgres { home, connection })))

@@ -10,7 +10,7 @@ use crate::{Error, Library, Prepared};
 /// Documents of a tenant unless another number is set.
 const MOST_DOCUMENTS: u64 = 100_000;
 
-/// How much a tenant may keep of documents, whoever of it owns them; none: not bounded.
+/// How much a tenant may keep of documents, no matter who of it owns them; none: not bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quotas {
     pub documents: Option<u64>,

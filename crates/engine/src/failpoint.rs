@@ -2,7 +2,7 @@
 //!
 //! Enter at [`around`]. The points do nothing unless the `failpoints` feature of the crate `fail` is on, which
 //! only tests, examples and benchmarks switch on, and even then not before [`arm`]. What happens at a point is
-//! the business of whoever armed them: the torture harness counts each, and kills, stops or delays its process.
+//! the business of the one who armed them: the torture harness counts each, and kills, stops or delays its process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,7 +71,7 @@ points! {
     ToolCommit = "tool.outcome.commit",
     /// The time or a random number is drawn and recorded.
     DrawCommit = "draw.commit",
-    /// What a node sees of its surroundings is recorded.
+    /// What a node sees of its run_context is recorded.
     ObservationCommit = "observation.commit",
     /// A question to a person is recorded.
     QuestionCommit = "question.commit",

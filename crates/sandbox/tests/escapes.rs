@@ -1,7 +1,7 @@
 //! Programs that try to get out: to the host's files, environment, network and processes, or past the bounds.
 //!
 //! Each line of `escapes/ways.txt` reaches for a file in one way, and is tried on every target; the other files hold whole programs,
-//! separated by lines of dashes. The escapes published for other sandboxes are among them, written anew for this one.
+//! separated by lines of dashes. The escapes published for other sandboxes are among them, written again for this one.
 #![cfg(feature = "wasm")]
 
 use std::io::ErrorKind;

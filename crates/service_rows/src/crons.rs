@@ -1,6 +1,6 @@
 //! Runs that begin by the clock.
 //!
-//! A cron's next time is moved on by whoever claimed it, and only from the time that was claimed, so that of processes
+//! A cron's next time is moved on by the one who claimed it, and only from the time that was claimed, so that of processes
 //! that find it due at once one begins its run.
 
 use chrono::{DateTime, TimeDelta, Utc};

@@ -15,7 +15,7 @@ impl Kept {
         Ok(Run { kwargs, ..run })
     }
 
-    /// Returns a run by its id, whoever's it is: for those who drive runs, never for those who ask.
+    /// Returns a run by its id, no matter whose it is: for those who drive runs, never for those who ask.
     ///
     /// # Errors
     /// [`Error`].

@@ -30,7 +30,7 @@ crate::graph_state! {
     }
 }
 
-/// How often a plan that the server or the API refused is made anew.
+/// How often a plan that the server or the API refused is made again.
 const REPAIRS: u32 = 2;
 
 /// The kind `api`.

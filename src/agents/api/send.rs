@@ -40,7 +40,7 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
     let problem = format!("the API answered with status {status}: {body}");
     if matches!(status, 400 | 404 | 405 | 406 | 415 | 422) && attempts <= REPAIRS {
         stage.progress(format!(
-            "the API refused the request with status {status}; it is planned anew"
+            "the API refused the request with status {status}; it is planned again"
         ));
         return Ok(Step::goto("plan", update.problem(Some(problem))));
     }

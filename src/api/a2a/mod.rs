@@ -1,6 +1,6 @@
 //! A2A 1.0: the star as an agent that other agents send tasks to, by JSON-RPC and by REST, streamed too.
 //!
-//! [`router`] has the routes. A context is a thread; a task is a turn of it, with the runs that went on with it after
+//! [`router`] has the routes. A context is a thread; a task is a turn of it, with the runs that continued with it after
 //! questions. An address that wants to hear of a task is told when a run of it has
 //! ended. Deliberately absent: content that is not text.
 

@@ -1,4 +1,4 @@
-//! The API keys of whoever asks; those who manage see and revoke all of their tenant.
+//! The API keys of the one who asks; those who manage see and revoke all of their tenant.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -18,13 +18,13 @@ use crate::service::Service;
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
     name: String,
-    /// Those of whoever asks by default, without `manage` and `act_as`.
+    /// Those of the one who asks by default, without `manage` and `act_as`.
     #[schemars(with = "Option<Vec<String>>")]
     scopes: Option<Vec<Scope>>,
     expires_at: Option<DateTime<Utc>>,
 }
 
-/// Lists the keys that whoever asks may see to.
+/// Lists the keys that the one who asks may see to.
 async fn own(service: &Service) -> Result<Vec<ApiKey>, Refusal> {
     let mut keys = service.people().keys(service.tenant()).await?;
     let who = service.who();

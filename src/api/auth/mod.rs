@@ -26,7 +26,7 @@ use super::agent_server::Refusal;
 use super::openapi::Forms;
 use crate::service::Service;
 
-/// Makes the routes for whoever is known already: who they are, their keys, and the end of their session.
+/// Makes the routes for the one who is known already: who they are, their keys, and the end of their session.
 pub(super) fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/auth/me", get(session::me))

@@ -18,7 +18,7 @@ use crate::api::agent_server::{Body, Refusal};
 use crate::clock;
 use crate::service::Service;
 
-/// Makes the routes for whoever is not known yet.
+/// Makes the routes for the one who is not known yet.
 pub(super) fn router(gate: Arc<Gate>) -> Router {
     Router::new()
         .route("/v1/auth/register", post(register))
@@ -42,7 +42,7 @@ async fn register(
 ) -> Result<Response, Refusal> {
     let given: Given = body.read()?;
     if !gate.registers() {
-        let why = "registration is switched off; whoever runs this service makes users with `perihelion users add`";
+        let why = "registration is switched off; anyone who runs this service makes users with `perihelion users add`";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
     let own = gate.service().tenant();

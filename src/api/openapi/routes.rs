@@ -145,7 +145,7 @@ pub(super) const ROUTES: &[Route] = &[
     ("get", "/v1/auth/me", "Who asks, and what they may do", "People", "object"),
     ("get", "/v1/users", "List the users of the tenant, for those who manage", "People", "object"),
     ("delete", "/v1/users/{name}", "Shut a user out", "People", "none"),
-    ("get", "/v1/keys", "List the keys of whoever asks", "People", "object"),
+    ("get", "/v1/keys", "List the keys of the one who asks", "People", "object"),
     ("post", "/v1/keys", "Make a key; it is shown once", "People", "object"),
     ("delete", "/v1/keys/{name}", "Revoke a key", "People", "none"),
     ("get", "/v1/agents", "List agents, and what is wrong with servers", "Own", "object"),

@@ -1,4 +1,4 @@
-//! `perihelion agents approve`: one server beside its pin, and the pin made anew.
+//! `perihelion agents approve`: one server beside its pin, and the pin made again.
 
 use serde_json::json;
 

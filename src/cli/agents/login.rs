@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::output;
-use super::standing::using;
+use super::status::using;
 use crate::cli::{Error, Exit, browser, environment};
 use crate::config::Settings;
 use crate::runtime::{self, LoggedOut, LoginMade, log_in, log_out};

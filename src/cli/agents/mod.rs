@@ -5,7 +5,7 @@ mod import;
 mod login;
 mod reload;
 mod show;
-mod standing;
+mod status;
 
 use super::{Error, Exit, Signals, environment, looking, output};
 use crate::config::Settings;
@@ -117,7 +117,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     };
     match command {
         Command::Show { name } => show::run(&found, &name, args.json)?,
-        _ => standing::list(&found, &settings, args.json)?,
+        _ => status::list(&found, &settings, args.json)?,
     }
     Ok(Exit::Done)
 }

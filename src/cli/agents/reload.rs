@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::output;
-use super::standing::using;
+use super::status::using;
 use crate::cli::{Error, Exit};
 use crate::config::Settings;
 use crate::runtime::{ReloadAnswer, Reloaded, request_reload};
@@ -44,7 +44,7 @@ fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<(), Error> {
     match answer {
         None => output::warning(&format!("{who} ended, or did not answer in time")),
         Some(ReloadAnswer { refused: Some(why), .. }) => {
-            output::warning(&format!("{who} goes on with what it had: {why}"));
+            output::warning(&format!("{who} continues with what it had: {why}"));
         }
         Some(answer) => {
             output::text(&format!("{who}: {}", words(&answer.reloaded)))?;

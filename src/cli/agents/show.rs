@@ -34,19 +34,19 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
         return Err(Error::UnknownAgent { name: name.trim().to_owned(), hint });
     };
     let is_its = |state: &&ServerState| state.server == agent.server.name;
-    let standing = found.states.iter().find(is_its);
+    let status = found.states.iter().find(is_its);
     if json {
-        return output::json(&row(agent, standing));
+        return output::json(&row(agent, status));
     }
     let server = &agent.server;
     let mut text = format!(
         "{}\n  kind       {}\n  server     {} ({}, MCP {})\n",
         agent.name, agent.kind, server.name, server.server_version, server.protocol_version
     );
-    if let Some(standing) = standing {
-        let (transport, phase) = (&standing.transport, standing.phase.as_str());
+    if let Some(status) = status {
+        let (transport, phase) = (&status.transport, status.phase.as_str());
         text.push_str(&format!("  state      {phase}, over {transport}\n"));
-        if let Some(problem) = &standing.problem {
+        if let Some(problem) = &status.problem {
             text.push_str(&format!("  problem    {}\n", output::one_line(problem)));
         }
     }
@@ -101,7 +101,7 @@ pub(super) struct AgentRow<'a> {
 }
 
 /// Returns what programs are shown of an agent.
-pub(super) fn row<'a>(agent: &'a AgentInfo, standing: Option<&'a ServerState>) -> AgentRow<'a> {
+pub(super) fn row<'a>(agent: &'a AgentInfo, status: Option<&'a ServerState>) -> AgentRow<'a> {
     let server = &agent.server;
     let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });
     AgentRow {
@@ -110,9 +110,9 @@ pub(super) fn row<'a>(agent: &'a AgentInfo, standing: Option<&'a ServerState>) -
         server: &server.name,
         description: &server.description,
         server_version: &server.server_version,
-        state: standing.map(|standing| standing.phase),
-        transport: standing.map(|standing| standing.transport.as_str()),
-        problem: standing.and_then(|standing| standing.problem.as_deref()),
+        state: status.map(|status| status.phase),
+        transport: status.map(|status| status.transport.as_str()),
+        problem: status.and_then(|status| status.problem.as_deref()),
         protocol_version: &server.protocol_version,
         undeclared: server.undeclared,
         tools: server.tools.iter().map(|tool| json!(tool)).collect(),

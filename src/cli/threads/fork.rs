@@ -37,7 +37,10 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     }
     output::text(&fork.id.to_string())?;
     if !runtime::is_of_star(store, fork.id).await? {
-        output::note(&format!("only a program of its own graph can go on with it: {}", fork.graph));
+        output::note(&format!(
+            "only a program of its own graph can continue with it: {}",
+            fork.graph
+        ));
         return Ok(());
     }
     let next = runtime::read_state(store, fork.id, None).await?.next;

@@ -1,6 +1,6 @@
-//! `trace --follow`: a run told line by line as it goes on, whichever process runs it.
+//! `trace --follow`: a run printed line by line as it goes on, whichever process runs it.
 //!
-//! Everything comes from the database: a span is told once it is over and can change no more, a node also when
+//! Everything comes from the database: a span is printed once it is over and can change no more, a node also when
 //! it begins.
 
 use std::collections::HashSet;
@@ -34,7 +34,7 @@ pub(super) async fn run(
         let trace = runtime::trace(store, settings, thread, run).await;
         trace.map_err(|error| Error::from(error).about(name))
     };
-    let mut told = Told { json, ..Told::default() };
+    let mut printed = Printed { json, ..Printed::default() };
     let (mut run, mut status) = (run, None);
     let mut seen = None;
     loop {
@@ -54,7 +54,7 @@ pub(super) async fn run(
                 // A new question meanwhile is not what was asked for.
                 run = Some(trace.newest_run());
                 status = trace.spans.first().and_then(last_status);
-                told.tell(&trace, false)?;
+                printed.tell(&trace, false)?;
             }
             if status != Some(RunStatus::Running) || newest > run {
                 break;
@@ -73,7 +73,7 @@ pub(super) async fn run(
     }
     if run.is_some() {
         // With what was written between the last look and the end.
-        told.end(&read(run).await?)?;
+        printed.end(&read(run).await?)?;
     }
     Ok(Exit::Done)
 }
@@ -91,16 +91,16 @@ async fn effects(store: &dyn Store, info: &ThreadInfo) -> Result<(usize, usize),
     Ok((effects.len(), effects.iter().filter(|effect| effect.ended_at.is_some()).count()))
 }
 
-/// What has been told.
+/// What has been printed.
 #[derive(Default)]
-struct Told {
+struct Printed {
     json: bool,
     head: bool,
     begun: HashSet<SpanId>,
     over: HashSet<SpanId>,
 }
 
-/// A line to be told.
+/// A line to be printed.
 enum Line<'a> {
     Begun(&'a Span),
     Over(&'a Span),
@@ -121,7 +121,7 @@ impl Line<'_> {
     }
 }
 
-impl Told {
+impl Printed {
     /// Tells what is new in a trace, in the order in which it happened.
     ///
     /// At the `end`, also what still waits for a person.
@@ -166,8 +166,8 @@ impl Told {
         output::text(&text)
     }
 
-    fn say(&mut self, trace: &Trace, root: &Span, told: &Line<'_>) -> Result<(), Error> {
-        let (span, begun) = match told {
+    fn say(&mut self, trace: &Trace, root: &Span, printed: &Line<'_>) -> Result<(), Error> {
+        let (span, begun) = match printed {
             Line::Begun(span) => (*span, true),
             Line::Over(span) => (*span, false),
         };
@@ -177,7 +177,7 @@ impl Told {
         if self.json {
             return if begun { Ok(()) } else { output::json(span) };
         }
-        let since = format!("+{}", length(told.at() - root.start));
+        let since = format!("+{}", length(printed.at() - root.start));
         let indent = "  ".repeat(depth(&trace.spans, span).saturating_sub(1));
         if begun {
             let node = span.node.as_deref().unwrap_or_default();

@@ -32,7 +32,7 @@ Examples:
   perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
   perihelion trace serve
 
-A trace holds one run and the runs that went on with it after a crash, a failure or a stop. A new question
+A trace holds one run and the runs that continued with it after a crash, a failure or a stop. A new question
 and a resume after an answer begin a trace of their own. A thread that is named as a command is reached by
 --thread.")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -259,7 +259,7 @@ impl Lane {
         if matches!(status, 401 | 403) {
             message = format!("{message}; {}", self.about_the_key());
         }
-        // A spent quota answers 429 as well, and no wait mends it.
+        // A spent quota answers 429 as well, and no wait fixes it.
         let spent = message.contains("insufficient_quota")
             || message.contains("exceeded your current quota");
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
@@ -299,7 +299,7 @@ impl Lane {
 
     /// Makes a text fit for an error: one line, bounded, and without the API key where it is echoed.
     ///
-    /// The key goes first: a text that was cut before could end amid it.
+    /// The key goes first: a text that was cut before could end during it.
     fn clean(&self, text: &str) -> String {
         let key = self.settings.api_key.as_ref().map_or("", |key| key.expose_secret());
         let text = if key.is_empty() { text.to_owned() } else { text.replace(key, "[API key]") };

@@ -234,7 +234,7 @@ pub struct Reply {
     pub delay_ms: u64,
     /// Never answers; the connection stays open until the server stops.
     pub hang: bool,
-    /// Breaks the connection: at once, or amid the content where there is some.
+    /// Breaks the connection: at once, or during the content where there is some.
     pub drop_connection: bool,
     /// Answers with a whole completion also where a stream was asked for.
     pub ignore_stream: bool,

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::task::TaskTracker;
 
 use super::{
+    failure::LoginFailure,
     logins::{Client, Logins, Place, Record},
-    trouble::Trouble,
 };
 use crate::{
     clock,
@@ -30,7 +30,7 @@ const MAX_SCOPES: usize = 32;
 /// How long the end of a process waits for a renewal: longer than the request for a token may take.
 const SETTLE: Duration = Duration::from_secs(35);
 /// Longer words of an authorization server are shown in part.
-const TROUBLE_CHARS: usize = 300;
+const FAILURE_CHARS: usize = 300;
 /// Longer challenges are shown in part.
 const SCOPE_CHARS: usize = 200;
 
@@ -59,7 +59,7 @@ pub(in crate::mcp) struct Access {
     /// What the server last said when it refused a request.
     challenge: Mutex<Option<String>>,
     /// Why requests are refused, while they are, and when the login was written last by then.
-    trouble: Mutex<Option<(Why, Option<SystemTime>)>>,
+    failure: Mutex<Option<(Why, Option<SystemTime>)>>,
     /// Renewals under way.
     renewals: TaskTracker,
 }
@@ -73,13 +73,13 @@ impl Access {
             oauth: oauth.clone(),
             secrets: secrets.clone(),
             challenge: Mutex::default(),
-            trouble: Mutex::default(),
+            failure: Mutex::default(),
             renewals: TaskTracker::new(),
         }
     }
 
     /// Returns the token for the next request, renewed where it is about to run out; `None`: there is no login.
-    pub async fn token(self: &Arc<Self>) -> Result<Option<SecretString>, Trouble> {
+    pub async fn token(self: &Arc<Self>) -> Result<Option<SecretString>, LoginFailure> {
         let record = self.known().await?;
         if let Some(held) = record.as_ref().and_then(|record| self.held(record))
             && held.is_fresh
@@ -99,14 +99,14 @@ impl Access {
     pub async fn renewed(
         self: &Arc<Self>,
         refused: Option<SecretString>,
-    ) -> Result<Option<SecretString>, Trouble> {
+    ) -> Result<Option<SecretString>, LoginFailure> {
         let me = self.clone();
         let renewing = self.renewals.spawn(async move { me.renew(refused).await });
-        let renewed = renewing.await.unwrap_or(Err(Trouble::Ending));
+        let renewed = renewing.await.unwrap_or(Err(LoginFailure::Ending));
         match &renewed {
             Ok(Some(token)) => self.secrets.learn(token.expose_secret()),
             Ok(None) => {}
-            Err(trouble) => self.set_trouble(Some(self.without_token(trouble))),
+            Err(failure) => self.set_failure(Some(self.without_token(failure))),
         }
         renewed
     }
@@ -120,7 +120,7 @@ impl Access {
     }
 
     /// Returns the login as it is kept, if it was made as the servers file now wants it.
-    pub(super) async fn known(&self) -> Result<Option<Record>, Trouble> {
+    pub(super) async fn known(&self) -> Result<Option<Record>, LoginFailure> {
         let record = self.place.load().await?.filter(|record| {
             let client = &record.client;
             let is_same = self.oauth.client_id.as_ref().is_none_or(|id| *id == client.id);
@@ -155,23 +155,23 @@ impl Access {
         }
     }
 
-    pub(super) fn held(&self, record: &Record) -> Option<Held> {
+    pub(super) fn held(&self, record: &Record) -> Option<StoredToken> {
         let credentials = record.credentials.as_ref()?;
         let response = credentials.token_response.as_ref()?;
         let token = response.access_token().secret().clone().into();
         let (Some(life), Some(since)) = (response.expires_in(), credentials.token_received_at)
         else {
-            return Some(Held { token, is_fresh: true, is_alive: true });
+            return Some(StoredToken { token, is_fresh: true, is_alive: true });
         };
         let now = u64::try_from(clock::now().timestamp()).unwrap_or_default();
         let left = life.saturating_sub(Duration::from_secs(now.saturating_sub(since)));
         let is_fresh = left > MARGIN.min(life / 2);
-        Some(Held { token, is_fresh, is_alive: !left.is_zero() })
+        Some(StoredToken { token, is_fresh, is_alive: !left.is_zero() })
     }
 
     /// Notes that the server took a request.
     pub fn accepted(&self) {
-        self.set_trouble(None);
+        self.set_failure(None);
     }
 
     /// Notes that the server refused a request, and what it would take.
@@ -181,13 +181,13 @@ impl Access {
             // One that wants more scopes names those alone; it says nothing of what else the token is for.
             self.set_challenge(Some(refusal.challenge).filter(|challenge| !challenge.is_empty()));
             let is_known = matches!(self.known().await, Ok(Some(_)));
-            self.set_trouble(Some(self.advice(is_known).into()));
+            self.set_failure(Some(self.advice(is_known).into()));
             return;
         };
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
         if scopes.is_empty() {
             let why = "it does not allow this, and does not say which scopes would";
-            return self.set_trouble(Some(why.to_owned().into()));
+            return self.set_failure(Some(why.to_owned().into()));
         }
         let shown = menu::one_line(&self.secrets.redact(&scopes.join(" ")));
         let shown = menu::cut(&shown, SCOPE_CHARS);
@@ -195,7 +195,7 @@ impl Access {
             tracing::debug!(%server, %error, "the scopes that a server wants were not kept");
         }
         let lacks = format!("it wants the scopes: {shown}");
-        self.set_trouble(Some(match self.oauth.grant {
+        self.set_failure(Some(match self.oauth.grant {
             Grant::ClientCredentials => {
                 let brief = "the client credentials do not allow this";
                 Why { brief: brief.to_owned(), whole: format!("{brief}; {lacks}") }
@@ -209,7 +209,7 @@ impl Access {
         }));
     }
 
-    fn without_token(&self, trouble: &Trouble) -> Why {
+    fn without_token(&self, failure: &LoginFailure) -> Why {
         let server = &self.server;
         let out = match self.oauth.grant {
             Grant::ClientCredentials => String::new(),
@@ -218,8 +218,8 @@ impl Access {
             }
         };
         // What an authorization server says goes into logs.
-        let said = menu::one_line(&self.secrets.redact(&trouble.to_string()));
-        let why = format!("no token could be got: {}{out}", menu::cut(&said, TROUBLE_CHARS));
+        let said = menu::one_line(&self.secrets.redact(&failure.to_string()));
+        let why = format!("no token could be got: {}{out}", menu::cut(&said, FAILURE_CHARS));
         tracing::warn!(%server, reason = %why, "no token for an MCP server");
         Why { brief: format!("no token could be got{out}"), whole: why }
     }
@@ -240,7 +240,7 @@ impl Access {
     }
 
     /// Keeps the scopes for which the next login is to ask.
-    async fn want(&self, scopes: Vec<String>) -> Result<(), Trouble> {
+    async fn want(&self, scopes: Vec<String>) -> Result<(), LoginFailure> {
         let turn = self.place.turn().await?;
         let Some(Record { client, credentials, mut wanted, .. }) = self.place.load().await? else {
             return Ok(());
@@ -256,29 +256,29 @@ impl Access {
     /// Finds out from what is kept whether a login is wanted, without asking the server.
     pub async fn look(&self) {
         if let Ok(Some(Record { credentials: None, .. })) = self.known().await {
-            self.set_trouble(Some(self.advice(true).into()));
+            self.set_failure(Some(self.advice(true).into()));
         }
     }
 
     /// Says why requests are refused, until one is not, or somebody has logged in since.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn failure(&self) -> Option<String> {
         Some(self.secrets.redact(&self.why()?.whole))
     }
 
     /// Says the same in this program's own words, which may stand in a prompt.
-    pub fn trouble_in_brief(&self) -> Option<String> {
+    pub fn failure_in_brief(&self) -> Option<String> {
         Some(self.why()?.brief)
     }
 
     fn why(&self) -> Option<Why> {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (why, written) = trouble?;
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (why, written) = failure?;
         (written == self.place.written()).then_some(why)
     }
 
-    fn set_trouble(&self, why: Option<Why>) {
-        let trouble = why.map(|why| (why, self.place.written()));
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    fn set_failure(&self, why: Option<Why>) {
+        let failure = why.map(|why| (why, self.place.written()));
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     /// Returns what the server last said when it refused a request.
@@ -300,7 +300,7 @@ pub(in crate::mcp) struct Refusal {
 }
 
 /// A token that is at hand.
-pub(super) struct Held {
+pub(super) struct StoredToken {
     pub token: SecretString,
     /// It need not be renewed yet.
     pub is_fresh: bool,

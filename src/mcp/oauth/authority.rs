@@ -4,7 +4,7 @@ use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata};
 
 use std::time::Duration;
 
-use super::{access::Access, trouble::Trouble};
+use super::{access::Access, failure::LoginFailure};
 use crate::{config::tls, mcp::http};
 
 /// How long an authorization server is looked for.
@@ -20,12 +20,12 @@ impl Authority {
     /// Finds it, from the server's challenge where it sent one (RFC 9728, RFC 8414, OpenID Connect Discovery).
     ///
     /// # Errors
-    /// [`Trouble`], also when the metadata are of another resource or issuer, or the way there is not encrypted.
-    pub async fn find(access: &Access) -> Result<Self, Trouble> {
+    /// [`LoginFailure`], also when the metadata are of another resource or issuer, or the way there is not encrypted.
+    pub async fn find(access: &Access) -> Result<Self, LoginFailure> {
         let challenge = access.challenge();
         // Each of its requests has a limit of its own, and there may be many.
         let found = tokio::time::timeout(PATIENCE, Self::look(&access.url, challenge.as_deref()));
-        let authority = found.await.unwrap_or(Err(Trouble::Slow(PATIENCE.as_secs())))?;
+        let authority = found.await.unwrap_or(Err(LoginFailure::Slow(PATIENCE.as_secs())))?;
         if let Some(issuer) = &access.oauth.issuer {
             authority.is(issuer)?;
         }
@@ -35,16 +35,16 @@ impl Authority {
     /// Checks that it is the one that is known.
     ///
     /// # Errors
-    /// [`Trouble::OtherIssuer`].
-    pub fn is(&self, known: &str) -> Result<(), Trouble> {
+    /// [`LoginFailure::OtherIssuer`].
+    pub fn is(&self, known: &str) -> Result<(), LoginFailure> {
         let named = self.metadata.issuer.as_deref().unwrap_or_default();
         if named.trim_end_matches('/') == known.trim_end_matches('/') {
             return Ok(());
         }
-        Err(Trouble::OtherIssuer { named: named.to_owned(), known: known.to_owned() })
+        Err(LoginFailure::OtherIssuer { named: named.to_owned(), known: known.to_owned() })
     }
 
-    async fn look(url: &str, challenge: Option<&str>) -> Result<Self, Trouble> {
+    async fn look(url: &str, challenge: Option<&str>) -> Result<Self, LoginFailure> {
         secure("server", url)?;
         let url = &bare(url);
         tls::install();
@@ -52,7 +52,7 @@ impl Authority {
         let mut manager = AuthorizationManager::new_allowing_private_addresses(url).await?;
         let found = manager.resolve_metadata_from_challenge(challenge).await?;
         if !found.source.is_discovered() {
-            return Err(Trouble::NoMetadata);
+            return Err(LoginFailure::NoMetadata);
         }
         let metadata = found.metadata;
         secure("authorization endpoint", &metadata.authorization_endpoint)?;
@@ -106,11 +106,11 @@ pub(super) fn bare(url: &str) -> String {
 }
 
 /// Refuses an address to which a secret would travel in clear text.
-fn secure(what: &'static str, url: &str) -> Result<(), Trouble> {
+fn secure(what: &'static str, url: &str) -> Result<(), LoginFailure> {
     let scheme = reqwest::Url::parse(url).ok().map(|url| url.scheme().to_owned());
     match scheme.as_deref() {
         Some("https") => Ok(()),
         Some("http") if http::is_loopback(url) => Ok(()),
-        _ => Err(Trouble::Insecure { what, url: bare(url) }),
+        _ => Err(LoginFailure::Insecure { what, url: bare(url) }),
     }
 }

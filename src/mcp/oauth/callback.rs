@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::trouble::Trouble;
+use super::failure::LoginFailure;
 
 /// How long a page may take to be delivered.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -44,16 +44,16 @@ pub(super) struct Waiting {
     server: AbortOnDropHandle<()>,
 }
 
-struct Desk {
+struct Expected {
     state: String,
     returned: mpsc::Sender<Returned>,
 }
 
 impl Callback {
     /// Takes the port, or a free one.
-    pub async fn listen(port: Option<u16>) -> Result<Self, Trouble> {
+    pub async fn listen(port: Option<u16>) -> Result<Self, LoginFailure> {
         let port = port.unwrap_or_default();
-        let failed = |source| Trouble::Callback { port, source };
+        let failed = |source| LoginFailure::Callback { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         Ok(Self { redirect_uri: format!("http://127.0.0.1:{port}{PATH}"), listener })
@@ -62,8 +62,8 @@ impl Callback {
     /// Waits for the browser that carries this `state`; others are turned away, as any page can send one here.
     pub fn wait(self, state: String) -> Waiting {
         let (sender, returned) = mpsc::channel(1);
-        let desk = Arc::new(Desk { state, returned: sender });
-        let router = Router::new().route(PATH, get(arrive)).with_state(desk);
+        let expected = Arc::new(Expected { state, returned: sender });
+        let router = Router::new().route(PATH, get(arrive)).with_state(expected);
         let done = CancellationToken::new();
         let ended = done.clone().cancelled_owned();
         let server = tokio::spawn(async move {
@@ -90,9 +90,12 @@ impl Waiting {
     }
 }
 
-async fn arrive(State(desk): State<Arc<Desk>>, Query(returned): Query<Returned>) -> Response {
+async fn arrive(
+    State(expected): State<Arc<Expected>>,
+    Query(returned): Query<Returned>,
+) -> Response {
     // Compared in the time that its length takes, whatever it says.
-    let digests = [&returned.state, &desk.state].map(|state| blake3::hash(state.as_bytes()));
+    let digests = [&returned.state, &expected.state].map(|state| blake3::hash(state.as_bytes()));
     if digests[0] != digests[1] {
         return page(StatusCode::BAD_REQUEST, "This is not the login that Perihelion waits for.");
     }
@@ -100,7 +103,7 @@ async fn arrive(State(desk): State<Arc<Desk>>, Query(returned): Query<Returned>)
         (None, Some(_)) => "Perihelion has got the answer. You can close this page.",
         _ => "Perihelion was refused. The terminal says more; you can close this page.",
     };
-    match desk.returned.try_send(returned) {
+    match expected.returned.try_send(returned) {
         Ok(()) => page(StatusCode::OK, text),
         Err(_) => page(StatusCode::GONE, "This login is over."),
     }

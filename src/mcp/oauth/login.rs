@@ -9,9 +9,9 @@ use super::{
     access::{Access, is_refreshable},
     authority::Authority,
     callback::{Callback, Returned, Waiting},
+    failure::LoginFailure,
     logins::{Client, Vault},
     renewal::OFFLINE_ACCESS,
-    trouble::Trouble,
 };
 use crate::mcp::{Error, menu, servers_file::Grant};
 
@@ -47,7 +47,7 @@ impl Login {
     /// # Errors
     /// [`Error::Login`].
     pub(in crate::mcp) async fn begin(access: Arc<Access>) -> Result<Self, Error> {
-        let failed = |trouble| access.login_error(trouble);
+        let failed = |failure| access.login_error(failure);
         if access.oauth.grant == Grant::ClientCredentials {
             let server = access.server.clone();
             let reason =
@@ -60,7 +60,7 @@ impl Login {
             pairs.find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
         });
         let state =
-            state.filter(|state| !state.is_empty()).ok_or_else(|| failed(Trouble::NoState))?;
+            state.filter(|state| !state.is_empty()).ok_or_else(|| failed(LoginFailure::NoState))?;
         let waiting = callback.wait(state);
         Ok(Self { access, authority, client, address, waiting })
     }
@@ -80,24 +80,24 @@ impl Login {
         self.waiting.close().await;
         let finished = match waited {
             Ok(Some(returned)) => exchange(&access, self.authority, self.client, returned).await,
-            _ => Err(Trouble::Late(patience.as_secs())),
+            _ => Err(LoginFailure::Late(patience.as_secs())),
         };
-        finished.map_err(|trouble| access.login_error(trouble))
+        finished.map_err(|failure| access.login_error(failure))
     }
 }
 
 impl Access {
-    pub(super) fn login_error(&self, trouble: Trouble) -> Error {
-        let said = menu::one_line(&self.secrets.redact(&trouble.to_string()));
+    pub(super) fn login_error(&self, failure: LoginFailure) -> Error {
+        let said = menu::one_line(&self.secrets.redact(&failure.to_string()));
         let reason = menu::cut(&said, 4 * REASON_CHARS);
         Error::Login { server: self.server.clone(), reason }
     }
 }
 
-async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback), Trouble> {
+async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback), LoginFailure> {
     let mut authority = Authority::find(access).await?;
     if !authority.has_pkce() {
-        return Err(Trouble::NoPkce);
+        return Err(LoginFailure::NoPkce);
     }
     let callback = Callback::listen(access.oauth.callback_port).await?;
     let scopes = scopes(access, &authority).await?;
@@ -127,7 +127,7 @@ async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback
             client.secret = Some(secret);
         }
     } else {
-        return Err(Trouble::NoRegistration);
+        return Err(LoginFailure::NoRegistration);
     }
     let address = authority.manager.get_authorization_url(&scopes).await?;
     Ok((authority, client, address, callback))
@@ -135,7 +135,7 @@ async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback
 
 /// Chooses what to ask for: what the operator says, else what the server wants; and, where the server wanted more
 /// than the login before allowed, all of that together.
-async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, Trouble> {
+async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, LoginFailure> {
     let record = access.known().await?;
     let wanted = record.as_ref().map(|record| record.wanted.clone()).unwrap_or_default();
     let granted = record.and_then(|record| record.credentials).map(|it| it.granted_scopes);
@@ -162,18 +162,18 @@ async fn exchange(
     mut authority: Authority,
     client: Client,
     returned: Returned,
-) -> Result<LoggedIn, Trouble> {
+) -> Result<LoggedIn, LoginFailure> {
     let issuer = authority.metadata.issuer.as_deref();
     let code = match returned {
         Returned { code: Some(code), error: None, .. } => code,
         Returned { iss: Some(iss), .. } if Some(iss.as_str()) != issuer => {
-            return Err(Trouble::Refused("the refusal came from another issuer".to_owned()));
+            return Err(LoginFailure::Refused("the refusal came from another issuer".to_owned()));
         }
         Returned { error, error_description, .. } => {
             let error = error.unwrap_or_else(|| "no code came back".to_owned());
             let more = error_description.map(|more| format!(": {more}")).unwrap_or_default();
             let said = menu::one_line(&access.secrets.redact(&format!("{error}{more}")));
-            return Err(Trouble::Refused(menu::cut(&said, REASON_CHARS)));
+            return Err(LoginFailure::Refused(menu::cut(&said, REASON_CHARS)));
         }
     };
     access.secrets.learn(&code);

@@ -17,7 +17,7 @@ use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 
-use super::trouble::Trouble;
+use super::failure::LoginFailure;
 use crate::{clock, mcp::servers_file::Grant};
 
 /// The form of the files; others are passed over, and a login is wanted.
@@ -98,7 +98,7 @@ pub(super) struct Client {
 
 impl Place {
     /// Returns the login as it stands; none where there is none, or none that this program can read.
-    pub async fn load(&self) -> Result<Option<Record>, Trouble> {
+    pub async fn load(&self) -> Result<Option<Record>, LoginFailure> {
         let bytes = match tokio::fs::read(&self.file).await {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// Waits until nobody else changes the file.
-    pub async fn turn(&self) -> Result<Turn, Trouble> {
+    pub async fn turn(&self) -> Result<Turn, LoginFailure> {
         let directory = self.file.parent().unwrap_or(Path::new("."));
         let mut builder = tokio::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
@@ -133,7 +133,7 @@ impl Place {
                 Err(std::fs::TryLockError::WouldBlock) if started.elapsed() < PATIENCE => {
                     clock::sleep(LOOK).await;
                 }
-                Err(std::fs::TryLockError::WouldBlock) => return Err(Trouble::Busy(path)),
+                Err(std::fs::TryLockError::WouldBlock) => return Err(LoginFailure::Busy(path)),
                 Err(std::fs::TryLockError::Error(source)) => return Err(self.failed(source)),
             }
         }
@@ -146,7 +146,7 @@ impl Place {
         client: Client,
         credentials: Option<StoredCredentials>,
         wanted: Vec<String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), LoginFailure> {
         let (server, url) = (self.server.clone(), self.url.clone());
         let record = Record { format: FORMAT, server, url, client, credentials, wanted };
         let written = async {
@@ -172,15 +172,15 @@ impl Place {
     }
 
     /// Forgets the login; one that does not exist is forgotten already.
-    pub async fn remove(&self, _turn: &Turn) -> Result<(), Trouble> {
+    pub async fn remove(&self, _turn: &Turn) -> Result<(), LoginFailure> {
         match tokio::fs::remove_file(&self.file).await {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(error)),
             _ => Ok(()),
         }
     }
 
-    fn failed(&self, source: std::io::Error) -> Trouble {
-        Trouble::File { path: self.file.clone(), source }
+    fn failed(&self, source: std::io::Error) -> LoginFailure {
+        LoginFailure::File { path: self.file.clone(), source }
     }
 }
 
@@ -194,7 +194,7 @@ pub(super) struct Vault {
 
 impl Vault {
     async fn replace(&self, credentials: Option<StoredCredentials>) -> Result<(), AuthError> {
-        let kept = |trouble: Trouble| AuthError::CredentialStoreError(trouble.to_string());
+        let kept = |failure: LoginFailure| AuthError::CredentialStoreError(failure.to_string());
         let before = self.place.load().await.map_err(kept)?;
         let granted = credentials.as_ref().map(|it| it.granted_scopes.clone()).unwrap_or_default();
         let mut wanted = before.map(|record| record.wanted).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use oauth2::TokenResponse as _;
 use secrecy::ExposeSecret as _;
 
-use super::{access::Access, logins::Record, trouble::Trouble};
+use super::{access::Access, failure::LoginFailure, logins::Record};
 use crate::{
     config::tls,
     mcp::{Error, http},
@@ -33,10 +33,10 @@ impl Access {
     /// # Errors
     /// [`Error::Login`] when its file cannot be changed.
     pub async fn log_out(&self) -> Result<LoggedOut, Error> {
-        self.forget().await.map_err(|trouble| self.login_error(trouble))
+        self.forget().await.map_err(|failure| self.login_error(failure))
     }
 
-    async fn forget(&self) -> Result<LoggedOut, Trouble> {
+    async fn forget(&self) -> Result<LoggedOut, LoginFailure> {
         let turn = self.place.turn().await?;
         let record = self.place.load().await?;
         self.place.remove(&turn).await?;

@@ -7,11 +7,11 @@
 mod access;
 mod authority;
 mod callback;
+mod failure;
 mod login;
 mod logins;
 mod logout;
 mod renewal;
-mod trouble;
 
 pub(super) use access::{Access, Refusal};
 pub use login::{LoggedIn, Login};

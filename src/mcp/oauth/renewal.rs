@@ -9,10 +9,10 @@ use rmcp::transport::auth::{
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
-    access::{Access, Held, is_refreshable},
+    access::{Access, StoredToken, is_refreshable},
     authority::{Authority, bare},
+    failure::LoginFailure,
     logins::{Client, Record, Turn, Vault},
-    trouble::Trouble,
 };
 use crate::mcp::servers_file::Grant;
 
@@ -25,7 +25,7 @@ enum Refreshed {
     /// The login is over.
     Over(Client),
     /// It may succeed another time.
-    Failed(Trouble),
+    Failed(LoginFailure),
 }
 
 impl Access {
@@ -33,11 +33,11 @@ impl Access {
     pub(super) async fn renew(
         &self,
         refused: Option<SecretString>,
-    ) -> Result<Option<SecretString>, Trouble> {
+    ) -> Result<Option<SecretString>, LoginFailure> {
         let turn = Arc::new(self.place.turn().await?);
         let record = self.known().await?;
         let held = record.as_ref().and_then(|record| self.held(record));
-        let is_refused = |held: &Held| {
+        let is_refused = |held: &StoredToken| {
             refused.as_ref().is_some_and(|it| it.expose_secret() == held.token.expose_secret())
         };
         if let Some(held) = held.as_ref().filter(|held| held.is_fresh && !is_refused(held)) {
@@ -77,13 +77,13 @@ impl Access {
         turn: Arc<Turn>,
         client: Client,
         credentials: StoredCredentials,
-    ) -> Result<Refreshed, Trouble> {
+    ) -> Result<Refreshed, LoginFailure> {
         let mut authority = match Authority::find(self).await {
             Ok(authority) => authority,
-            Err(trouble) => return Ok(Refreshed::Failed(trouble)),
+            Err(failure) => return Ok(Refreshed::Failed(failure)),
         };
         if credentials.issuer != authority.metadata.issuer {
-            // A refresh token goes back to whoever issued it, and to nobody else.
+            // A refresh token goes back to the one who issued it, and to nobody else.
             let server = &self.server;
             tracing::warn!(%server, "the MCP server has another authorization server now; its login is over");
             return Ok(Refreshed::Over(client));
@@ -108,7 +108,7 @@ impl Access {
     }
 
     /// Gets a token with client credentials, for which nobody is needed.
-    async fn fetch(&self, turn: Arc<Turn>) -> Result<SecretString, Trouble> {
+    async fn fetch(&self, turn: Arc<Turn>) -> Result<SecretString, LoginFailure> {
         let mut authority = Authority::find(self).await?;
         // The operator's secret goes to whom it went before, whatever the server says now.
         let before = self.place.load().await?.filter(|record| {

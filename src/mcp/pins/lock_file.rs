@@ -41,7 +41,7 @@ impl LockFile {
             line: error.line(),
             column: error.column(),
             message: format!("this is no lock file of MCP servers: {error}"),
-            hint: "; take it back from version control, or approve each server anew".to_owned(),
+            hint: "; take it back from version control, or approve each server again".to_owned(),
         })?;
         let refuse = |key: String, message: String| {
             Err(Error::Value { path: path.to_owned(), key, message })
@@ -56,7 +56,7 @@ impl LockFile {
                     format!("servers.{name}.{part}"),
                     format!(
                         "the hash is not that of what stands there; take the file back from version control, or \
-                         remove the server's entry and approve it anew: perihelion agents approve {name}"
+                         remove the server's entry and approve it again: perihelion agents approve {name}"
                     ),
                 );
             }

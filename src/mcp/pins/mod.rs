@@ -83,7 +83,7 @@ impl Pins {
         }
     }
 
-    /// Returns a server's pin, read anew.
+    /// Returns a server's pin, read again.
     fn pinned(&self, server: &str) -> Result<Option<ServerPin>, String> {
         let known = self.load().map_err(|error| error.to_string())?;
         let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +98,7 @@ impl Pins {
     /// Compares what a server says with its pin; a server seen for the first time is pinned where the mode
     /// allows that.
     ///
-    /// A tool that the operator switched off is not missed. The file is read anew each time, so that what another process approved counts here.
+    /// A tool that the operator switched off is not missed. The file is read again each time, so that what another process approved counts here.
     ///
     /// # Errors
     /// Why the server is to be left alone, in words that name the way out.

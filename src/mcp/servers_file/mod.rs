@@ -177,7 +177,7 @@ pub struct ServerConfig {
     pub required: bool,
     /// Bounds process start, handshake and tool list together.
     pub startup_timeout: Duration,
-    /// Bounds the silence of a tool call: progress notifications start it anew.
+    /// Bounds the silence of a tool call: progress notifications start it again.
     pub tool_timeout: Duration,
     /// Bounds a tool call whatever progress it reports.
     pub tool_total_timeout: Duration,

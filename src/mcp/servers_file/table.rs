@@ -68,7 +68,7 @@ pub(super) struct Table {
     // Both.
     /// Seconds for process start, handshake and tool list together; by default 20.
     pub startup_timeout_sec: Option<f64>,
-    /// Seconds of silence in a call; progress starts them anew; by default 60.
+    /// Seconds of silence in a call; progress starts them again; by default 60.
     pub tool_timeout_sec: Option<f64>,
     /// Whether the server is used.
     pub enabled: Option<bool>,

@@ -179,9 +179,9 @@ fn quoted(request: &RecordedRequest) -> String {
         let inside = inside.split("</passage>").next().unwrap_or_default();
         let words = inside.split_whitespace().collect::<Vec<_>>().join(" ");
         let sentences = words.split_inclusive(". ");
-        let telling =
+        let chosen =
             sentences.clone().find(|one| one.contains("Ramadan") || one.contains("location"));
-        let sentence = telling.or_else(|| sentences.clone().next()).unwrap_or_default();
+        let sentence = chosen.or_else(|| sentences.clone().next()).unwrap_or_default();
         let sentence: String = sentence.trim().trim_end_matches('.').chars().take(400).collect();
         if !sentence.is_empty() {
             said.push(format!("“{sentence}” [{number}]."));

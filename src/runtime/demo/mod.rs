@@ -30,7 +30,7 @@ pub use script::QUESTION;
 
 pub(super) use atlas::Atlas;
 
-/// Tenant of the demo's threads; it tells a later process that they go on with the scripted model.
+/// Tenant of the demo's threads; it tells a later process that they continue with the scripted model.
 pub const TENANT: &str = "demo";
 
 /// Where the demo keeps its data, and how its servers are started.

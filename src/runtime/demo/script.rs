@@ -97,7 +97,7 @@ fn files_agent(request: &RecordedRequest) -> Reply {
             .and_call("search", json!({ "query": "Morocco", "path": "news/2018.txt" }));
     }
     let found = tool_results(request).join("\n");
-    // The carelessness that the reflector mends: the switch of 2018 did not end the changes.
+    // The carelessness that the reflector fixes: the switch of 2018 did not end the changes.
     Reply::text(format!(
         "{} Since {} there are no clock changes any more.",
         hit(&found, "does not observe"),

@@ -174,16 +174,16 @@ impl Plugins {
 
     /// Takes a servers file over: what is the same keeps running, what is gone finishes its calls.
     ///
-    /// New servers are looked at; `anew` asks all of them for their tools. A required server that fails is told
+    /// New servers are looked at; `again` asks all of them for their tools. A required server that fails is told
     /// like any other: the process runs already.
-    pub async fn take_over(&self, file: ServersFile, anew: bool) -> Reloaded {
+    pub async fn take_over(&self, file: ServersFile, again: bool) -> Reloaded {
         let _turn = self.turn.lock().await;
         let warnings = file.warnings.clone();
         *self.sources.write().unwrap_or_else(PoisonError::into_inner) = file.sources.clone();
         let reloaded = self.pool.reload(file);
         // Agents that are gone are not offered while new ones are looked at.
         self.fill();
-        let found = if anew { self.pool.rescan().await } else { self.pool.look().await };
+        let found = if again { self.pool.rescan().await } else { self.pool.look().await };
         let found = problems(&warnings, sort_out(found, &self.kinds));
         *self.problems.write().unwrap_or_else(PoisonError::into_inner) = found;
         self.fill();

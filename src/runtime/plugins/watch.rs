@@ -126,11 +126,11 @@ impl Watch {
         }
     }
 
-    async fn reload(&self, plugins: &Plugins, anew: bool) -> Answer {
+    async fn reload(&self, plugins: &Plugins, again: bool) -> Answer {
         match plugins.read_again(&self.env) {
             Ok(file) => {
                 let reloaded = match file {
-                    Some(file) => plugins.take_over(file, anew).await,
+                    Some(file) => plugins.take_over(file, again).await,
                     None => Reloaded::default(),
                 };
                 let problems = plugins.problems().clone();
@@ -156,7 +156,7 @@ impl Watch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Look(Vec<(PathBuf, Option<Stamp>)>);
 
-/// A file that was saved anew has another one of these, however it was saved.
+/// A file that was saved again has another one of these, however it was saved.
 type Stamp = (Option<SystemTime>, u64, u64);
 
 impl Look {

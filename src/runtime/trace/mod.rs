@@ -87,7 +87,7 @@ pub async fn trace(
 }
 
 impl Runtime {
-    /// Returns what happened in the newest run of a thread and those it went on with, in order.
+    /// Returns what happened in the newest run of a thread and those it continued with, in order.
     ///
     /// # Errors
     /// As [`trace`].
@@ -209,7 +209,7 @@ fn labels(settings: &Settings) -> Labels {
     }
 }
 
-/// Makes the exporter that the settings ask for, of a process that goes on with what it `goes_on` with.
+/// Makes the exporter that the settings ask for, of a process that continues with what it `goes_on` with.
 pub(super) fn exporter(
     settings: &Settings,
     goes_on: GoesOn,

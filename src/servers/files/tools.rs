@@ -162,7 +162,7 @@ fn excerpt_text(excerpt: &Excerpt) -> String {
         text.push_str(&format!("{number:>5}  {line}\n"));
     }
     if excerpt.truncated {
-        text.push_str(&format!("(truncated: go on with start_line = {})", end_line + 1));
+        text.push_str(&format!("(truncated: continue with start_line = {})", end_line + 1));
     }
     text
 }

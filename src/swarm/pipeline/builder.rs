@@ -90,7 +90,7 @@ impl<W: State> Pipeline<W> {
         self
     }
 
-    /// Lists a model call among those that the kind makes, for whoever looks at it.
+    /// Lists a model call among those that the kind makes, for the one who looks at it.
     #[must_use]
     pub fn model(mut self, role: Role, stage: &'static str, schema: &'static str) -> Self {
         self.models.push(ModelStage { role, stage, schema });

@@ -108,8 +108,8 @@ impl<W: State> Stage<W> {
         let known = lock(&self.left.instructions).clone();
         let task = instruction::effective(self.task(), &known);
         let agent = &self.job.agent;
-        let wish = instruction::classify(&model, (&self.ctx, star), agent, &task, text).await?;
-        lock(&self.left.instructions).push(wish);
+        let wanted = instruction::classify(&model, (&self.ctx, star), agent, &task, text).await?;
+        lock(&self.left.instructions).push(wanted);
         *lock(&self.left.spent) += model.spent();
         Ok(())
     }
@@ -290,7 +290,7 @@ impl<W: State> Stage<W> {
         Ok(question::text_of(&answer))
     }
 
-    /// Says in one line how far the agent is, to whoever watches.
+    /// Says in one line how far the agent is, to the one who watches.
     pub fn progress(&self, message: impl Into<String>) {
         let (agent, message) = (self.job.agent.clone(), message.into());
         AgentEvent::Progress { agent, message }.publish(&self.ctx);

@@ -18,7 +18,7 @@ use crate::telemetry::wire::{Payload, Refusal, Wire};
 /// How long the end of a process waits for the last delivery.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Reads anew what only the database and the servers know.
+/// Reads again what only the database and the servers know.
 #[async_trait]
 pub trait Refresh: Send + Sync {
     /// Tells the gauges how things stand.

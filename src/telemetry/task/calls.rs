@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::{Course, Work};
+use super::{TaskProgress, Work};
 use crate::checkpoint::{EffectRow, EffectStatus};
 use crate::llm::{ChatRequest, ChatResponse, Role};
 use crate::swarm::{SpanKind, is_built_in};
-use crate::telemetry::canvas::Canvas;
 use crate::telemetry::ids::TOOL;
+use crate::telemetry::span_builder::SpanBuilder;
 use crate::telemetry::{About, Span, SpanId, Status};
 
 impl Work<'_> {
     pub(super) fn chat(
         &self,
-        canvas: &Canvas<'_>,
+        builder: &SpanBuilder<'_>,
         parent: SpanId,
         row: &EffectRow,
     ) -> (Span, Option<ChatResponse>) {
@@ -22,15 +22,15 @@ impl Work<'_> {
             _ => None,
         };
         let request: Option<ChatRequest> =
-            if canvas.view.content { row.request.decode().ok() } else { None };
+            if builder.view.content { row.request.decode().ok() } else { None };
         let answer = response.clone().unwrap_or_default();
         let named = response.as_ref().map(|response| response.model.clone());
-        let content = canvas.view.content && response.is_some();
-        let is_stage = canvas.kind(self.node) == SpanKind::Stage;
+        let content = builder.view.content && response.is_some();
+        let is_stage = builder.kind(self.node) == SpanKind::Stage;
         let works = [Role::Agent, Role::Reflector].iter().any(|role| row.name == role.as_str());
         let about = About::Chat {
             role: row.name.clone(),
-            agent: (works || is_stage).then(|| canvas.agent(self.node)),
+            agent: (works || is_stage).then(|| builder.agent(self.node)),
             model: named.filter(|name| !name.is_empty()),
             usage: answer.usage,
             finish_reason: answer.finish_reason,
@@ -39,7 +39,7 @@ impl Work<'_> {
             output: content.then_some(answer.content),
             calls: if content { answer.tool_calls } else { Vec::new() },
         };
-        let mut span = self.child(canvas, parent, "chat", row, about);
+        let mut span = self.child(builder, parent, "chat", row, about);
         span.status = match row.status {
             EffectStatus::Started => Status::Unset,
             EffectStatus::Done => Status::Ok,
@@ -50,19 +50,19 @@ impl Work<'_> {
 
     pub(super) fn tool(
         &self,
-        canvas: &Canvas<'_>,
+        builder: &SpanBuilder<'_>,
         top: SpanId,
         row: &EffectRow,
-        course: &mut Course,
+        progress: &mut TaskProgress,
     ) -> Span {
         let request: Value = row.request.decode().unwrap_or_default();
         let (server, tool) = row.name.split_once('.').unwrap_or(("", &row.name));
         let arguments = &request["arguments"];
-        let met = course
+        let met = progress
             .asked
             .iter()
             .position(|(.., call)| call.name == tool && call.arguments == *arguments);
-        let call_id = met.map(|at| course.asked.remove(at).3.id);
+        let call_id = met.map(|at| progress.asked.remove(at).3.id);
         let outcome: Value =
             row.outcome.as_ref().and_then(|outcome| outcome.decode().ok()).unwrap_or_default();
         let result = match row.status {
@@ -70,17 +70,17 @@ impl Work<'_> {
             _ => outcome["text"].as_str().map(str::to_owned),
         };
         let about = About::Tool {
-            agent: canvas.agent(self.node),
+            agent: builder.agent(self.node),
             server: server.to_owned(),
             tool: tool.to_owned(),
             call_id,
             idempotency_key: Some(row.key.iter().map(|byte| format!("{byte:02x}")).collect()),
             attempts: row.attempt,
             via: serde_json::from_value(outcome["via"].clone()).ok(),
-            arguments: canvas.view.content.then(|| arguments.to_string()),
-            result: result.filter(|_| canvas.view.content),
+            arguments: builder.view.content.then(|| arguments.to_string()),
+            result: result.filter(|_| builder.view.content),
         };
-        let mut span = self.child(canvas, top, TOOL, row, about);
+        let mut span = self.child(builder, top, TOOL, row, about);
         span.status = match row.status {
             EffectStatus::Started => Status::Unset,
             EffectStatus::Failed => Status::Error { message: "the call could not be made".into() },
@@ -93,8 +93,13 @@ impl Work<'_> {
     }
 
     /// Draws the calls that the model asked for and that reached no server: the agent's own tools, and what was refused.
-    pub(super) fn never_sent(&self, canvas: &mut Canvas<'_>, top: SpanId, course: &mut Course) {
-        for (chat, at, when, call) in course.asked.drain(..) {
+    pub(super) fn never_sent(
+        &self,
+        builder: &mut SpanBuilder<'_>,
+        top: SpanId,
+        progress: &mut TaskProgress,
+    ) {
+        for (chat, at, when, call) in progress.asked.drain(..) {
             let status = match is_built_in(&call.name) {
                 true => Status::Ok,
                 false => {
@@ -102,20 +107,20 @@ impl Work<'_> {
                 }
             };
             let about = About::Tool {
-                agent: canvas.agent(self.node),
+                agent: builder.agent(self.node),
                 server: String::new(),
                 tool: call.name,
                 call_id: Some(call.id),
                 idempotency_key: None,
                 attempts: 0,
                 via: None,
-                arguments: canvas.view.content.then(|| call.arguments.to_string()),
+                arguments: builder.view.content.then(|| call.arguments.to_string()),
                 result: None,
             };
             let key = [&chat.to_bytes()[..], &at.to_le_bytes()].concat();
-            let id = canvas.id(self.step, self.task, "unsent", &key);
-            let span = canvas.span(id, self.step, when, about);
-            canvas.spans.push(Span {
+            let id = builder.id(self.step, self.task, "unsent", &key);
+            let span = builder.span(id, self.step, when, about);
+            builder.spans.push(Span {
                 parent: Some(top),
                 node: Some(self.node.to_owned()),
                 status,

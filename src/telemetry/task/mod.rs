@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use self::calls::object_in;
-use super::canvas::Canvas;
 use super::projection::{WrittenRow, nested};
+use super::span_builder::SpanBuilder;
 use super::{About, Error, Link, Reason, Span, SpanId, Status, ToolCount};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Encoded};
 use crate::llm::{Role, ToolCall, Usage};
@@ -33,7 +33,7 @@ pub(super) struct Work<'a> {
 
 /// What is remembered while a task's effects are gone through.
 #[derive(Default)]
-struct Course {
+struct TaskProgress {
     /// The last answer of the working model, which a reflection judges.
     judged: Option<SpanId>,
     /// Calls it asked for that have not been met yet.
@@ -49,33 +49,33 @@ impl Work<'_> {
     ///
     /// # Errors
     /// When a stored value of a subgraph that the node ran is damaged.
-    pub(super) fn draw(self, canvas: &mut Canvas<'_>) -> Result<bool, Error> {
-        let kind = canvas.kind(self.node);
+    pub(super) fn draw(self, builder: &mut SpanBuilder<'_>) -> Result<bool, Error> {
+        let kind = builder.kind(self.node);
         let decides = kind == SpanKind::Transition;
-        let first = canvas.spans.len();
-        let top = canvas.id(self.step, self.task, canvas.task_kind(self.node), &[]);
+        let first = builder.spans.len();
+        let top = builder.id(self.step, self.task, builder.task_kind(self.node), &[]);
         let about = match kind {
             SpanKind::Transition => self.way(None),
             SpanKind::Agent => self.agent(),
-            SpanKind::Stage => self.stage(canvas),
+            SpanKind::Stage => self.stage(builder),
         };
-        let mut span = canvas.span(top, self.step, self.start, about);
+        let mut span = builder.span(top, self.step, self.start, about);
         span.node = Some(self.node.to_owned());
-        canvas.spans.push(span);
-        let mut course = Course::default();
+        builder.spans.push(span);
+        let mut progress = TaskProgress::default();
         for effect in &self.effects {
-            self.effect(canvas, top, effect, &mut course);
+            self.effect(builder, top, effect, &mut progress);
         }
         if self.committed.is_some() {
-            self.never_sent(canvas, top, &mut course);
+            self.never_sent(builder, top, &mut progress);
         }
-        nested(canvas, self.node, self.step, self.task, top)?;
-        let below = &canvas.spans[first + 1..];
+        nested(builder, self.node, self.step, self.task, top)?;
+        let below = &builder.spans[first + 1..];
         let last = below.iter().map(|span| span.end).max();
         // By another clock than the step's, what happened in it may seem to have begun before it.
         let start = below.iter().map(|span| span.start).fold(self.start, std::cmp::min);
-        let (tools, usage) = (tool_counts(&canvas.spans[first..]), spent(&canvas.spans[first..]));
-        let span = &mut canvas.spans[first];
+        let (tools, usage) = (tool_counts(&builder.spans[first..]), spent(&builder.spans[first..]));
+        let span = &mut builder.spans[first];
         span.start = start;
         span.end = match (decides, last) {
             (false, Some(last)) => last,
@@ -86,7 +86,7 @@ impl Work<'_> {
             About::Agent { tools: called, usage: all, .. } => (*called, *all) = (tools, usage),
             About::Stage { .. } => {}
             _ => {
-                span.about = self.way(course.decision);
+                span.about = self.way(progress.decision);
                 if let About::Transition { to, .. } = &span.about
                     && !to.is_empty()
                 {
@@ -158,9 +158,9 @@ impl Work<'_> {
     }
 
     /// Describes a stage of an agent's own graph.
-    fn stage(&self, canvas: &Canvas<'_>) -> About {
+    fn stage(&self, builder: &SpanBuilder<'_>) -> About {
         About::Stage {
-            agent: canvas.agent(self.node),
+            agent: builder.agent(self.node),
             stage: self.node.to_owned(),
             error: self.written.and_then(|one| one.written.failure.clone()),
         }
@@ -204,7 +204,13 @@ impl Work<'_> {
         }
     }
 
-    fn effect(&self, canvas: &mut Canvas<'_>, top: SpanId, row: &EffectRow, course: &mut Course) {
+    fn effect(
+        &self,
+        builder: &mut SpanBuilder<'_>,
+        top: SpanId,
+        row: &EffectRow,
+        progress: &mut TaskProgress,
+    ) {
         match row.kind {
             EffectKind::Clock | EffectKind::Random | EffectKind::Observed => {}
             EffectKind::Interrupt => {
@@ -213,90 +219,90 @@ impl Work<'_> {
                         .map_or_else(|_| String::new(), |id| id.to_string()),
                     interrupt_kind: row.name.clone(),
                     answered: row.status != EffectStatus::Started,
-                    question: wording(&row.request).filter(|_| canvas.view.content),
-                    answer: row.outcome.as_ref().and_then(wording).filter(|_| canvas.view.content),
+                    question: wording(&row.request).filter(|_| builder.view.content),
+                    answer: row.outcome.as_ref().and_then(wording).filter(|_| builder.view.content),
                 };
-                let span = self.child(canvas, top, "question", row, about);
-                canvas.spans.push(Span { end: span.start, open: false, ..span });
+                let span = self.child(builder, top, "question", row, about);
+                builder.spans.push(Span { end: span.start, open: false, ..span });
             }
             EffectKind::Tool => {
-                let span = self.tool(canvas, top, row, course);
-                canvas.spans.push(span);
+                let span = self.tool(builder, top, row, progress);
+                builder.spans.push(span);
             }
             EffectKind::Model if row.name == Role::Reflector.as_str() => {
-                self.reflection(canvas, top, row, course);
+                self.reflection(builder, top, row, progress);
             }
             EffectKind::Model => {
-                self.never_sent(canvas, top, course);
-                course.reflection = None;
-                let (span, response) = self.chat(canvas, top, row);
-                course.judged = Some(span.span_id);
+                self.never_sent(builder, top, progress);
+                progress.reflection = None;
+                let (span, response) = self.chat(builder, top, row);
+                progress.judged = Some(span.span_id);
                 if let Some(response) = response {
                     let calls = response.tool_calls.into_iter().enumerate();
-                    course.asked =
+                    progress.asked =
                         calls.map(|(at, call)| (span.span_id, at, span.end, call)).collect();
                     if row.name == Role::Supervisor.as_str() {
-                        course.decision = object_in(&response.content);
+                        progress.decision = object_in(&response.content);
                     }
                 }
-                canvas.spans.push(span);
+                builder.spans.push(span);
             }
         }
     }
 
     fn child(
         &self,
-        canvas: &Canvas<'_>,
+        builder: &SpanBuilder<'_>,
         parent: SpanId,
         what: &str,
         row: &EffectRow,
         about: About,
     ) -> Span {
-        let id = canvas.id(self.step, self.task, what, &row.key);
+        let id = builder.id(self.step, self.task, what, &row.key);
         Span {
             parent: Some(parent),
             end: row.ended_at.unwrap_or(row.started_at).max(row.started_at),
             open: row.status == EffectStatus::Started,
             node: Some(self.node.to_owned()),
-            ..canvas.span(id, self.step, row.started_at, about)
+            ..builder.span(id, self.step, row.started_at, about)
         }
     }
 
     /// Draws a judgement; the calls that repair a malformed verdict belong to the same one.
     fn reflection(
         &self,
-        canvas: &mut Canvas<'_>,
+        builder: &mut SpanBuilder<'_>,
         top: SpanId,
         row: &EffectRow,
-        course: &mut Course,
+        progress: &mut TaskProgress,
     ) {
-        self.never_sent(canvas, top, course);
-        let at = match course.reflection {
+        self.never_sent(builder, top, progress);
+        let at = match progress.reflection {
             Some(at) => at,
             None => {
-                course.reflections += 1;
+                progress.reflections += 1;
                 let about = About::Reflection {
-                    agent: canvas.agent(self.node),
+                    agent: builder.agent(self.node),
                     verdict: None,
-                    attempt: course.reflections,
-                    of: canvas.view.rounds,
+                    attempt: progress.reflections,
+                    of: builder.view.rounds,
                     feedback: None,
                 };
-                let mut span = self.child(canvas, top, "reflect", row, about);
-                let judged = course.judged.map(|span_id| Link {
-                    trace_id: canvas.trace,
+                let mut span = self.child(builder, top, "reflect", row, about);
+                let judged = progress.judged.map(|span_id| Link {
+                    trace_id: builder.trace,
                     span_id,
                     kind: "judged",
                 });
                 span.links.extend(judged);
-                canvas.spans.push(span);
-                canvas.spans.len() - 1
+                builder.spans.push(span);
+                builder.spans.len() - 1
             }
         };
-        course.reflection = Some(at);
-        let (chat, response) = self.chat(canvas, canvas.spans[at].span_id, row);
+        progress.reflection = Some(at);
+        let (chat, response) = self.chat(builder, builder.spans[at].span_id, row);
         let judged: Option<Reflection> = response.and_then(|answer| object_in(&answer.content));
-        let span = &mut canvas.spans[at];
+        let span = &mut builder.spans[at];
         span.end = span.end.max(chat.end);
         span.open = chat.open;
         if let About::Reflection { verdict, feedback, .. } = &mut span.about {
@@ -312,7 +318,7 @@ impl Work<'_> {
         if !chat.open {
             span.status = Status::Ok;
         }
-        canvas.spans.push(chat);
+        builder.spans.push(chat);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use perihelion::bus::{self, Bus, Subscription, Told};
+use perihelion::bus::{self, Bus, Subscription, ThreadEvent};
 use perihelion::checkpoint::Store;
 use perihelion::ids::ThreadId;
 
@@ -24,8 +24,8 @@ pub fn bus(on: &Fixture, store: &Arc<dyn Store>) -> Arc<dyn Bus> {
 }
 
 /// Reads everything that was told.
-pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<Told> {
-    let mut all: Vec<Told> = Vec::new();
+pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<ThreadEvent> {
+    let mut all: Vec<ThreadEvent> = Vec::new();
     loop {
         let page = bus.read(thread, all.last().map_or(0, |told| told.id)).await.unwrap();
         if page.is_empty() {
@@ -36,7 +36,7 @@ pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<Told> {
 }
 
 /// Hears events until a run has ended so.
-pub async fn until_ended(told: &mut Subscription, status: &str) -> Vec<Told> {
+pub async fn until_ended(told: &mut Subscription, status: &str) -> Vec<ThreadEvent> {
     let mut all = Vec::new();
     loop {
         let one = told.next().await.unwrap().unwrap();
@@ -48,18 +48,18 @@ pub async fn until_ended(told: &mut Subscription, status: &str) -> Vec<Told> {
     }
 }
 
-pub fn kind(told: &Told) -> &str {
+pub fn kind(told: &ThreadEvent) -> &str {
     told.event["type"].as_str().unwrap()
 }
 
 /// Returns the steps whose ends were told, in order.
-pub fn steps(told: &[Told]) -> Vec<u64> {
+pub fn steps(told: &[ThreadEvent]) -> Vec<u64> {
     let ends = told.iter().filter(|told| kind(told) == "checkpoint");
     ends.map(|told| told.event["step"].as_u64().unwrap()).collect()
 }
 
 /// Checks that ids follow one another.
-pub fn has_no_gap(told: &[Told]) {
+pub fn has_no_gap(told: &[ThreadEvent]) {
     let first = told.first().map_or(0, |told| told.id);
     let ids: Vec<u64> = told.iter().map(|told| told.id).collect();
     assert_eq!(ids, (first..first + told.len() as u64).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Processes that die amid a run: whoever listens elsewhere hears each step once, to the end.
+//! Processes that die during a run: anyone who listens elsewhere hears each step once, to the end.
 
 use futures::StreamExt as _;
 use perihelion::bus;
@@ -14,7 +14,7 @@ use crate::dispatch::processes::{Kind, Site, on_both_databases, site};
 
 on_both_databases!(
     a_run_whose_worker_was_killed_is_heard_once_and_whole,
-    whoever_follows_a_run_sees_it_as_its_own,
+    the_one_who_follows_a_run_sees_it_as_its_own,
 );
 
 /// Supervisor, agent twice, reflector, supervisor, QA: then QA hangs in its first call.
@@ -39,7 +39,7 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     let mut worker = site.worker();
     site.world.model.wait_for_requests(CALLS).await;
     let mut told = Vec::new();
-    while told.last().is_none_or(|one: &bus::Told| one.event["node"] != "qa") {
+    while told.last().is_none_or(|one: &bus::ThreadEvent| one.event["node"] != "qa") {
         told.push(heard.next().await.unwrap().unwrap());
     }
     let heir = site.worker();
@@ -69,7 +69,7 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     bus.store().close().await;
 }
 
-async fn whoever_follows_a_run_sees_it_as_its_own(on: Kind) {
+async fn the_one_who_follows_a_run_sees_it_as_its_own(on: Kind) {
     let site = site(on, hanging()).await;
     site.submit("n").await;
     let mut worker = site.worker();

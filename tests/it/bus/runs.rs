@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use perihelion::bus::{Bus, Subscription, Told};
+use perihelion::bus::{Bus, Subscription, ThreadEvent};
 use perihelion::checkpoint::{Error, EventMark, EventRow, Store};
 use perihelion::graph::{Context, Graph, NodeOutput, StreamMode, Target, node_fn};
 use perihelion::ids::ThreadId;
@@ -21,12 +21,12 @@ use crate::store_suite::stores::Fixture;
 
 crate::store_suite::on_every_store_sealed_too!(
     a_run_is_told_from_its_input_to_its_end,
-    whoever_heard_some_of_it_hears_the_rest_once,
+    the_one_who_heard_some_of_it_hears_the_rest_once,
     another_process_hears_a_run_while_it_goes_on,
     a_run_that_lost_its_process_is_told_once,
     what_was_committed_and_not_told_is_told_by_the_next_run,
     a_call_reaches_those_who_wait_though_nothing_was_told,
-    whoever_hears_slowly_holds_nobody_up,
+    the_one_who_hears_slowly_holds_nobody_up,
     a_run_outruns_a_database_that_is_slow_to_hear_and_no_step_is_left_out,
     a_run_that_is_not_told_leaves_nothing_behind,
     a_fork_is_told_from_where_it_begins,
@@ -95,7 +95,7 @@ async fn a_run_is_told_from_its_input_to_its_end(on: &Fixture) {
     bus.close().await;
 }
 
-async fn whoever_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
+async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
     let (world, bus) = (World::default(), bus(on, &on.store));
     let runner = runner(&streaming(&world), &on.store);
     let thread = world.thread(&runner).await;
@@ -106,7 +106,7 @@ async fn whoever_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
     assert_eq!(steps(&told), [1, 2, 3, 4, 5, 6]);
     for heard in 0..told.len() {
         let rest = bus.subscribe(thread, heard as u64).take(told.len() - heard);
-        let rest: Vec<Told> = rest.map(Result::unwrap).collect().await;
+        let rest: Vec<ThreadEvent> = rest.map(Result::unwrap).collect().await;
         assert_eq!(rest, told[heard..]);
     }
     bus.close().await;
@@ -131,7 +131,7 @@ async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
     let mut heard = listening.subscribe(thread, 0);
     let (outcome, told) =
         futures::future::join(runner.start(thread, input(), told_on(&bus)), async {
-            let mut told: Vec<Told> = Vec::new();
+            let mut told: Vec<ThreadEvent> = Vec::new();
             // The second node has started: that is heard while it is held.
             while told.last().is_none_or(|one| one.event["node"] != "b") {
                 told.push(heard.next().await.unwrap().unwrap());
@@ -165,7 +165,7 @@ async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
     let runner = runner(&graph, &on.store);
     let thread = world.thread(&runner).await;
     let mut heard = bus.subscribe(thread, 0);
-    let mut told: Vec<Told> = Vec::new();
+    let mut told: Vec<ThreadEvent> = Vec::new();
     // The process ends when a piece of the answer has been told.
     tokio::select! {
         ended = runner.start(thread, input(), told_on(&bus)) => panic!("{ended:?}"),
@@ -184,7 +184,8 @@ async fn a_run_that_lost_its_process_is_told_once(on: &Fixture) {
     let again = told.iter().position(|one| kind(one) == "step_restarted").unwrap();
     assert_eq!(told[again].event["step"], 3);
     assert_eq!(told[again].run, outcome.run);
-    let pieces = |told: &[Told]| told.iter().filter(|one| one.event["mode"] == "messages").count();
+    let pieces =
+        |told: &[ThreadEvent]| told.iter().filter(|one| one.event["mode"] == "messages").count();
     assert_eq!((pieces(&told[..again]), pieces(&told[again..])), (1, 1));
     assert_eq!(told, all(&bus, thread).await);
     bus.close().await;
@@ -223,7 +224,7 @@ impl Bus for Slow {
         self.inner.publish(thread, fence, batch).await
     }
 
-    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error> {
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
         self.inner.read(thread, after).await
     }
 
@@ -279,7 +280,7 @@ async fn what_was_committed_and_not_told_is_told_by_the_next_run(on: &Fixture) {
     bus.close().await;
 }
 
-async fn whoever_hears_slowly_holds_nobody_up(on: &Fixture) {
+async fn the_one_who_hears_slowly_holds_nobody_up(on: &Fixture) {
     let (world, bus) = (World::default(), bus(on, &on.store));
     let runner = runner(&counting(40), &on.store);
     let thread = world.thread(&runner).await;

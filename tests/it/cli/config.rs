@@ -134,7 +134,7 @@ async fn the_same_commands_work_on_postgres_by_one_variable() {
     assert_eq!(history.as_array().unwrap().len(), 6);
     let doctor = world.run(&["doctor"]).await.code(0);
     assert!(doctor.stdout.contains("✓ database: postgres"), "{doctor:?}");
-    // Tests make databases as whoever may.
+    // Tests make databases as anyone who may.
     let is_exempt = doctor.stdout.contains("database: its role is a superuser or has BYPASSRLS");
     let expected: bool = sqlx::query_scalar(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user",

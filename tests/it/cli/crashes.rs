@@ -44,7 +44,7 @@ async fn after_a_crash_another_process_takes_over_at_once_and_repeats_nothing() 
     assert_eq!((&list[0]["status"], &list[0]["crashed"]), (&"crashed".into(), &true.into()));
     let show = world.run(&["threads", "show", "n"]).await.code(0);
     assert!(
-        show.stdout.contains("crashed") && show.stdout.contains("go on with: perihelion resume")
+        show.stdout.contains("crashed") && show.stdout.contains("continue with: perihelion resume")
     );
 
     let done = world.run(&["resume", "n", "-q"]).await.code(0);

@@ -144,7 +144,7 @@ async fn events_are_lines_of_json_with_the_result_last() {
 const SCHEMA: &str = r#"{ "type": "object", "required": ["number"], "additionalProperties": false,
     "properties": { "number": { "type": "integer" } } }"#;
 
-/// S2.01: an answer of a form of one's own; what breaks it is shown to the model and mended.
+/// S2.01: an answer of a form of one's own; what breaks it is shown to the model and fixed.
 #[tokio::test]
 async fn an_answer_has_the_form_of_the_schema_that_was_given() {
     let wrong = Rule::new(Reply::text("It is 42.")).role(Role::Qa).times(1);

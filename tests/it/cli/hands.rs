@@ -167,7 +167,7 @@ async fn a_thread_of_another_graph_is_read_as_json_and_never_called_damaged() {
     assert!(!diff.stderr.contains("backup"), "{diff:?}");
 }
 
-/// S3.09: on a terminal a question is put where it comes up, and the run goes on with the answer.
+/// S3.09: on a terminal a question is put where it comes up, and the run continues with the answer.
 #[tokio::test]
 async fn a_question_is_asked_and_answered_on_the_terminal() {
     let script =

@@ -69,7 +69,7 @@ async fn a_worker_tells_prometheus_what_it_did_and_how_threads_stand() {
         r#"gen_ai_invoke_agent_duration_seconds_count{gen_ai_agent_name="mcp_agent_files"} 1"#,
         r#"perihelion_threads{perihelion_status="idle"} 1"#,
         r#"perihelion_threads{perihelion_status="queued"} 0"#,
-        "perihelion_traces_owed 0",
+        "perihelion_traces_pending 0",
         r#"perihelion_mcp_server_up{mcp_server_name="files"} 1"#,
     ] {
         assert!(text.lines().any(|one| one == line), "missing: {line}\n{text}");

@@ -70,11 +70,11 @@ async fn a_worker_takes_over_a_changed_servers_file_and_keeps_the_old_one_when_t
 
     save(&world, &format!("{SERVERS}{MORE}comand = \"x\"\n"));
     let reload = world.run(&["agents", "reload"]).await.code(1);
-    reload.says("goes on with what it had").says("did you mean `command`?");
+    reload.says("continues with what it had").says("did you mean `command`?");
     // An editor may have taken it away for a moment.
     std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
     let reload = world.run(&["agents", "reload"]).await.code(1);
-    reload.says("goes on with what it had").says("the servers file is gone");
+    reload.says("continues with what it had").says("the servers file is gone");
     save(&world, SERVERS);
     let process = until(&world, "without it", |process| phases(process).len() == 2).await;
     assert_eq!(

@@ -132,7 +132,7 @@ async fn a_thread_that_needs_a_quarantined_agent_is_told_and_goes_on_after_the_a
     world.run(&["agents", "approve", "x"]).await.code(0);
     let mut ended = world.run(&["resume", "t", "-q"]).await;
     if ended.status.code() == Some(3) {
-        // The question shows the tool's description, which is another one now: it is asked anew.
+        // The question shows the tool's description, which is another one now: it is asked again.
         let shown: Value = world.run(&["threads", "show", "t", "--json"]).await.code(0).json();
         let open = shown["interrupts"].as_array().unwrap();
         let id = open.last().unwrap()["id"].as_str().unwrap().to_owned();

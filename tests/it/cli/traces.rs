@@ -59,8 +59,8 @@ async fn a_killed_and_resumed_run_is_drawn_as_one_that_was_never_killed() {
     world.run(&["resume", thread, "--quiet"]).await.code(0);
     let whole = world.run(&["trace", thread]).await.code(0);
     assert!(whole.stdout.contains("run 1 crashed, run 2 done"), "{}", whole.stdout);
-    let mended = redacted(&whole.stdout).replace("run 1 crashed, run 2 done", "run 1 done");
-    assert_eq!(mended, redacted(&unhurt.stdout));
+    let fixed = redacted(&whole.stdout).replace("run 1 crashed, run 2 done", "run 1 done");
+    assert_eq!(fixed, redacted(&unhurt.stdout));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::cli::world::{first, noting, signal};
 
 on_both_databases!(
     a_worker_that_was_killed_is_replaced_by_another,
-    a_run_on_a_terminal_that_was_killed_is_gone_on_with_by_a_worker,
+    a_run_on_a_terminal_that_was_killed_is_resumed_by_a_worker,
     a_worker_that_stood_still_loses_its_thread_and_lives_on,
 );
 
@@ -37,7 +37,7 @@ async fn a_worker_that_was_killed_is_replaced_by_another(on: Kind) {
     site.stop(heir).await;
 }
 
-async fn a_run_on_a_terminal_that_was_killed_is_gone_on_with_by_a_worker(on: Kind) {
+async fn a_run_on_a_terminal_that_was_killed_is_resumed_by_a_worker(on: Kind) {
     let site = site(on, hanging()).await;
     let worker = site.worker();
     let mut run = site.world.start(&["run", "Note it", "--thread", "n"]);

@@ -1,4 +1,4 @@
-//! A worker whose database has no room: its thread is another's to go on with, not a failed one.
+//! A worker whose database has no room: its thread is another's to continue with, not a failed one.
 
 use std::sync::Arc;
 

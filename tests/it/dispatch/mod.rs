@@ -1,4 +1,4 @@
-//! Many workers on one database: every thread is gone on with, by one at a time, whoever dies.
+//! Many workers on one database: every thread is resumed, by one at a time, no matter who dies.
 
 mod crashes;
 mod full;

@@ -87,7 +87,7 @@ on_both_databases!(
     a_worker_finishes_what_was_left_to_it,
     two_workers_share_many_threads,
     a_worker_that_is_stopped_hands_its_threads_over,
-    an_answer_is_gone_on_with_by_a_worker_and_followed_by_whoever_gave_it,
+    an_answer_is_resumed_by_a_worker_and_followed_by_the_one_who_gave_it,
     a_drained_queue_ends_a_worker_that_drains,
 );
 
@@ -145,7 +145,7 @@ async fn a_worker_that_is_stopped_hands_its_threads_over(on: Kind) {
     assert_eq!(runs.matches("queued").count(), 2, "submitted, and handed over: {runs}");
 }
 
-async fn an_answer_is_gone_on_with_by_a_worker_and_followed_by_whoever_gave_it(on: Kind) {
+async fn an_answer_is_resumed_by_a_worker_and_followed_by_the_one_who_gave_it(on: Kind) {
     let script = Script::new()
         .rule(Rule::new(clarify("Which year?")).role(Role::Supervisor).nth(1))
         .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))

@@ -73,8 +73,8 @@ macro_rules! on_every_dispatcher {
 }
 
 on_every_dispatcher!(
-    a_submitted_run_is_finished_by_whoever_is_called_to_it,
-    of_many_that_are_called_to_one_thread_one_goes_on_with_it,
+    a_submitted_run_is_finished_by_the_one_who_is_called_to_it,
+    of_many_that_are_called_to_one_thread_one_continues_with_it,
     an_answer_queues_its_thread_also_while_it_is_busy,
     a_thread_at_rest_calls_nobody,
     a_thread_is_found_when_its_lease_has_run_out_or_its_holder_is_dead,
@@ -118,7 +118,7 @@ async fn wake(runner: &Runner<Story>, thread: ThreadId) -> Option<RunResult> {
     woken.map(|outcome| outcome.result)
 }
 
-async fn a_submitted_run_is_finished_by_whoever_is_called_to_it(on: &Place) {
+async fn a_submitted_run_is_finished_by_the_one_who_is_called_to_it(on: &Place) {
     let world = World::default();
     let runner = runner(&speaking(&world), &on.store);
     let dispatcher = on.dispatcher().await;
@@ -142,7 +142,7 @@ async fn a_submitted_run_is_finished_by_whoever_is_called_to_it(on: &Place) {
     dispatcher.close().await;
 }
 
-async fn of_many_that_are_called_to_one_thread_one_goes_on_with_it(on: &Place) {
+async fn of_many_that_are_called_to_one_thread_one_continues_with_it(on: &Place) {
     let world = World::default();
     let graph = speaking(&world);
     let runners: Vec<_> = (0..4).map(|_| runner(&graph, &on.store)).collect();
@@ -386,7 +386,7 @@ fn graph_named(name: &str, world: &World) -> Arc<perihelion::graph::Graph<Story>
     builder.node("a", world.speaker("a")).entry("a").build().unwrap()
 }
 
-/// Whoever queues a thread while the first workers set the queue up neither fails nor waits for them.
+/// Anyone who queues a thread while the first workers set the queue up neither fails nor waits for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn threads_can_be_queued_while_the_queue_is_set_up() {
     let place = postgres().await;

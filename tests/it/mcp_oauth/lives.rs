@@ -1,4 +1,4 @@
-//! The life of a token: renewed in time, once, by whoever needs it; wider where more is wanted; got without people.
+//! The life of a token: renewed in time, once, by the one who needs it; wider where more is wanted; got without people.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_token_is_renewed_before_it_runs_out_and_once_when_it_is_refused() {
     assert!(error.to_string().contains("no token could be got"), "{error}");
     site.life().is_down = false;
     call(&pool, "greet").await.unwrap();
-    assert_eq!(pool.trouble("tracker"), None);
+    assert_eq!(pool.failure("tracker"), None);
 
     // It runs out for good.
     {
@@ -77,7 +77,7 @@ async fn a_token_is_renewed_before_it_runs_out_and_once_when_it_is_refused() {
     let error = call(&pool, "greet").await.unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");
     assert!(error.to_string().contains("perihelion agents login tracker"), "{error}");
-    assert!(pool.trouble("tracker").unwrap().contains("log in again"));
+    assert!(pool.failure("tracker").unwrap().contains("log in again"));
     let asked = site.life().grants.len();
     call(&pool, "greet").await.unwrap_err();
     assert_eq!(site.life().grants.len(), asked, "nobody asks in vain");
@@ -95,10 +95,10 @@ async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_fo
     let wanted = "it wants the scopes: write); log in again: perihelion agents login tracker";
     assert!(error.to_string().contains(wanted), "{error}");
     let in_menu = "its login does not allow this; log in again: perihelion agents login tracker";
-    assert_eq!(pool.trouble("tracker").as_deref(), Some(in_menu), "no word of the server");
+    assert_eq!(pool.failure("tracker").as_deref(), Some(in_menu), "no word of the server");
     // What it allows still works.
     call(&pool, "greet").await.unwrap();
-    assert_eq!(pool.trouble("tracker"), None);
+    assert_eq!(pool.failure("tracker"), None);
     let made = finish(pool.log_in("tracker").await.unwrap()).await.unwrap();
     assert_eq!(made.scopes, ["greet", "write"]);
     call(&pool, "write").await.unwrap();
@@ -205,7 +205,7 @@ async fn a_login_made_elsewhere_is_taken_up_at_once() {
     call(&here, "greet").await.unwrap_err();
     assert_eq!(here.states()[0].phase, Phase::NeedsLogin);
     finish(elsewhere.log_in("tracker").await.unwrap()).await.unwrap();
-    assert_eq!(here.trouble("tracker"), None);
+    assert_eq!(here.failure("tracker"), None);
     call(&here, "greet").await.unwrap();
     elsewhere.log_out("tracker").await.unwrap();
     call(&here, "greet").await.unwrap_err();

@@ -44,7 +44,7 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&files[0]), mode(files[0].parent().unwrap())), (0o600, 0o700));
 
-    // The server says its token back to whoever calls; of the messages themselves nobody asked for a record.
+    // The server says its token back to the one who calls; of the messages themselves nobody asked for a record.
     let traced = ["--log", "trace"];
     let run = world.run(&[&["run", "greet", "--thread", "t"][..], &traced].concat()).await.code(0);
     assert_eq!(run.stdout.trim(), "It was greeted [1].");

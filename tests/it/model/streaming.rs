@@ -85,7 +85,7 @@ async fn a_stream_that_breaks_is_begun_again_only_while_nothing_was_handed_out()
 }
 
 #[tokio::test]
-async fn an_error_amid_a_stream_is_reported() {
+async fn an_error_during_a_stream_is_reported() {
     let raw = "data: {\"choices\":[{\"delta\":{\"content\":\"Some\"}}]}\n\n\
                data: {\"error\":{\"message\":\"upstream is gone\",\"code\":502}}\n\n";
     let server = serve(Script::new().rule(Rule::new(Reply::raw(raw)))).await;

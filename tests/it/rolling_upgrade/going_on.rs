@@ -13,7 +13,7 @@ use super::on_older_databases;
 use super::program::{Outside, new, old, runner};
 
 on_older_databases!(
-    a_thread_amid_a_step_goes_on_under_the_new_schema_and_the_new_graph,
+    a_thread_during_a_step_goes_on_under_the_new_schema_and_the_new_graph,
     a_thread_whose_node_vanished_is_parked_and_goes_on_when_it_is_back,
     the_history_of_before_is_read_and_forked,
 );
@@ -30,7 +30,7 @@ async fn answer_both(runner: &Runner<new::Ledger>) {
     }
 }
 
-async fn a_thread_amid_a_step_goes_on_under_the_new_schema_and_the_new_graph(on: &Older) {
+async fn a_thread_during_a_step_goes_on_under_the_new_schema_and_the_new_graph(on: &Older) {
     let store = checkpoint::open(&on.url).await.unwrap();
     let before = store.load(THREAD, None).await.unwrap();
     assert_eq!((before.info.status, before.info.head), (ThreadStatus::Busy, 2));
@@ -117,25 +117,25 @@ async fn the_history_of_before_is_read_and_forked(on: &Older) {
 
 /// Wrote the golden files, once, with the program of the first migration; they are history.
 #[tokio::test]
-#[ignore = "writes tests/golden anew, which nothing calls for: a later program has other tables"]
+#[ignore = "writes tests/golden again, which nothing calls for: a later program has other tables"]
 async fn write_golden_files() {
     for kind in [Kind::Sqlite, Kind::Postgres] {
         assert_eq!(kind.newest(), 1, "this program is not the one of the first migration");
         std::fs::write(kind.golden(), "").unwrap();
         let on = older(kind, 1).await;
         let store = checkpoint::open(&on.url).await.unwrap();
-        crash_amid_a_step(&store).await;
+        crash_during_a_step(&store).await;
         store.close().await;
         std::fs::write(kind.golden(), dump(kind, &on.url).await).unwrap();
     }
 }
 
-async fn crash_amid_a_step(store: &Arc<dyn Store>) {
+async fn crash_during_a_step(store: &Arc<dyn Store>) {
     let runner = runner::<old::Ledger>(store, &Outside::new(false), None);
     runner.create(THREAD, Some("golden".into())).await.unwrap();
     let input = old::LedgerUpdate::new().lines(vec!["input".into()]).count(0);
     let run = runner.start(THREAD, input, RunOptions::default());
-    let is_amid = async {
+    let is_during = async {
         loop {
             let pending = store.load(THREAD, None).await.unwrap().pending.len();
             let effects = store.effects(THREAD, None).await.unwrap().len();
@@ -147,7 +147,7 @@ async fn crash_amid_a_step(store: &Arc<dyn Store>) {
     };
     tokio::select! {
         _ = run => panic!("the call does not end"),
-        () = is_amid => {}
+        () = is_during => {}
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// With `replies`, calls are answered; without, the one action hangs as if the process died amid it.
+    /// With `replies`, calls are answered; without, the one action hangs as if the process died during it.
     pub fn new(replies: bool) -> Self {
         Self {
             seen: Arc::default(),

@@ -59,7 +59,7 @@ async fn an_old_process_keeps_its_threads_and_refuses_those_that_the_new_one_wen
     another.close().await;
 }
 
-/// A newer program migrates while this one runs: what is open goes on, and what is opened anew is refused.
+/// A newer program migrates while this one runs: what is open goes on, and what is opened again is refused.
 async fn meets_a_newer_migration(store: Arc<dyn Store>, url: &str) {
     let outside = Outside::new(true);
     let program = runner::<old::Ledger>(&store, &outside, None);
@@ -75,8 +75,8 @@ async fn meets_a_newer_migration(store: Arc<dyn Store>, url: &str) {
 }
 
 #[tokio::test]
-async fn a_process_on_postgres_goes_on_beside_a_newer_migration_and_is_refused_when_it_starts_anew()
-{
+async fn a_process_on_postgres_goes_on_beside_a_newer_migration_and_is_refused_when_it_starts_again()
+ {
     let database = server().await.fresh().await;
     let store = checkpoint::open(&database.url).await.unwrap();
     let newer = "CREATE TABLE of_tomorrow (id bigint);
@@ -88,7 +88,8 @@ async fn a_process_on_postgres_goes_on_beside_a_newer_migration_and_is_refused_w
 }
 
 #[tokio::test]
-async fn a_process_on_sqlite_goes_on_beside_a_newer_migration_and_is_refused_when_it_starts_anew() {
+async fn a_process_on_sqlite_goes_on_beside_a_newer_migration_and_is_refused_when_it_starts_again()
+{
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("threads.db").display());
     let store = checkpoint::open(&url).await.unwrap();

@@ -18,7 +18,7 @@ on_every_store!(
     skip_is_told_to_the_node_and_holds_for_ever,
     an_answer_that_is_no_verdict_leaves_the_question_open,
     a_repeatable_call_is_sent_again_under_the_same_key,
-    a_thread_made_anew_under_its_name_calls_under_a_new_key,
+    a_thread_made_again_under_its_name_calls_under_a_new_key,
     a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again,
     a_call_that_may_have_happened_is_asked_about_in_the_running_process_too,
 );
@@ -84,7 +84,7 @@ async fn decide(runner: &Runner<Story>, thread: ThreadId, verdict: Value) -> Str
 }
 
 /// Receivers remember keys for longer than a thread may last: the same id is not the same thread.
-async fn a_thread_made_anew_under_its_name_calls_under_a_new_key(on: &Fixture) {
+async fn a_thread_made_again_under_its_name_calls_under_a_new_key(on: &Fixture) {
     let world = World::default();
     let caller = {
         let world = world.clone();
@@ -162,7 +162,7 @@ async fn an_answer_that_is_no_verdict_leaves_the_question_open(on: &Fixture) {
     let refused = runner.answer(thread, id, &json!("yes please")).await;
     let Err(Error::Answer { interrupt, reason }) = &refused else { panic!("{refused:?}") };
     assert!(*interrupt == id && reason.contains("retry"), "{reason}");
-    // One that reached the store by another way is asked anew instead of blocking the thread.
+    // One that reached the store by another way is asked again instead of blocking the thread.
     let nonsense = perihelion::checkpoint::Encoded::json(&json!("yes"), usize::MAX).unwrap();
     on.store.answer(id, &nonsense).await.unwrap();
     let outcome = resume(&runner, thread).await;

@@ -8,7 +8,7 @@ use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    a_run_that_crashed_in_a_node_goes_on_with_that_node,
+    a_run_that_crashed_in_a_node_resumes_that_node,
     what_finished_beside_the_crash_is_not_run_again,
     a_model_call_is_paid_once_whatever_crashes,
     time_and_chance_are_the_same_after_a_crash,
@@ -17,7 +17,7 @@ on_every_store!(
 );
 
 /// S1.03
-async fn a_run_that_crashed_in_a_node_goes_on_with_that_node(on: &Fixture) {
+async fn a_run_that_crashed_in_a_node_resumes_that_node(on: &Fixture) {
     let (world, gate) = (World::default(), Gate::closed());
     let slow = {
         let (world, gate) = (world.clone(), gate.clone());

@@ -11,7 +11,7 @@ on_every_store!(
     the_state_at_any_step_is_what_the_steps_fold_to,
     a_fork_runs_on_from_its_step_and_leaves_its_source_alone,
     an_edit_is_a_step_after_which_the_named_node_leads_on,
-    an_edit_can_end_a_thread_or_begin_it_anew,
+    an_edit_can_end_a_thread_or_begin_it_again,
     an_edit_in_the_name_of_an_unknown_node_changes_nothing,
     an_edit_drops_what_its_abandoned_step_already_had,
     a_thread_of_another_graph_is_refused,
@@ -88,7 +88,7 @@ async fn an_edit_is_a_step_after_which_the_named_node_leads_on(on: &Fixture) {
     assert_eq!(said(&outcome.state), ["input", "a", "b", "c", "edited", "c"]);
 }
 
-async fn an_edit_can_end_a_thread_or_begin_it_anew(on: &Fixture) {
+async fn an_edit_can_end_a_thread_or_begin_it_again(on: &Fixture) {
     let world = World::default();
     let fails = node_fn(|_| async { Err(perihelion::graph::NodeError::failed("x", "always")) });
     let graph = graph(|graph| graph.node("a", fails).entry("a"));

@@ -21,7 +21,7 @@ on_every_store!(
     a_stop_lets_a_sent_call_finish_and_starts_nothing_new,
     a_stop_ends_one_run_and_not_its_neighbours,
     the_deadline_stops_what_runs_and_a_resume_goes_on,
-    the_step_limit_ends_a_run_and_a_resume_has_it_anew,
+    the_step_limit_ends_a_run_and_a_resume_has_it_again,
     a_node_that_panics_fails_its_run_and_nothing_else,
     a_wrong_target_is_named_and_a_corrected_graph_goes_on,
 );
@@ -218,7 +218,7 @@ fn circling(world: &World, rounds: usize) -> Arc<dyn Node<Story>> {
     })
 }
 
-async fn the_step_limit_ends_a_run_and_a_resume_has_it_anew(on: &Fixture) {
+async fn the_step_limit_ends_a_run_and_a_resume_has_it_again(on: &Fixture) {
     let world = World::default();
     let graph = graph(|graph| graph.node("a", circling(&world, 5)).entry("a"));
     let runner = runner(&graph, &on.store);

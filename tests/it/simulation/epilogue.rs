@@ -1,6 +1,6 @@
 //! Reads the thread once its story is over: steps, journal, states, a replay, a fork.
 
-use perihelion::checkpoint::{Error, NewThread, StepKind, StepRow, Store, stand_up};
+use perihelion::checkpoint::{Error, NewThread, StepKind, StepRow, Store, restore};
 use perihelion::graph::{State, Written};
 use perihelion::ids::ThreadId;
 use serde_json::Value;
@@ -79,8 +79,8 @@ async fn states(
         for one in step.delta.decode::<Vec<Written<Tale>>>()? {
             folded.apply(one.update);
         }
-        let standing = stand_up::<Tale>(store, thread, Some(step.seq)).await?;
-        states.push((step.seq, value(&standing.state), value(&folded)));
+        let restored = restore::<Tale>(store, thread, Some(step.seq)).await?;
+        states.push((step.seq, value(&restored.state), value(&folded)));
     }
     Ok(states)
 }
@@ -117,7 +117,7 @@ async fn fork(stage: &mut Stage) {
     stage.sim.go_on_with_record(seen_of_source);
     store.delete(source).await.unwrap();
     let after: Vec<StepRow> = shared(oldest_first(store.as_ref(), id).await);
-    // A later input is another turn of the source; a careless person answers each thread anew.
+    // A later input is another turn of the source; a careless person answers each thread again.
     let is_last_turn = steps.iter().all(|row| row.seq <= at || row.kind != StepKind::Input);
     let is_same_story = stage.sim.plan.is_honest && is_last_turn;
     let source = shared(steps);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perihelion::checkpoint::{
-    Encoded, Error as StoreError, MemoryStore, SnapshotRow, Store, ThreadStatus, stand_up,
+    Encoded, Error as StoreError, MemoryStore, SnapshotRow, Store, ThreadStatus, restore,
 };
 use perihelion::graph::{EngineError, Frontier};
 use perihelion::ids::ThreadId;
@@ -249,7 +249,7 @@ impl Stage {
         if !frontier.tasks.is_empty() || loaded.info.status == ThreadStatus::Busy {
             return Some(Call::Resume);
         }
-        let turn = stand_up::<Tale>(self.truth.as_ref(), self.thread, None).await;
+        let turn = restore::<Tale>(self.truth.as_ref(), self.thread, None).await;
         let told =
             turn.map(|it| it.state.told.iter().filter(|one| one.starts_with("input")).count());
         let turn = told.unwrap_or(usize::MAX);
@@ -286,8 +286,8 @@ impl Stage {
     async fn snapshot(&self) {
         let info = self.truth.info(self.thread).await.unwrap();
         let at = 1 + self.draw(info.head.max(1) as usize) as u64;
-        if let Ok(standing) = stand_up::<Tale>(self.truth.as_ref(), self.thread, Some(at)).await {
-            let state = Encoded::json(&*standing.state, usize::MAX).unwrap();
+        if let Ok(restored) = restore::<Tale>(self.truth.as_ref(), self.thread, Some(at)).await {
+            let state = Encoded::json(&*restored.state, usize::MAX).unwrap();
             let row = SnapshotRow { seq: at, schema_version: 1, state };
             self.sim.board().count("snapshot");
             self.reader.store().put_snapshot(self.thread, &row).await.unwrap();

@@ -54,7 +54,7 @@ impl Process {
     ) -> Self {
         let number = {
             let mut board = sim.board();
-            // An input counts once: whoever gives it takes the thread before anybody else moves.
+            // An input counts once: anyone who gives it takes the thread before anybody else moves.
             let is_quick = matches!(call, Call::Start { .. });
             board.lives.push(Life { is_quick, ..Life::default() });
             board.lives.len() - 1

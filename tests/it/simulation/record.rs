@@ -111,7 +111,7 @@ pub struct Forked {
     pub after: Vec<StepRow>,
     /// Head, newest hash and end of the fork once it was run on; `None` where it was not.
     pub end: Option<Reference>,
-    /// Whether the fork goes on with exactly what the source had before it.
+    /// Whether the fork continues with exactly what the source had before it.
     pub is_same_story: bool,
 }
 

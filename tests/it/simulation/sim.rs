@@ -92,7 +92,7 @@ impl Sim {
         std::mem::replace(&mut self.board().record, fresh)
     }
 
-    /// Goes on with an earlier record; what was wrong in the one between stays wrong.
+    /// Continues with an earlier record; what was wrong in the one between stays wrong.
     pub fn go_on_with_record(&self, earlier: Record) {
         let mut board = self.board();
         let between = std::mem::replace(&mut board.record, earlier);

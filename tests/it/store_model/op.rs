@@ -137,7 +137,7 @@ pub enum Op {
     Import {
         thread: usize,
     },
-    /// Opens the data anew, as another process would.
+    /// Opens the data again, as another process would.
     Reopen,
 }
 

@@ -20,7 +20,7 @@ use super::view::{Names, effects};
 pub struct Desk {
     pub runtime: tokio::runtime::Runtime,
     pub store: Arc<dyn Store>,
-    /// Where it can be opened anew; `None` for memory.
+    /// Where it can be opened again; `None` for memory.
     pub url: Option<String>,
 }
 

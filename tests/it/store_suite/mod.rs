@@ -7,12 +7,12 @@
 mod broken_connections;
 mod commits;
 mod concurrency;
-mod crowds;
 mod dumps;
 mod effects;
 mod forks;
 mod histories;
 mod leases;
+mod many_writers;
 mod opening;
 mod outbox;
 mod pending;

@@ -6,8 +6,8 @@ use perihelion::ids::ThreadId;
 use super::{on_every_store, stores::Fixture, writer::Writer};
 
 on_every_store!(
-    what_is_owed_stays_owed_until_it_is_paid,
-    a_run_that_begins_while_the_one_before_is_paid_stays_owed,
+    what_is_pending_stays_so_until_it_is_delivered,
+    a_run_that_begins_while_the_one_before_is_delivered_stays_pending,
     a_run_that_is_refused_owes_nothing,
     a_deleted_thread_owes_nothing,
 );
@@ -20,38 +20,38 @@ async fn run(on: &Fixture, thread: ThreadId) {
     on.store.end_run(thread, writer.fence, writer.run, RunEnd::new(done, idle)).await.unwrap();
 }
 
-async fn owed(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
+async fn pending(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
     let outbox = on.store.outbox().unwrap();
-    let debt = outbox.owed_by(thread).await.unwrap();
-    let all = outbox.owed(100_000).await.unwrap();
+    let debt = outbox.pending_of(thread).await.unwrap();
+    let all = outbox.pending(100_000).await.unwrap();
     assert!(outbox.count().await.unwrap() >= u64::from(debt.is_some()));
     assert_eq!(all.into_iter().find(|one| one.thread == thread), debt);
     debt.map(|debt| (debt.from_run, debt.to_run))
 }
 
-async fn what_is_owed_stays_owed_until_it_is_paid(on: &Fixture) {
+async fn what_is_pending_stays_so_until_it_is_delivered(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     let outbox = on.store.outbox().unwrap();
-    assert_eq!(owed(on, thread).await, None);
+    assert_eq!(pending(on, thread).await, None);
     run(on, thread).await;
     run(on, thread).await;
-    assert_eq!(owed(on, thread).await, Some((1, 2)));
+    assert_eq!(pending(on, thread).await, Some((1, 2)));
     let another = on.another().await;
-    let seen = another.outbox().unwrap().owed_by(thread).await.unwrap().unwrap();
+    let seen = another.outbox().unwrap().pending_of(thread).await.unwrap().unwrap();
     assert_eq!((seen.from_run, seen.to_run), (1, 2), "as another process sees it");
     outbox.paid(thread, 1).await.unwrap();
-    assert_eq!(owed(on, thread).await, Some((2, 2)));
+    assert_eq!(pending(on, thread).await, Some((2, 2)));
     outbox.paid(thread, 2).await.unwrap();
-    assert_eq!(owed(on, thread).await, None);
+    assert_eq!(pending(on, thread).await, None);
 }
 
-async fn a_run_that_begins_while_the_one_before_is_paid_stays_owed(on: &Fixture) {
+async fn a_run_that_begins_while_the_one_before_is_delivered_stays_pending(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     run(on, thread).await;
     let writer = Writer::claim(&on.store, thread).await;
     on.store.begin_run(thread, writer.fence, writer.run, true).await.unwrap();
     on.store.outbox().unwrap().paid(thread, 1).await.unwrap();
-    assert_eq!(owed(on, thread).await, Some((2, 2)));
+    assert_eq!(pending(on, thread).await, Some((2, 2)));
 }
 
 async fn a_run_that_is_refused_owes_nothing(on: &Fixture) {
@@ -59,12 +59,12 @@ async fn a_run_that_is_refused_owes_nothing(on: &Fixture) {
     let _heir = Writer::claim(&on.store, zombie.thread).await;
     let refused = on.store.begin_run(zombie.thread, zombie.fence, zombie.run, true).await;
     assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
-    assert_eq!(owed(on, zombie.thread).await, None);
+    assert_eq!(pending(on, zombie.thread).await, None);
 }
 
 async fn a_deleted_thread_owes_nothing(on: &Fixture) {
     let thread = Writer::new(&on.store).await.thread;
     run(on, thread).await;
     on.store.delete(thread).await.unwrap();
-    assert_eq!(owed(on, thread).await, None);
+    assert_eq!(pending(on, thread).await, None);
 }

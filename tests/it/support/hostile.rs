@@ -35,7 +35,7 @@ pub fn new_mark() -> (String, String) {
     (mark, line)
 }
 
-/// Waits until so many processes show their mark; one amid its `exec` shows none for a moment.
+/// Waits until so many processes show their mark; one during its `exec` shows none for a moment.
 pub async fn assert_marked(mark: &str, count: usize) {
     let started = perihelion::clock::monotonic();
     while marked(mark).len() != count {

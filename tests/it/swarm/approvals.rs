@@ -12,7 +12,7 @@ use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
     gated_calls_of_one_answer_are_asked_together_and_each_is_decided_for_itself,
-    an_answer_after_the_time_is_asked_for_anew_and_nothing_is_sent
+    an_answer_after_the_time_is_asked_for_again_and_nothing_is_sent
 );
 
 fn lines(lines: &[&str]) -> Reply {
@@ -72,7 +72,7 @@ async fn gated_calls_of_one_answer_are_asked_together_and_each_is_decided_for_it
     room.assert_nothing_paid_twice("");
 }
 
-async fn an_answer_after_the_time_is_asked_for_anew_and_nothing_is_sent(fixture: &Fixture) {
+async fn an_answer_after_the_time_is_asked_for_again_and_nothing_is_sent(fixture: &Fixture) {
     let room = Room::on(fixture, writing(&["one"])).await.with_alpha(GATED);
     // So short that it has run out before anybody could answer.
     let room = room.with_env("PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", "0.000001");
@@ -299,7 +299,7 @@ async fn what_ran_beside_the_open_world_and_what_only_reads_is_not_held_up() {
     assert_eq!((approved.log("beta").len(), off.log("beta").len()), (1, 1));
 }
 
-/// A long result is tainted as an artifact too, whoever reads it later.
+/// A long result is tainted as an artifact too, no matter who reads it later.
 #[tokio::test]
 async fn an_artifact_of_the_open_world_taints_the_agent_that_reads_it() {
     let script = script(|asked| match (asked.role, asked.agent, asked.tools) {

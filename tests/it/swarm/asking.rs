@@ -1,4 +1,4 @@
-//! Servers that ask people amid a call, and those that make a task of it: days may pass, nothing happens twice.
+//! Servers that ask people during a call, and those that make a task of it: days may pass, nothing happens twice.
 
 use perihelion::llm::scripted::Script;
 use perihelion::runtime::{Answer, Error, RunReport, RunStatusView};
@@ -8,8 +8,8 @@ use super::{A, Room, assert_done, one_call};
 use crate::store_suite::{on_every_store, stores, stores::Fixture};
 
 on_every_store!(
-    a_servers_question_waits_for_a_person_and_the_call_goes_on_with_the_answer,
-    a_crash_amid_a_task_goes_on_asking_after_it_and_makes_no_second_one
+    a_servers_question_waits_for_a_person_and_the_call_continues_with_the_answer,
+    a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one
 );
 
 const OLD: &str = "2025-11-25";
@@ -59,7 +59,7 @@ fn address() -> Answer {
     Answer::Value(json!({ "city": "Bern" }))
 }
 
-async fn a_servers_question_waits_for_a_person_and_the_call_goes_on_with_the_answer(
+async fn a_servers_question_waits_for_a_person_and_the_call_continues_with_the_answer(
     fixture: &Fixture,
 ) {
     let room = room_on(fixture, "order", NEW, "").await;
@@ -144,9 +144,9 @@ async fn questions_of_several_rounds_are_each_asked_once() {
     }
 }
 
-/// A server of before 2026-07-28 asks amid the call, which cannot wait for days.
+/// A server of before 2026-07-28 asks during the call, which cannot wait for days.
 #[tokio::test]
-async fn a_question_amid_a_call_ends_it_and_an_answer_makes_it_anew_with_a_persons_knowledge() {
+async fn a_question_during_a_call_ends_it_and_an_answer_makes_it_again_with_a_persons_knowledge() {
     for protocol in ["2025-06-18", OLD] {
         let room = room("order", protocol, "").await;
         let report = room.ask("Order bread").await;
@@ -169,7 +169,7 @@ async fn a_question_amid_a_call_ends_it_and_an_answer_makes_it_anew_with_a_perso
     assert!(told(&declared).contains("the call ended with: not ordered"), "{}", told(&declared));
 }
 
-async fn a_crash_amid_a_task_goes_on_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
+async fn a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
     let room = room_on(fixture, "bake", NEW, "").await;
     let mut run = room.ask_in_background("Bake").await;
     let asked_after = async {

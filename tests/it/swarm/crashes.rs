@@ -9,8 +9,8 @@ use super::{A, B, Room, approved, assert_done, decide, finish, one_call, script}
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
-    a_crash_amid_a_model_call_repeats_that_call_alone,
-    a_crash_amid_a_tool_call_asks_a_person,
+    a_crash_during_a_model_call_repeats_that_call_alone,
+    a_crash_during_a_tool_call_asks_a_person,
     a_repeatable_call_is_sent_again_after_a_crash
 );
 
@@ -31,7 +31,7 @@ fn hangs_once() -> Script {
         .rule(Rule::new(Reply::text("Done [1].")).role(Role::Qa))
 }
 
-async fn a_crash_amid_a_model_call_repeats_that_call_alone(fixture: &Fixture) {
+async fn a_crash_during_a_model_call_repeats_that_call_alone(fixture: &Fixture) {
     let room = Room::on(fixture, hangs_once()).await;
     let mut run = room.ask_in_background("Go").await;
     // Supervisor, both agents, beta's reflector, and alpha's second call, which hangs.
@@ -64,7 +64,7 @@ async fn until_settled(room: &Room, call: &str) {
 }
 
 /// X2
-async fn a_crash_amid_a_tool_call_asks_a_person(fixture: &Fixture) {
+async fn a_crash_during_a_tool_call_asks_a_person(fixture: &Fixture) {
     let crashed = async || {
         let room = Room::on(fixture, one_call("append_and_hang", json!({ "line": "once" }))).await;
         let mut run = room.ask_in_background("Go").await;
@@ -164,7 +164,7 @@ async fn a_resume_that_crashes_as_well_loses_nothing() {
 
 /// The same in a later turn of the thread, whose history holds earlier calls and answers.
 #[tokio::test]
-async fn a_crash_amid_a_tool_call_of_a_second_turn_asks_a_person() {
+async fn a_crash_during_a_tool_call_of_a_second_turn_asks_a_person() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {
         ("supervisor", _, 0) => Some(decide(&["write"], &[A], json!([]))),
         ("agent", 0, _) => Some(Reply::call("append_and_hang", json!({ "line": "one" }))),

@@ -58,7 +58,7 @@ fn linger_and_echo(directory: &Path) -> Script {
 }
 
 /// Asks, and has the servers file say something else of `alpha` while its agent is at work.
-async fn changed_amid(room: &mut Room, directory: &Path, lines: &str) -> (Runtime, RunReport) {
+async fn changed_during(room: &mut Room, directory: &Path, lines: &str) -> (Runtime, RunReport) {
     room.servers = table("alpha", "plain", "open_world = false");
     let runtime = room.open().await;
     let request = Request { question: "Go".into(), ..Request::default() };
@@ -84,7 +84,7 @@ async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
     let directory = tempfile::tempdir().unwrap();
     let mut room = Room::in_memory(linger_and_echo(directory.path())).await;
     let gated = "tools.echo.approval_mode = \"prompt\"\nopen_world = false";
-    let (runtime, waiting) = changed_amid(&mut room, directory.path(), gated).await;
+    let (runtime, waiting) = changed_during(&mut room, directory.path(), gated).await;
     assert_eq!(waiting.status, RunStatusView::Interrupted, "{waiting:#?}");
     let [open] = waiting.interrupts.as_slice() else { panic!("{waiting:#?}") };
     assert_eq!((&*open.kind, &open.payload["tool"]), ("approval", &json!("echo")));
@@ -106,7 +106,7 @@ async fn a_server_that_is_distrusted_while_its_agent_works_taints_what_it_says_f
     ] {
         let directory = tempfile::tempdir().unwrap();
         let mut room = Room::in_memory(linger_and_echo(directory.path())).await;
-        let (runtime, report) = changed_amid(&mut room, directory.path(), lines).await;
+        let (runtime, report) = changed_during(&mut room, directory.path(), lines).await;
         assert_done(&report);
         runtime.close().await;
         let told = room.agent_requests(A).last().unwrap().last_text().to_owned();

@@ -48,7 +48,7 @@ async fn a_second_request_sees_the_history_and_counts_its_own_results(fixture: &
     assert!(room.requests(Role::Qa)[1].contains("<session_history>"));
     assert!(!room.requests(Role::Qa)[0].contains("</session_history>"));
 
-    // The window of agents: the last five messages, whoever spoke.
+    // The window of agents: the last five messages, no matter who spoke.
     let window = room.agent_requests(A)[2].last_text().to_owned();
     assert_eq!(window.matches("<message role=").count(), 4);
 }

@@ -43,7 +43,7 @@ fn sent(collector: &Collector) -> Vec<Vec<u8>> {
 }
 
 async fn owes(store: &Arc<dyn Store>) -> usize {
-    store.outbox().unwrap().owed(100).await.unwrap().len()
+    store.outbox().unwrap().pending(100).await.unwrap().len()
 }
 
 /// X7
@@ -93,7 +93,7 @@ async fn a_trace_that_a_new_question_closes_is_sent_again_under_its_final_ids() 
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
     runtime.flush_exports().await.unwrap();
     let died = drawn(&store, &settings, thread, 2).await;
-    assert!(!sent(&collector).contains(&died[0]), "it may still be gone on with");
+    assert!(!sent(&collector).contains(&died[0]), "it may still be resumed");
 
     ask(&runtime, thread).await;
     runtime.close().await;
@@ -101,8 +101,8 @@ async fn a_trace_that_a_new_question_closes_is_sent_again_under_its_final_ids() 
     assert_eq!(drawn(&store, &settings, thread, 2).await, died);
 }
 
-/// Begins a run and lets its process die amid a step, with a lease that has run out.
-async fn die_amid_a_run(runtime: Runtime, store: &Arc<dyn Store>, thread: ThreadId) {
+/// Begins a run and lets its process die during a step, with a lease that has run out.
+async fn die_during_a_run(runtime: Runtime, store: &Arc<dyn Store>, thread: ThreadId) {
     let (events, mut listener) = mpsc::channel(1024);
     let options = RunOptions { events: Some(events), ..runtime.run_options() };
     let request = Request { question: demo::QUESTION.into(), ..Request::default() };
@@ -131,7 +131,7 @@ async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let thread = ThreadId::new();
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
-    die_amid_a_run(runtime, &store, thread).await;
+    die_during_a_run(runtime, &store, thread).await;
     assert!(sent(&collector).is_empty());
 
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
@@ -149,13 +149,13 @@ async fn a_run_whose_process_died_is_delivered_by_the_next_process() {
 
 /// X7: not every backend takes a half back.
 #[tokio::test]
-async fn a_process_that_goes_on_with_a_run_sends_its_trace_once_and_whole() {
+async fn a_process_that_resumes_a_run_sends_its_trace_once_and_whole() {
     let home = tempfile::tempdir().unwrap();
     let (collector, settings) = collected(Manner::default()).await;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let thread = ThreadId::new();
     let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
-    die_amid_a_run(runtime, &store, thread).await;
+    die_during_a_run(runtime, &store, thread).await;
 
     let goes_on = GoesOn::With(thread);
     let options = demo::Options { home: home.path().to_owned(), pool: pool(), goes_on };

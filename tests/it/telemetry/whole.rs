@@ -49,7 +49,7 @@ async fn uninterrupted() -> String {
     shape
 }
 
-async fn assert_mended(demo: &Demo) {
+async fn assert_fixed(demo: &Demo) {
     let whole = demo.trace(None).await;
     assert_whole(&whole.spans);
     assert_eq!(shape(&whole.spans), uninterrupted().await);
@@ -79,9 +79,9 @@ async fn a_run_that_was_stopped_and_resumed_is_one_trace() {
     assert!(report.answer.is_none());
     let half = demo.trace(None).await;
     assert_whole(&half.spans);
-    assert!(half.spans[0].open, "a resume may go on with it");
+    assert!(half.spans[0].open, "a resume may continue with it");
     demo.runtime.resume(demo.thread, demo.runtime.run_options()).await.unwrap();
-    assert_mended(&demo).await;
+    assert_fixed(&demo).await;
     let whole = demo.trace(None).await;
     for span in half.spans.iter().filter(|span| !span.open) {
         assert!(whole.spans.contains(span), "what was final has changed: {span:?}");
@@ -103,7 +103,7 @@ async fn a_run_whose_process_died_and_that_was_resumed_is_one_trace() {
     demo.store().claim(demo.thread, "nobody", Duration::ZERO, true).await.unwrap();
     assert_whole(&demo.trace(None).await.spans);
     demo.runtime.resume(demo.thread, demo.runtime.run_options()).await.unwrap();
-    assert_mended(&demo).await;
+    assert_fixed(&demo).await;
     demo.runtime.close().await;
 }
 

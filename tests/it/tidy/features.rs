@@ -65,7 +65,7 @@ fn what_a_row_names_exists() {
             }
         }
     }
-    report(&problems, "docs/features.md names what is there; mend the row.");
+    report(&problems, "docs/features.md names what is there; fix the row.");
 }
 
 #[test]

@@ -46,5 +46,5 @@ fn the_documents_speak_of_files_that_exist() {
             }
         }
     }
-    super::report(&missing, "Mend the link or the file.");
+    super::report(&missing, "Fix the link or the file.");
 }

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 mod features;
 mod files;
 mod imports;
+mod links;
 mod map;
 mod observability;
 mod use_tree;
+mod words;
 
 /// Rooms that every other may use: they know nothing of what the program does.
 const GROUND: [&str; 6] = ["ids", "clock", "failpoint", "observer", "config", "metrics"];

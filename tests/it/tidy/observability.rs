@@ -85,7 +85,7 @@ fn the_compose_file_names_what_is_there() {
             problems.push(format!("{name}: waits for nothing: {other}"));
         }
     }
-    report(&problems, "Mend observability/compose.yaml.");
+    report(&problems, "Fix observability/compose.yaml.");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn the_collector_and_prometheus_speak_to_services_that_exist() {
     assert!(hosts.len() >= 4, "{hosts:?}");
     let unknown = hosts.iter().filter(|host| !services.contains(host.as_str()));
     problems.extend(unknown.map(|host| format!("no service is called {host}")));
-    report(&problems, "Mend what observability/ names.");
+    report(&problems, "Fix what observability/ names.");
 }
 
 #[test]

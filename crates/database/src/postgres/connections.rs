@@ -197,7 +197,7 @@ impl Connections {
 
     /// Waits for what is under way and closes all connections.
     pub async fn close(&self) {
-        // Whoever still works holds a permit; each is awaited before its connection is closed.
+        // Anyone who still works holds a permit; each is awaited before its connection is closed.
         let _all = self.permits.acquire_many(MOST as u32).await;
         self.permits.close();
         let resting = std::mem::take(&mut *self.lock());

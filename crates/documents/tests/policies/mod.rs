@@ -126,7 +126,7 @@ async fn tables_with_tenants_have_forced_policies() {
     .fetch_all(&mut connection)
     .await
     .unwrap();
-    // Threads and what the service keeps beside them are driven by workers of all tenants.
+    // Threads, what the service keeps beside them and what they took are written by workers of all tenants.
     let known = [
         "service_assistant",
         "service_cron",
@@ -134,6 +134,7 @@ async fn tables_with_tenants_have_forced_policies() {
         "service_item",
         "service_push",
         "service_run",
+        "spending",
         "thread",
     ];
     assert_eq!(open, known);

@@ -15,7 +15,7 @@ async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
         };
         let first = add(&ann, "a.md", &"One sentence. ".repeat(20)).await.unwrap().document;
         add(&ben, "b.md", "# Other\n\nAnother owner of the same tenant.").await.unwrap();
-        // One more, whoever owns it.
+        // One more, no matter who owns it.
         match add(&ben, "c.md", "# Third").await {
             Err(error @ Error::Full { what: "documents", used: 2, more: 1, permitted: 2, .. }) => {
                 assert_eq!(error.class(), "too_many");

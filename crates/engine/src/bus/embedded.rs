@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::log::Log;
-use super::{Bus, Subscription, Told};
+use super::{Bus, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::ids::ThreadId;
 
@@ -35,7 +35,7 @@ impl Bus for Embedded {
         self.0.publish(thread, fence, batch).await
     }
 
-    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error> {
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
         self.0.read(thread, after).await
     }
 

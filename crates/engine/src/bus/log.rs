@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::{Subscription, Told};
+use super::{Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
 use crate::failpoint::{Point, around};
@@ -69,12 +69,16 @@ impl Log {
         let _ = self.calls.send(thread);
     }
 
-    pub(super) async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error> {
+    pub(super) async fn read(
+        &self,
+        thread: ThreadId,
+        after: u64,
+    ) -> Result<Vec<ThreadEvent>, Error> {
         let mut told = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {
             let events: Vec<Value> = row.body.decode()?;
             let numbered = (row.first..).zip(events).filter(|(id, _)| *id > after);
-            told.extend(numbered.map(|(id, event)| Told { id, run: row.run, event }));
+            told.extend(numbered.map(|(id, event)| ThreadEvent { id, run: row.run, event }));
         }
         Ok(told)
     }
@@ -112,13 +116,13 @@ struct Reading {
     thread: ThreadId,
     /// Id of the last event that was read.
     after: u64,
-    ready: VecDeque<Told>,
+    ready: VecDeque<ThreadEvent>,
     /// Looks in a row that found nothing: a silent thread is looked at less often.
     vain: u32,
 }
 
 impl Reading {
-    async fn next(&mut self) -> Result<Told, Error> {
+    async fn next(&mut self) -> Result<ThreadEvent, Error> {
         loop {
             if let Some(told) = self.ready.pop_front() {
                 return Ok(told);

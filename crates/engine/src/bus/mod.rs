@@ -7,12 +7,12 @@
 //! events. Deliberately absent: states and updates, which the steps themselves hold, and any account of
 //! subscribers: each knows the id up to which it has heard.
 
-mod desk;
 mod embedded;
+mod event_queue;
 mod log;
+mod log_writer;
 mod postgres;
 mod publisher;
-mod scribe;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +22,17 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-pub use desk::Ear;
 pub use embedded::Embedded;
+pub use event_queue::EventSender;
 pub use postgres::Postgres;
-pub use publisher::{Publisher, Telling};
+pub use publisher::{Publisher, RunToPublish};
 
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::ids::{RunId, ThreadId};
 
 /// An event as heard.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ThreadEvent {
     /// Its number in the thread, from 1.
     pub id: u64,
     /// The run that told it.
@@ -42,9 +42,9 @@ pub struct Told {
 }
 
 /// Events as they come; it ends after an error, and a new subscription goes on from the last id heard.
-pub type Subscription = BoxStream<'static, Result<Told, Error>>;
+pub type Subscription = BoxStream<'static, Result<ThreadEvent, Error>>;
 
-/// Carries events of threads from whoever runs them to whoever wants to hear them.
+/// Carries events of threads from the one who runs them to the one who wants to hear them.
 #[async_trait]
 pub trait Bus: std::fmt::Debug + Send + Sync {
     /// Returns the store whose threads it tells of.
@@ -60,14 +60,14 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::UnknownThread`], and whatever the store reports.
-    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error>;
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error>;
 
     /// Hears a thread's events with ids above `after`, those that are there and those to come.
     ///
     /// Each comes once and in order. Events that retention dropped are left out; otherwise ids have no gap.
     fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription;
 
-    /// Calls whoever waits for a thread of which nothing was told, on every process that hears calls.
+    /// Calls anyone who waits for a thread of which nothing was told, on every process that hears calls.
     async fn call(&self, thread: ThreadId);
 
     /// Names the threads that told something or were called; who falls behind just looks.

@@ -1,4 +1,4 @@
-//! The bus of many machines: the database is the log, and tells whoever listens which thread's log grew.
+//! The bus of many machines: the database is the log, and tells anyone who listens which thread's log grew.
 //!
 //! One notification per batch, never per token: a commit that notifies takes a lock that all such commits
 //! share. Its payload is the thread's id. One connection per process listens, from the first subscription on;
@@ -14,7 +14,7 @@ use tokio::sync::broadcast;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::log::Log;
-use super::{Bus, Subscription, Told};
+use super::{Bus, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
 use crate::ids::ThreadId;
@@ -71,7 +71,7 @@ impl Bus for Postgres {
         self.log.publish(thread, fence, batch).await
     }
 
-    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<Told>, Error> {
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
         self.log.read(thread, after).await
     }
 

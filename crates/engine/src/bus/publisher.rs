@@ -7,15 +7,15 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use super::Bus;
-use super::desk::{Desk, Ear, Ending};
-use super::scribe::Scribe;
+use super::event_queue::{Ending, EventQueue, EventSender};
+use super::log_writer::EventLogWriter;
 use crate::checkpoint::Error;
 use crate::clock;
 use crate::graph::State;
 use crate::ids::{RunId, ThreadId};
 
 /// How long events are gathered before they are written: often enough for an eye that reads along.
-const GATHER: Duration = Duration::from_millis(75);
+const BATCH_WINDOW: Duration = Duration::from_millis(75);
 
 /// How long it is until a write that failed is tried again.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -25,84 +25,84 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What a publisher must know of a claimed thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Telling {
+pub struct RunToPublish {
     pub thread: ThreadId,
     /// Fencing token from the claim.
     pub fence: u64,
     pub run: RunId,
     /// Newest committed step.
     pub head: u64,
-    /// Whether the run goes on with what an earlier one began, without a new input.
+    /// Whether the run continues with what an earlier one began, without a new input.
     pub goes_on: bool,
 }
 
 /// Tells one run; dropping it ends it where it is, as the end of the process would.
 pub struct Publisher {
-    desk: Arc<Desk>,
+    event_queue: Arc<EventQueue>,
     task: AbortOnDropHandle<()>,
 }
 
 impl Publisher {
     /// Begins to tell a run.
-    pub fn begin<S: State>(bus: Arc<dyn Bus>, telling: Telling) -> Self {
-        let desk = Arc::<Desk>::default();
-        let working = work::<S>(bus, telling, Arc::clone(&desk));
-        Self { desk, task: AbortOnDropHandle::new(tokio::spawn(working.in_current_span())) }
+    pub fn begin<S: State>(bus: Arc<dyn Bus>, published: RunToPublish) -> Self {
+        let event_queue = Arc::<EventQueue>::default();
+        let working = work::<S>(bus, published, Arc::clone(&event_queue));
+        Self { event_queue, task: AbortOnDropHandle::new(tokio::spawn(working.in_current_span())) }
     }
 
     /// Returns where the run leaves its events.
-    pub fn ear(&self) -> Ear {
-        Ear(Arc::clone(&self.desk))
+    pub fn sender(&self) -> EventSender {
+        EventSender(Arc::clone(&self.event_queue))
     }
 
     /// Tells the run's end after everything before it, and waits for that within a bound.
     ///
     /// `head` is the newest committed step, where it is known. To be called while the thread is still held.
     pub async fn end(self, head: Option<u64>, status: &'static str, error: Option<String>) {
-        self.desk.end(Ending { head, status, error });
+        self.event_queue.end(Ending { head, status, error });
         if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
             tracing::warn!("the run's last events could not be told; the next run tells its steps");
         }
     }
 }
 
-/// Writes what is left at the desk until the run has ended or lost its thread.
-async fn work<S: State>(bus: Arc<dyn Bus>, telling: Telling, desk: Arc<Desk>) {
-    let mut scribe = loop {
-        match Scribe::open::<S>(&bus, telling).await {
-            Ok(scribe) => break scribe,
+/// Writes what is left in the queue until the run has ended or lost its thread.
+async fn work<S: State>(bus: Arc<dyn Bus>, published: RunToPublish, event_queue: Arc<EventQueue>) {
+    let mut log_writer = loop {
+        match EventLogWriter::open::<S>(&bus, published).await {
+            Ok(log_writer) => break log_writer,
             Err(error) if is_over(&error) => return,
             Err(_) => clock::sleep(PATIENCE).await,
         }
     };
     loop {
         // First of all, what the runs before it left untold.
-        while let Err(error) = scribe.write().await {
+        while let Err(error) = log_writer.write().await {
             if is_over(&error) {
                 return;
             }
             clock::sleep(PATIENCE).await;
         }
-        desk.filled().await;
+        event_queue.filled().await;
         tokio::select! {
-            () = desk.ended() => {}
-            () = clock::sleep(GATHER) => {}
+            () = event_queue.ended() => {}
+            () = clock::sleep(BATCH_WINDOW) => {}
         }
-        let (waiting, ending) = desk.take();
-        while let Err(error) = scribe.line_up::<S>(&waiting).await {
+        let (waiting, ending) = event_queue.take();
+        while let Err(error) = log_writer.line_up::<S>(&waiting).await {
             if is_over(&error) {
                 return;
             }
             clock::sleep(PATIENCE).await;
         }
         let Some(ending) = ending else { continue };
-        while let Err(error) = scribe.line_up_end::<S>(&ending).await {
+        while let Err(error) = log_writer.line_up_end::<S>(&ending).await {
             if is_over(&error) {
                 return;
             }
             clock::sleep(PATIENCE).await;
         }
-        while let Err(error) = scribe.write().await {
+        while let Err(error) = log_writer.write().await {
             if is_over(&error) {
                 return;
             }
@@ -110,9 +110,9 @@ async fn work<S: State>(bus: Arc<dyn Bus>, telling: Telling, desk: Arc<Desk>) {
         }
         break;
     }
-    match desk.dropped() {
+    match event_queue.dropped() {
         0 => {}
-        dropped => tracing::warn!(dropped, thread = %telling.thread, "events were left out"),
+        dropped => tracing::warn!(dropped, thread = %published.thread, "events were left out"),
     }
     bus.prune().await;
 }

@@ -24,7 +24,7 @@ pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8])
 /// Checks that a dump's steps are complete, in order and unaltered, and no row there twice; its children's included.
 ///
 /// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
-/// then taken as given. Of encrypted steps only the order is seen; whoever encrypted them checks first.
+/// then taken as given. Of encrypted steps only the order is seen; anyone who encrypted them checks first.
 pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
     let thread = dump.info.id;
     let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);

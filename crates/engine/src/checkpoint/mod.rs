@@ -13,19 +13,19 @@ mod dump;
 mod encoded;
 mod error;
 mod events;
-mod gather;
+mod group_commit;
 mod hex;
-mod insist;
 mod limits;
 mod lineage;
 mod memory;
 mod outbox;
 mod postgres;
 mod questions;
+mod restore;
+mod retry;
 mod rows;
 mod sealed;
 mod sqlite;
-mod stand;
 mod store;
 
 pub use address::open;
@@ -36,7 +36,7 @@ pub use error::Error;
 pub use events::{EventMark, EventRow};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
-pub use outbox::{Outbox, TraceDebt};
+pub use outbox::{Outbox, PendingExport};
 pub use perihelion_database::{
     is_there,
     postgres::{SILENCE, within},
@@ -44,6 +44,7 @@ pub use perihelion_database::{
 };
 pub use postgres::PostgresStore;
 pub use questions::awaited_interrupts;
+pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
     OpenInterrupt, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
@@ -51,5 +52,4 @@ pub use rows::{
 };
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
-pub use stand::{Standing, fork_to, forked_to, read_delta, stand_up};
 pub use store::Store;

@@ -8,7 +8,7 @@ use crate::ids::ThreadId;
 
 /// Runs of a thread whose traces are to be delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceDebt {
+pub struct PendingExport {
     pub thread: ThreadId,
     /// Number of the first run that was not delivered.
     pub from_run: u32,
@@ -23,14 +23,14 @@ pub struct TraceDebt {
 /// delivery, never by a step. A crash before `paid` delivers the same spans, under the same ids, again.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns what is owed, longest first, at most `limit`.
-    async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error>;
+    /// Returns what is pending, longest first, at most `limit`.
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error>;
 
     /// Returns how many threads owe something.
     async fn count(&self) -> Result<u64, Error>;
 
     /// Returns what a thread owes.
-    async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error>;
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error>;
 
     /// Notes that all runs up to this number were delivered as they will stay.
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error>;

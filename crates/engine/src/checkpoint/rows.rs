@@ -37,7 +37,7 @@ stored_enum! {
         Idle = "idle",
         /// A run is under way, or was when its process died (then the lease has run out).
         Busy = "busy",
-        /// Handed to the workers: whoever claims it first goes on with it.
+        /// Handed to the workers: anyone who claims it first continues with it.
         Queued = "queued",
         /// Waits for a person's answer.
         Interrupted = "interrupted",
@@ -84,7 +84,7 @@ stored_enum! {
         Random = "random",
         /// A question to a person; its key is the [`InterruptId`].
         Interrupt = "interrupt",
-        /// What a node saw of its surroundings; only a replay reads it back.
+        /// What a node saw of its run_context; only a replay reads it back.
         Observed = "observed",
     }
 }

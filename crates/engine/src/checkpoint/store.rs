@@ -157,7 +157,7 @@ pub trait Store: Send + Sync {
     /// The batch takes the ids `first` to `first + count - 1`, which must follow the newest one; that is
     /// checked in the statement that writes, as is the fence. [`Error::EventGap`] otherwise, unless this very
     /// batch is there already: a repetition after a lost reply succeeds. A crash leaves the whole batch or
-    /// nothing of it. On Postgres the same write tells whoever listens, by the thread's id alone.
+    /// nothing of it. On Postgres the same write tells anyone who listens, by the thread's id alone.
     async fn append_events(
         &self,
         thread: ThreadId,
@@ -192,7 +192,7 @@ pub trait Store: Send + Sync {
     /// Lists threads, newest update first.
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error>;
 
-    /// Refuses a process that would write what whoever encrypts this database could not read, or in the open.
+    /// Refuses a process that would write what anyone who encrypts this database could not read, or in the open.
     ///
     /// The newest threads tell whether encryption is in use; finding them reads the row of each thread, so this is
     /// for the start of a process. [`Error::Unsealed`] without a key that fits any of them.

@@ -108,7 +108,7 @@ impl<S: State> Engine<S> {
         self.steps_done
     }
 
-    /// Begins, or goes on with, the step at the position.
+    /// Begins, or continues with, the step at the position.
     pub fn start(&mut self, out: &mut Vec<Command<S>>) {
         self.begin(out);
     }

@@ -10,7 +10,7 @@ use crate::graph::Place;
 /// database, and again after the thread was deleted, and receivers remember keys for longer than that.
 /// Position within the task is not part of it, so that a node whose prompts changed between two
 /// versions of the program still finds the calls it already made; nor is the order of an object's
-/// fields, which a hash map draws anew in every process.
+/// fields, which a hash map draws again in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EffectKey([u8; 32]);
 
@@ -128,7 +128,7 @@ mod tests {
         let later = Place { attempt: 2, run: RunId::new(), ..place.clone() };
         assert_eq!(other(&place), other(&later), "a retry finds the effects of the attempt before");
         let again = EffectKey::derive(&place, 8, "files.read", &json!(1), 0);
-        assert_ne!(other(&place), again, "a thread made anew under its name calls anew");
+        assert_ne!(other(&place), again, "a thread made again under its name calls again");
         assert_ne!(other(&place), other(&Place { step: 4, ..place.clone() }));
         assert_ne!(other(&place), other(&Place { task: 1, ..place.clone() }));
     }

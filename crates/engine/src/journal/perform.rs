@@ -165,7 +165,7 @@ impl TaskJournal {
 
     /// Puts an unknown outcome to a person; `None` means: send it again.
     ///
-    /// An answer that is no verdict is not held against the thread: the question is asked anew.
+    /// An answer that is no verdict is not held against the thread: the question is asked again.
     async fn decide(
         &self,
         request: &EffectRequest,

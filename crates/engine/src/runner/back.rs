@@ -8,7 +8,7 @@ use super::run::{FAILED, Runner};
 use super::writer::Step;
 use crate::checkpoint::{
     Encoded, Error as StoreError, RunEnd, RunStatus, SnapshotRow, StepKind, ThreadStatus, fork_to,
-    stand_up,
+    restore,
 };
 use crate::graph::{EngineError, State};
 use crate::ids::ThreadId;
@@ -31,9 +31,9 @@ impl<S: State> Runner<S> {
             let head = read.info.head;
             return Err(StoreError::UnknownStep { thread, seq: to, head }.into());
         }
-        let target = stand_up::<S>(store.as_ref(), thread, Some(to)).await?;
+        let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
         let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
-        let seq = held.standing.seq + 1;
+        let seq = held.restored.seq + 1;
         let unstorable = |error: serde_json::Error| {
             Error::Update(EngineError::Encode {
                 node: "__fork__".into(),

@@ -1,6 +1,6 @@
 //! Shortens a thread: its older steps become one snapshot.
 
-use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, stand_up};
+use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, restore};
 use crate::graph::State;
 use crate::ids::ThreadId;
 
@@ -13,7 +13,7 @@ use crate::ids::ThreadId;
 /// under way is not disturbed, since it only writes behind the head.
 ///
 /// # Errors
-/// As [`stand_up`], [`Store::put_snapshot`] and [`Store::truncate`].
+/// As [`restore`], [`Store::put_snapshot`] and [`Store::truncate`].
 pub async fn compact<S: State>(
     store: &dyn Store,
     thread: ThreadId,
@@ -25,9 +25,9 @@ pub async fn compact<S: State>(
     if seq == 0 || store.history(thread, Some(seq + 1), 1).await?.is_empty() {
         return Ok(None);
     }
-    let standing = stand_up::<S>(store, thread, Some(seq)).await?;
-    let expected = standing.snapshot_size + standing.since_snapshot;
-    let (state, _) = Encoded::json_streamed(&*standing.state, store.compress_above(), expected)?;
+    let restored = restore::<S>(store, thread, Some(seq)).await?;
+    let expected = restored.snapshot_size + restored.since_snapshot;
+    let (state, _) = Encoded::json_streamed(&*restored.state, store.compress_above(), expected)?;
     let snapshot = SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state };
     store.put_snapshot(thread, &snapshot).await?;
     store.truncate(thread, seq).await?;

@@ -1,24 +1,28 @@
 //! Gives up on a thread whose runs end their process again and again.
 
-use super::hold::Held;
+use super::claimed::ClaimedThread;
 use super::outcome::Error;
 use super::run::Runner;
 use crate::checkpoint::{RunStatus, ThreadStatus};
 use crate::graph::State;
 
 impl<S: State> Runner<S> {
-    /// Refuses to go on with a thread when so many runs before this one died in a row and committed nothing.
+    /// Refuses to resume a thread when so many runs before this one died in a row and committed nothing.
     ///
     /// Whatever ended those processes (memory, a crash in a library) may well end this one too, and the next.
     ///
     /// # Errors
     /// [`Error::CrashLoop`].
-    pub(super) async fn refuse_crash_loop(&self, held: &Held<S>, most: u32) -> Result<(), Error> {
+    pub(super) async fn refuse_crash_loop(
+        &self,
+        held: &ClaimedThread<S>,
+        most: u32,
+    ) -> Result<(), Error> {
         // Without a node to run only the run's end is missing, which kills nobody.
-        if held.was != ThreadStatus::Busy || held.standing.frontier.tasks.is_empty() {
+        if held.was != ThreadStatus::Busy || held.restored.frontier.tasks.is_empty() {
             return Ok(());
         }
-        let (store, thread) = (self.store(), held.standing.info.id);
+        let (store, thread) = (self.store(), held.restored.info.id);
         let newest = store.history(thread, None, 1).await?;
         let newest = newest.first().map(|step| step.run);
         let runs = store.runs(thread).await?;

@@ -9,7 +9,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::outcome::RunResult;
 use super::snapshots::Snapshots;
-use super::task::{Ended, Surroundings};
+use super::task::{Ended, RunContext};
 use super::writer::{Step, Writer};
 use crate::checkpoint::{Codec, Encoded, Error, PendingRow, StepKind};
 use crate::clock;
@@ -19,7 +19,7 @@ use crate::journal::{Mode, Recorded};
 
 /// One run under way.
 pub(super) struct Drive<S: State> {
-    pub around: Surroundings<S>,
+    pub around: RunContext<S>,
     pub deadline: Option<Duration>,
     /// How long the lease lasts.
     pub lease: Duration,
@@ -148,7 +148,7 @@ impl<S: State> Drive<S> {
         out: &mut Vec<Command<S>>,
     ) -> Result<Option<RunResult>, Error> {
         match command {
-            Command::Emit(event) => tasks.beside(self.around.ears.tell(event)).await,
+            Command::Emit(event) => tasks.beside(self.around.listeners.tell(event)).await,
             Command::Run(run) => {
                 let (mode, recorded) = tasks.beside(self.history_of(&run)).await?;
                 tasks.running.push(self.around.launch(run, mode, recorded));

@@ -9,8 +9,8 @@ use super::outcome::{Durability, Error, RunOptions};
 use super::run::{FAILED, Runner};
 use super::writer::Step;
 use crate::checkpoint::{
-    EffectKind, Encoded, Error as StoreError, OpenInterrupt, RunEnd, RunStatus, Standing, StepKind,
-    ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, stand_up,
+    EffectKind, Encoded, Error as StoreError, OpenInterrupt, Restored, RunEnd, RunStatus, StepKind,
+    ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, restore,
 };
 use crate::failpoint::{Point, around};
 use crate::graph::{END, Finished, Frontier, State, Target, Written, merge};
@@ -32,10 +32,10 @@ impl<S: State> Runner<S> {
     /// Reads a thread's state at a step, or at its head; step 0 is the empty state.
     ///
     /// # Errors
-    /// As [`stand_up`].
+    /// As [`restore`].
     pub async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<StateView<S>, Error> {
-        let Standing { info, seq, state, frontier, .. } =
-            stand_up::<S>(self.store().as_ref(), thread, at).await?;
+        let Restored { info, seq, state, frontier, .. } =
+            restore::<S>(self.store().as_ref(), thread, at).await?;
         Ok(StateView { info, seq, state, next: names(&frontier) })
     }
 
@@ -86,8 +86,8 @@ impl<S: State> Runner<S> {
         let mut tried = Arc::clone(&read.state);
         merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
         let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
-        let (seq, mut state) = (held.standing.seq + 1, Arc::clone(&held.standing.state));
-        let joins = held.standing.frontier.joins.clone();
+        let (seq, mut state) = (held.restored.seq + 1, Arc::clone(&held.restored.state));
+        let joins = held.restored.frontier.joins.clone();
         let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
         let (frontier, encoded) = match as_node {
             INPUT if !leads => entry_frontier(self.graph())?,
@@ -118,7 +118,7 @@ impl<S: State> Runner<S> {
 
     /// Makes a thread that shares this one's history up to a step; resume it to run on from there.
     ///
-    /// The step after `at` runs anew in the fork, its calls included: they are another thread's.
+    /// The step after `at` runs again in the fork, its calls included: they are another thread's.
     ///
     /// # Errors
     /// [`Error::WrongGraph`], and whatever the store reports.

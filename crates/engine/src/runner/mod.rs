@@ -1,20 +1,20 @@
 //! Drives a graph: the only place where nodes are awaited, timed, cancelled and their steps committed.
 //!
 //! Enter at [`Runner`]; [`Subgraph`] makes one a node of another graph. Invariants: a step is told to the
-//! listeners only after the store acknowledged it (in the `sync` mode); whoever lost the thread's lease
+//! listeners only after the store acknowledged it (in the `sync` mode); anyone who lost the thread's lease
 //! writes nothing more; the tasks of a step share one future with the loop, so whatever the loop awaits it
 //! awaits beside them. Deliberately absent: decisions about what runs next, which are the engine's.
 
 mod back;
+mod claimed;
 mod compact;
 mod crashes;
 mod divergence;
 mod drive;
-mod ears;
 mod edit;
-mod hold;
 mod input;
 mod lease;
+mod listeners;
 mod making;
 mod outcome;
 mod replay;

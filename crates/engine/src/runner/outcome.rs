@@ -30,7 +30,7 @@ pub struct RunOptions<S: State> {
     pub durability: Durability,
     /// Bounds on steps and parallel tasks.
     pub limits: Limits,
-    /// Wall-clock bound on the run; what runs then is stopped as by `cancel`, and a resume has it anew.
+    /// Wall-clock bound on the run; what runs then is stopped as by `cancel`, and a resume has it again.
     pub deadline: Option<Duration>,
     /// Which events are made.
     pub wants: Wants,
@@ -42,7 +42,7 @@ pub struct RunOptions<S: State> {
     pub pauses: Pauses,
     /// Stops the run at the next chance: running tool calls finish, nothing new starts.
     pub cancel: CancellationToken,
-    /// Leaves a run that is stopped to the workers, in place of whoever resumes it.
+    /// Leaves a run that is stopped to the workers, in place of the one who resumes it.
     pub hands_over: bool,
     /// Fails a thread taken over from a dead process when so many runs before died as well and committed nothing.
     pub max_crashes: Option<u32>,
@@ -121,10 +121,10 @@ pub enum Error {
         "the thread {thread} is finished, there is nothing to resume; ask on with: perihelion run --thread {thread} QUESTION"
     )]
     Finished { thread: ThreadId },
-    /// Every process that goes on with the thread dies.
+    /// Every process that resumes the thread dies.
     #[error(
         "the last {crashes} runs of the thread {thread} ended with their process and committed nothing, so workers leave \
-         it alone; see what its next node does (perihelion trace {thread}), and when the cause is mended: perihelion resume {thread}"
+         it alone; see what its next node does (perihelion trace {thread}), and when the cause is fixed: perihelion resume {thread}"
     )]
     CrashLoop { thread: ThreadId, crashes: u32 },
     /// The thread belongs to another graph.

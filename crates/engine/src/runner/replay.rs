@@ -7,12 +7,12 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 use super::divergence::{Again, LeftOut, ReplayReport, divergence, same_json, why};
-use super::ears::Ears;
+use super::listeners::Listeners;
 use super::outcome::Error;
 use super::run::Runner;
-use super::task::{Ended, Surroundings};
+use super::task::{Ended, RunContext};
 use crate::checkpoint::{
-    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, stand_up,
+    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, restore,
 };
 use crate::graph::{Command, Engine, Event, Frontier, Limits, NodeError, Position, State, Wants};
 use crate::ids::{RunId, ThreadId};
@@ -49,7 +49,7 @@ impl<S: State> Runner<S> {
             effects: 0,
             divergence: None,
         };
-        let before = stand_up::<S>(store, thread, Some(from - 1)).await?;
+        let before = restore::<S>(store, thread, Some(from - 1)).await?;
         let (mut state, mut frontier) = (before.state, before.frontier);
         let mut seq = from;
         while seq <= upto {
@@ -70,7 +70,7 @@ impl<S: State> Runner<S> {
                         report.replayed += 1;
                     }
                     _ => {
-                        state = stand_up::<S>(store, thread, Some(seq)).await?.state;
+                        state = restore::<S>(store, thread, Some(seq)).await?.state;
                         report.taken += 1;
                     }
                 }
@@ -159,7 +159,7 @@ impl<S: State> Runner<S> {
         let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
         let limits = Limits { max_steps: 1, ..Limits::default() };
         let mut engine = Engine::new(Arc::clone(self.graph()), position, limits, Wants::default());
-        let around = Surroundings::<S> {
+        let around = RunContext::<S> {
             store: Arc::clone(self.store()),
             thread: owner.id,
             run: row.run,
@@ -168,7 +168,7 @@ impl<S: State> Runner<S> {
             namespace: owner.namespace.clone().into(),
             tenant: owner.tenant.clone().into(),
             stop: CancellationToken::new(),
-            ears: Ears::new(None, Wants::default(), None),
+            listeners: Listeners::new(None, Wants::default(), None),
             spans: None,
         };
         let mut tasks: FuturesUnordered<BoxFuture<'static, Ended<S>>> = FuturesUnordered::new();

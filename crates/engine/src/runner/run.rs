@@ -7,17 +7,17 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
+use super::claimed::ClaimedThread;
 use super::drive::Drive;
-use super::ears::Ears;
-use super::hold::Held;
 use super::lease;
+use super::listeners::Listeners;
 use super::outcome::{Error, Judge, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
 use super::spans::Spans;
-use super::task::Surroundings;
-use crate::bus::{Publisher, Telling};
+use super::task::RunContext;
+use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
-    Error as StoreError, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus, stand_up,
+    Error as StoreError, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus, restore,
 };
 use crate::graph::{Engine, EngineError, Graph, Position, State};
 use crate::ids::ThreadId;
@@ -172,7 +172,7 @@ impl<S: State> Runner<S> {
         &self,
         thread: ThreadId,
         cancel: &CancellationToken,
-    ) -> Result<Held<S>, Error> {
+    ) -> Result<ClaimedThread<S>, Error> {
         let read = match self.read(thread).await {
             Err(Error::Store(StoreError::UnknownThread(_))) => {
                 self.create(thread, None).await?;
@@ -187,7 +187,7 @@ impl<S: State> Runner<S> {
             return unfinished(read.info.status);
         }
         let held = self.hold(read, cancel).await?;
-        if !held.standing.frontier.tasks.is_empty() {
+        if !held.restored.frontier.tasks.is_empty() {
             let status = self.status_between_runs(&held).await?;
             let error = "its run was broken off; resume it to go on";
             let end = RunEnd { error: Some(error), ..RunEnd::new(RunStatus::Cancelled, status) };
@@ -197,13 +197,13 @@ impl<S: State> Runner<S> {
         Ok(held)
     }
 
-    /// Goes on with a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
+    /// Resumes a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
     ///
     /// What its unfinished step already has is not run again. Without answers the open questions are
     /// asked again, under the same ids.
     ///
     /// # Errors
-    /// [`Error::Finished`] when there is nothing to go on with, and whatever the store reports.
+    /// [`Error::Finished`] when there is nothing to continue with, and whatever the store reports.
     pub async fn resume(
         &self,
         thread: ThreadId,
@@ -219,25 +219,25 @@ impl<S: State> Runner<S> {
     }
 
     /// Says how an unfinished thread stands that nobody runs.
-    async fn status_between_runs(&self, held: &Held<S>) -> Result<ThreadStatus, Error> {
-        let asks = !self.open_interrupts(held.standing.info.id).await?.is_empty();
+    async fn status_between_runs(&self, held: &ClaimedThread<S>) -> Result<ThreadStatus, Error> {
+        let asks = !self.open_interrupts(held.restored.info.id).await?.is_empty();
         Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
     }
 
     /// Drives a thread that was taken, and counts how that ends; a subgraph's run is a part of its parent's.
     pub(super) async fn drive(
         &self,
-        held: Held<S>,
+        held: ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
-        let is_top = held.standing.info.namespace.is_empty();
+        let is_top = held.restored.info.namespace.is_empty();
         let counted = is_top.then(|| ActiveRun::start(self.graph.name()));
         let span = match &self.spans {
-            Some(spans) if is_top => spans.run(held.standing.info.id, held.run).await,
+            Some(spans) if is_top => spans.run(held.restored.info.id, held.run).await,
             _ => Span::none(),
         };
-        // The keeper of the lease began before the run had a number.
+        // The renewal of the lease began before the run had a number.
         let _ = held.span.set(span.clone());
         let driven = self.drive_to_end(held, input, options).instrument(span).await;
         let Some(counted) = counted else { return driven };
@@ -253,7 +253,7 @@ impl<S: State> Runner<S> {
 
     async fn drive_to_end(
         &self,
-        held: Held<S>,
+        held: ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
@@ -292,21 +292,21 @@ impl<S: State> Runner<S> {
 
     async fn drive_held(
         &self,
-        held: &Held<S>,
+        held: &ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
         publisher: &mut Option<Publisher>,
     ) -> Result<RunOutcome<S>, Error> {
-        let standing = &held.standing;
-        let thread = standing.info.id;
+        let restored = &held.restored;
+        let thread = restored.info.id;
         let mut writer = self.writer(held, options.durability);
-        let (size, since) = (standing.snapshot_size, standing.since_snapshot);
+        let (size, since) = (restored.snapshot_size, restored.since_snapshot);
         let mut snapshots = Snapshots::new(self.store.as_ref(), thread, size, since);
         let mut position = Position {
-            state: Arc::clone(&standing.state),
-            head: standing.seq,
-            frontier: standing.frontier.clone(),
-            done: standing.pending.clone(),
+            state: Arc::clone(&restored.state),
+            head: restored.seq,
+            frontier: restored.frontier.clone(),
+            done: restored.pending.clone(),
         };
         let has_pending = !position.done.is_empty();
         let goes_on = input.is_none();
@@ -317,41 +317,41 @@ impl<S: State> Runner<S> {
             }
             None => {
                 let effects = self.store.effects_from(thread, position.head + 1).await?;
-                verify_keys(&standing.info, &effects)?;
+                verify_keys(&restored.info, &effects)?;
                 recorded = by_step(effects);
             }
         }
         let first_step = position.head + 1;
         *publisher = options.publish.map(|bus| {
-            let (fence, run, head) = (standing.info.fence, held.run, position.head);
-            Publisher::begin::<S>(bus, Telling { thread, fence, run, head, goes_on })
+            let (fence, run, head) = (restored.info.fence, held.run, position.head);
+            Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, goes_on })
         });
         if let Some(most) = options.max_crashes {
             self.refuse_crash_loop(held, most).await?;
         }
-        let ear = publisher.as_ref().map(Publisher::ear);
-        let ears = Ears::new(options.events, options.wants, ear);
+        let sender = publisher.as_ref().map(Publisher::sender);
+        let listeners = Listeners::new(options.events, options.wants, sender);
         // A run that broke off may not have come to its pause yet; one that had begun the step was past it.
         let is_past = held.was != ThreadStatus::Busy
             || has_pending
             || recorded.contains_key(&(position.head + 1));
         let passes_first = goes_on && is_past && !options.pauses.at_start;
         let mut engine =
-            Engine::new(Arc::clone(&self.graph), position, options.limits, ears.wants())
+            Engine::new(Arc::clone(&self.graph), position, options.limits, listeners.wants())
                 .pausing(options.pauses, passes_first);
-        let around = Surroundings {
+        let around = RunContext {
             store: Arc::clone(&self.store),
             thread,
             run: held.run,
             claimed: Claimed {
-                fence: standing.info.fence,
+                fence: restored.info.fence,
                 clock: held.clock,
-                made_at: standing.info.created_at.timestamp_micros(),
+                made_at: restored.info.created_at.timestamp_micros(),
             },
-            namespace: standing.info.namespace.clone().into(),
-            tenant: standing.info.tenant.clone().into(),
+            namespace: restored.info.namespace.clone().into(),
+            tenant: restored.info.tenant.clone().into(),
             stop: held.stop.clone(),
-            ears,
+            listeners,
             spans: self.spans.clone(),
         };
         let mut drive = Drive {
@@ -377,7 +377,7 @@ impl<S: State> Runner<S> {
         let result = result?;
         flushed?;
         if is_ahead {
-            state = stand_up::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
+            state = restore::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
         }
         Ok(RunOutcome { thread, run: held.run, result, state, head, steps })
     }

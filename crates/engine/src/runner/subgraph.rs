@@ -167,7 +167,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                 _ => self.runner.resume(child.id, options).await?,
             })
         };
-        let telling = async {
+        let publishing = async {
             let Some(events) = &mut heard else { return };
             while let Some(event) = events.recv().await {
                 let nested: RunEvent<P> = event.into_nested(namespace);
@@ -183,7 +183,7 @@ impl<P: State, C: State> Subgraph<P, C> {
         };
         // The run ends with its sender, so that the last event is told before the node goes on.
         tokio::select! {
-            (outcome, ()) = futures::future::join(running, telling) => outcome,
+            (outcome, ()) = futures::future::join(running, publishing) => outcome,
             () = stopping => Err(NodeError::Cancelled.into()),
         }
     }

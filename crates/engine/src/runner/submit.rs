@@ -1,4 +1,4 @@
-//! Hands runs to the workers, and goes on with what was handed over.
+//! Hands runs to the workers, and continues with what was handed over.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::graph::{Position, State};
 use crate::ids::{RunId, ThreadId};
 
 impl<S: State> Runner<S> {
-    /// Gives a thread a new input and leaves the run to the workers: [`Runner::wake`] goes on with it.
+    /// Gives a thread a new input and leaves the run to the workers: [`Runner::wake`] continues with it.
     ///
     /// The input is a durable step when this returns, and so is the call to the workers. A crash in
     /// between leaves the thread busy with a dead holder, which a worker's next look sets right.
@@ -21,14 +21,14 @@ impl<S: State> Runner<S> {
     /// As [`Runner::start`].
     pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId, Error> {
         let held = self.hold_finished(thread, &CancellationToken::new()).await?;
-        let standing = &held.standing;
+        let restored = &held.restored;
         let mut writer = self.writer(&held, Durability::Sync);
-        let (size, since) = (standing.snapshot_size, standing.since_snapshot);
+        let (size, since) = (restored.snapshot_size, restored.since_snapshot);
         let mut snapshots = Snapshots::new(self.store().as_ref(), thread, size, since);
         let mut position = Position {
-            state: Arc::clone(&standing.state),
-            head: standing.seq,
-            frontier: standing.frontier.clone(),
+            state: Arc::clone(&restored.state),
+            head: restored.seq,
+            frontier: restored.frontier.clone(),
             done: Default::default(),
         };
         let taken = self.take_input(&mut position, input, &mut writer, &mut snapshots).await;
@@ -41,7 +41,7 @@ impl<S: State> Runner<S> {
         Ok(held.run)
     }
 
-    /// Goes on with a thread that was handed to the workers, or whose run lost its process.
+    /// Resumes a thread that was handed to the workers, or whose run lost its process.
     ///
     /// `None` when there is nothing to do for this caller: the thread is at rest, waits for a person, has a
     /// holder that may live, or was taken by somebody else at this moment. A wake-up call is a hint; what
@@ -69,7 +69,7 @@ impl<S: State> Runner<S> {
     }
 }
 
-/// Returns whether a thread waits for somebody to go on with it; of a lease, only the database can tell.
+/// Returns whether a thread waits for somebody to continue with it; of a lease, only the database can tell.
 fn may_go_on(info: &ThreadInfo) -> bool {
     matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy)
 }

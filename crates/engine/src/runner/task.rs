@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::ears::Ears;
+use super::listeners::Listeners;
 use super::spans::Spans;
 use crate::checkpoint::Store;
 use crate::clock;
@@ -23,7 +23,7 @@ use crate::journal::{Claimed, Live, Mode, Recorded, TaskJournal};
 pub(super) type Ended<S> = (u32, Result<NodeOutput<S>, NodeError>);
 
 /// Everything the tasks of one run share.
-pub(super) struct Surroundings<S: State> {
+pub(super) struct RunContext<S: State> {
     pub store: Arc<dyn Store>,
     pub thread: ThreadId,
     pub run: RunId,
@@ -31,11 +31,11 @@ pub(super) struct Surroundings<S: State> {
     pub namespace: Arc<str>,
     pub tenant: Arc<str>,
     pub stop: CancellationToken,
-    pub ears: Ears<S>,
+    pub listeners: Listeners<S>,
     pub spans: Option<Arc<dyn Spans>>,
 }
 
-impl<S: State> Surroundings<S> {
+impl<S: State> RunContext<S> {
     /// Makes the future of one attempt at a task.
     pub(super) fn launch(
         &self,
@@ -55,9 +55,9 @@ impl<S: State> Surroundings<S> {
             tenant: Arc::clone(&self.tenant),
         };
         let stop = self.stop.clone();
-        let live = self.ears.are_open().then(|| {
-            let (ears, place) = (self.ears.clone(), place.clone());
-            Arc::new(Listener { ears, place }) as Arc<dyn Live>
+        let live = self.listeners.are_open().then(|| {
+            let (listeners, place) = (self.listeners.clone(), place.clone());
+            Arc::new(Listener { listeners, place }) as Arc<dyn Live>
         });
         let journal = TaskJournal::new(
             Arc::clone(&self.store),
@@ -106,7 +106,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
 
 /// Hears what a task publishes and passes it to the run's listener.
 struct Listener<S: State> {
-    ears: Ears<S>,
+    listeners: Listeners<S>,
     place: Place,
 }
 
@@ -116,14 +116,14 @@ impl<S: State> Live for Listener<S> {
         let Place { step, task, .. } = self.place;
         let node = self.place.node.to_string();
         // Live pieces never hold a node up: what a full channel cannot take is dropped.
-        self.ears.whisper(RunEvent::Published { mode, step, task, node, payload });
+        self.listeners.try_send(RunEvent::Published { mode, step, task, node, payload });
     }
 
     fn wants(&self) -> Wants {
-        self.ears.wants()
+        self.listeners.wants()
     }
 
     async fn nested(&self, namespace: String, modes: Vec<StreamMode>, event: Value) {
-        self.ears.tell(RunEvent::Nested { namespace, modes, event }).await;
+        self.listeners.tell(RunEvent::Nested { namespace, modes, event }).await;
     }
 }

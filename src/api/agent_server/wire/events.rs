@@ -63,7 +63,7 @@ impl Modes {
     }
 }
 
-/// The attempt that clients see: a process that goes on with a run repeats nothing of it.
+/// The attempt that clients see: a process that resumes a run repeats nothing of it.
 const ATTEMPT: u32 = 1;
 
 /// Collects what is shown of one happening.

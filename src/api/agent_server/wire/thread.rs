@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{checkpoint, interrupt, state};
 use crate::ids::ThreadId;
 use crate::runtime::InterruptView;
-use crate::service::{Checkpoint, Standing, ThreadView};
+use crate::service::{Checkpoint, ThreadStanding, ThreadView};
 use crate::swarm::GRAPH;
 
 /// Characters of a title that nobody gave.
@@ -42,7 +42,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "values": view.state.as_deref().map(state::values),
     });
     if info.head > 0 {
-        let error = info.shown_error().filter(|_| *standing == Standing::Error);
+        let error = info.shown_error().filter(|_| *standing == ThreadStanding::Error);
         shown["error"] =
             error.map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text }));
         shown["interrupts"] =
@@ -140,11 +140,11 @@ pub(crate) fn source(at: &Checkpoint) -> &'static str {
     }
 }
 
-fn word(standing: Standing) -> &'static str {
+fn word(standing: ThreadStanding) -> &'static str {
     match standing {
-        Standing::Idle => "idle",
-        Standing::Busy => "busy",
-        Standing::Interrupted => "interrupted",
-        Standing::Error => "error",
+        ThreadStanding::Idle => "idle",
+        ThreadStanding::Busy => "busy",
+        ThreadStanding::Interrupted => "interrupted",
+        ThreadStanding::Error => "error",
     }
 }

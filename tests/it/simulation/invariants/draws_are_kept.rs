@@ -1,4 +1,4 @@
-//! A random draw that a node was given is given to it again, whoever runs it.
+//! A random draw that a node was given is given to it again, no matter who runs it.
 
 use super::Record;
 

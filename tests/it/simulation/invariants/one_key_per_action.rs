@@ -1,4 +1,4 @@
-//! An action carries the same key whoever sends it and however often: a receiver that checks keys acts once.
+//! An action carries the same key no matter who sends it and however often: a receiver that checks keys acts once.
 
 use std::collections::{HashMap, HashSet};
 

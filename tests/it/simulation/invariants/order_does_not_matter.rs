@@ -1,4 +1,4 @@
-//! Whatever breaks and whoever overtakes whom, the committed bytes are those of a run without any fault.
+//! Whatever breaks and no matter who overtakes whom, the committed bytes are those of a run without any fault.
 //!
 //! The outside answers by what it is asked, and the person looks before deciding; else there is no telling.
 

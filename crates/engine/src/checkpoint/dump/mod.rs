@@ -3,7 +3,7 @@
 //! Enter at [`write_dump`] and [`read_dump`]. Invariants: the JSON of deltas and outcomes is kept letter
 //! by letter, so that a thread's hash chain still fits after the journey; the last line bears the digest of
 //! all before it. Deliberately absent: any repair, a file that was cut or altered is refused; and any secret,
-//! so whoever alters a file on purpose can make its digest anew.
+//! so anyone who alters a file on purpose can make its digest again.
 
 mod lines;
 

@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::super::{
-    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunRow,
-    SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, TraceDebt, Waiting,
-    Wanted, chain,
+    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingExport,
+    PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    Waiting, Wanted, chain,
     limits::{lease, moment, text},
 };
 use crate::{
@@ -72,8 +72,8 @@ impl Kept {
 pub(super) struct State {
     pub(super) threads: HashMap<ThreadId, Kept>,
     pub(super) interrupts: HashMap<Vec<u8>, (ThreadId, EffectPlace)>,
-    /// Whose traces have not arrived yet; debts of deleted threads count for nothing.
-    pub(super) debts: HashMap<ThreadId, TraceDebt>,
+    /// Whose traces have not arrived yet; exports of deleted threads count for nothing.
+    pub(super) exports: HashMap<ThreadId, PendingExport>,
 }
 
 impl State {

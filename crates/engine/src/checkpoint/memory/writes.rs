@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use super::{
     super::{
         Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, NewThread,
-        PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump, ThreadInfo,
-        ThreadStatus, TraceDebt, chain,
+        PendingExport, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
+        ThreadInfo, ThreadStatus, chain,
         limits::{lease, moment, text},
     },
     state::{Kept, State, fresh},
@@ -112,8 +112,8 @@ impl State {
         };
         if owes_trace {
             let newest = kept.runs.last().map_or(begun.number, |last| last.number);
-            let new = TraceDebt { thread, from_run: newest, to_run: newest, since: now };
-            self.debts.entry(thread).or_insert(new).to_run = newest;
+            let new = PendingExport { thread, from_run: newest, to_run: newest, since: now };
+            self.exports.entry(thread).or_insert(new).to_run = newest;
         }
         Ok(begun)
     }

@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::super::{
     Commit, Error,
-    gather::{Gather, Lane, Turn},
+    group_commit::{GroupCommit, Lane, Turn},
     limits::big,
 };
 use super::commit;
 use crate::ids::ThreadId;
 
-/// Commits under way at the same time in one process; further ones gather.
+/// Commits under way at the same time in one process; further ones group_commit.
 const LANES: usize = 2;
 
 /// How long a commit may keep its lane: far longer than a flush takes.
@@ -26,29 +26,29 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Steps in one statement.
 const MOST: usize = 64;
 
-pub(super) type Crowd = Gather<Commit, Fate>;
+pub(super) type CommitGroup = GroupCommit<Commit, Fate>;
 
 /// What became of a commit that shared its statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Done,
-    /// It changed nothing; sent by itself it learns why, or waits for whoever holds the thread's row.
+    /// It changed nothing; sent by itself it learns why, or waits for the one who holds the thread's row.
     Untouched,
     /// The reply was lost.
     Lost,
 }
 
-pub(super) fn crowd() -> Crowd {
-    Gather::new(LANES, MOST)
+pub(super) fn group() -> CommitGroup {
+    GroupCommit::new(LANES, MOST)
 }
 
 /// Commits a step, in a statement of its own unless others wait as well.
 pub(super) async fn commit(
     connections: &Connections,
-    crowd: &Crowd,
+    group: &CommitGroup,
     commit: &Commit,
 ) -> Result<(), Error> {
-    let fate = match crowd.turn(|| commit.clone()).await {
+    let fate = match group.turn(|| commit.clone()).await {
         Turn::Alone(lane) => return alone(connections, lane, commit).await,
         Turn::Lead(batch) => match batch.alone() {
             Ok(lane) => return alone(connections, lane, commit).await,
@@ -64,13 +64,13 @@ pub(super) async fn commit(
         Fate::Done => Ok(()),
         Fate::Untouched => commit::commit(connections, commit).await,
         Fate::Lost => {
-            let reason = std::io::Error::other("the connection broke amid a commit");
+            let reason = std::io::Error::other("the connection broke during a commit");
             commit::recover(connections, commit, reason.into()).await
         }
     }
 }
 
-/// Sends one commit, and gives the lane up when it waits for whoever holds the thread's row.
+/// Sends one commit, and gives the lane up when it waits for the one who holds the thread's row.
 async fn alone(
     connections: &Connections,
     lane: Lane<Commit, Fate>,

@@ -14,7 +14,7 @@ use crate::ids::ThreadId;
 use perihelion_database::{idempotent, postgres::Connections};
 
 /// Moves the mark, which checks fence and place and locks the thread's row, and calls the listeners once
-/// per batch: telling more often would make commits wait for each other.
+/// per batch: notifying more often would make commits wait for each other.
 const APPEND: &str = "WITH held AS (
         UPDATE thread SET events = $3 + $4 - 1, events_step = $5
         WHERE id = $1 AND fence = $2 AND events = $3 - 1

@@ -30,7 +30,7 @@ use sqlx::PgConnection;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, insist::insist,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
 };
 use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -38,7 +38,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 /// A store in a Postgres database, shared by any number of processes.
 pub struct PostgresStore {
     connections: Connections,
-    crowd: commit_many::Crowd,
+    group: commit_many::CommitGroup,
 }
 
 impl PostgresStore {
@@ -61,7 +61,7 @@ impl PostgresStore {
     pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
         let connections = Connections::new(url, silence)?;
         migrations::run_postgres(&connections).await?;
-        Ok(Self { connections, crowd: commit_many::crowd() })
+        Ok(Self { connections, group: commit_many::group() })
     }
 
     /// Lends the connection that the next commit would use to statements of the caller's own.
@@ -138,7 +138,7 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        commit_many::commit(&self.connections, &self.crowd, commit).await
+        commit_many::commit(&self.connections, &self.group, commit).await
     }
 
     async fn save_pending(
@@ -174,7 +174,7 @@ impl Store for PostgresStore {
         effect: &EffectRow,
     ) -> Result<(), Error> {
         let write = || effects::record(&self.connections, thread, fence, effect);
-        insist(effect.outcome.is_some(), write).await
+        retry(effect.outcome.is_some(), write).await
     }
 
     async fn settle_effect(
@@ -184,7 +184,7 @@ impl Store for PostgresStore {
         end: &EffectSettlement,
     ) -> Result<(), Error> {
         let write = || effects::settle(&self.connections, thread, fence, end);
-        insist(end.outcome.is_some(), write).await
+        retry(end.outcome.is_some(), write).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {

@@ -5,7 +5,7 @@ use perihelion_database::idempotent;
 use sqlx::{Row as _, postgres::PgRow};
 
 use super::{
-    super::{Error, Outbox, TraceDebt},
+    super::{Error, Outbox, PendingExport},
     PostgresStore,
 };
 use crate::ids::ThreadId;
@@ -18,14 +18,14 @@ const PAID: &str = "WITH settled AS (
 
 #[async_trait]
 impl Outbox for PostgresStore {
-    async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error> {
         let rows = idempotent!(self.connections, |c| sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt
              ORDER BY since, thread_id LIMIT $1"
         )
         .bind(i64::from(limit))
         .fetch_all(&mut *c))?;
-        rows.iter().map(debt).collect()
+        rows.iter().map(export).collect()
     }
 
     async fn count(&self) -> Result<u64, Error> {
@@ -36,13 +36,13 @@ impl Outbox for PostgresStore {
         Ok(count.unsigned_abs())
     }
 
-    async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error> {
         let rows = idempotent!(self.connections, |c| sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = $1"
         )
         .bind(thread.0)
         .fetch_all(&mut *c))?;
-        rows.first().map(debt).transpose()
+        rows.first().map(export).transpose()
     }
 
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
@@ -55,9 +55,9 @@ impl Outbox for PostgresStore {
     }
 }
 
-fn debt(row: &PgRow) -> Result<TraceDebt, Error> {
+fn export(row: &PgRow) -> Result<PendingExport, Error> {
     let number = |name| Ok::<_, Error>(row.try_get::<i32, _>(name)? as u32);
-    Ok(TraceDebt {
+    Ok(PendingExport {
         thread: ThreadId(row.try_get("thread_id")?),
         from_run: number("from_run")?,
         to_run: number("to_run")?,

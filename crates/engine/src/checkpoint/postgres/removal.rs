@@ -63,7 +63,7 @@ pub(super) async fn delete(
     connection.settle(done)?
 }
 
-/// Holds the thread's row first: whoever claims it meanwhile waits, and then finds it gone.
+/// Holds the thread's row first: anyone who claims it meanwhile waits, and then finds it gone.
 async fn delete_all(
     connection: &mut PgConnection,
     thread: ThreadId,

@@ -1,4 +1,4 @@
-//! Values that stand beside threads in the same database, sealed for a row and a column of their keeper's.
+//! Values that stand beside threads in the same database, sealed for a row and a column of their renewal's.
 
 use uuid::Uuid;
 

@@ -12,7 +12,7 @@ use crate::ids::ThreadId;
 /// Begins a text that is encrypted.
 const MARK: &str = "perihelion-sealed:";
 
-/// What only whoever has the key can say of a thread.
+/// What only the one who has the key can say of a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Label {
     pub title: Option<String>,

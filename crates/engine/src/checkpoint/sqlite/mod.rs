@@ -29,7 +29,7 @@ use sqlx::SqliteConnection;
 use super::{
     Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
     OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, insist::insist,
+    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -160,7 +160,7 @@ impl Store for SqliteStore {
         effect: &EffectRow,
     ) -> Result<(), Error> {
         let write = || effects::record(&self.file, thread, fence, effect);
-        insist(effect.outcome.is_some(), write).await
+        retry(effect.outcome.is_some(), write).await
     }
 
     async fn settle_effect(
@@ -170,7 +170,7 @@ impl Store for SqliteStore {
         end: &EffectSettlement,
     ) -> Result<(), Error> {
         let write = || effects::settle(&self.file, thread, fence, end);
-        insist(end.outcome.is_some(), write).await
+        retry(end.outcome.is_some(), write).await
     }
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {

@@ -5,7 +5,7 @@ use chrono::DateTime;
 use sqlx::{Row as _, sqlite::SqliteRow};
 
 use super::{
-    super::{Error, Outbox, TraceDebt},
+    super::{Error, Outbox, PendingExport},
     SqliteStore,
 };
 use crate::ids::ThreadId;
@@ -18,7 +18,7 @@ const PAID: [&str; 2] = [
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn owed(&self, limit: u32) -> Result<Vec<TraceDebt>, Error> {
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error> {
         let mut reader = self.file.reader().await?;
         let rows = sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt
@@ -27,7 +27,7 @@ impl Outbox for SqliteStore {
         .bind(limit)
         .fetch_all(reader.connection()?)
         .await;
-        reader.settle(rows)?.iter().map(debt).collect()
+        reader.settle(rows)?.iter().map(export).collect()
     }
 
     async fn count(&self) -> Result<u64, Error> {
@@ -37,7 +37,7 @@ impl Outbox for SqliteStore {
         Ok(reader.settle(count)?.unsigned_abs())
     }
 
-    async fn owed_by(&self, thread: ThreadId) -> Result<Option<TraceDebt>, Error> {
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error> {
         let mut reader = self.file.reader().await?;
         let rows = sqlx::query(
             "SELECT thread_id, from_run, to_run, since FROM trace_debt WHERE thread_id = ?1",
@@ -45,7 +45,7 @@ impl Outbox for SqliteStore {
         .bind(thread.0)
         .fetch_all(reader.connection()?)
         .await;
-        reader.settle(rows)?.first().map(debt).transpose()
+        reader.settle(rows)?.first().map(export).transpose()
     }
 
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
@@ -59,8 +59,8 @@ impl Outbox for SqliteStore {
     }
 }
 
-fn debt(row: &SqliteRow) -> Result<TraceDebt, Error> {
-    Ok(TraceDebt {
+fn export(row: &SqliteRow) -> Result<PendingExport, Error> {
+    Ok(PendingExport {
         thread: ThreadId(row.try_get("thread_id")?),
         from_run: row.try_get("from_run")?,
         to_run: row.try_get("to_run")?,

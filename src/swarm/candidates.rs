@@ -2,7 +2,7 @@
 
 use super::assignment::Assignment;
 use super::event::AgentEvent;
-use super::menu::{Menu, Wish};
+use super::menu::{Menu, MenuQuery};
 use super::planned;
 use super::roster::Roster;
 use super::seen;
@@ -30,8 +30,8 @@ pub(super) async fn candidates(
     if state.routing.round > 0 {
         return Ok(Vec::new());
     }
-    let wish = Wish::of(&ctx.place().tenant, state);
-    let found = roster.fitting(&wish, &state.preferences.prefer);
+    let wanted = MenuQuery::of(&ctx.place().tenant, state);
+    let found = roster.fitting(&wanted, &state.preferences.prefer);
     let is_offered = |name: &String| {
         menu.hidden.contains(name) || menu.shown.iter().any(|(shown, _)| shown == name)
     };

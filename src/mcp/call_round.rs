@@ -1,4 +1,4 @@
-//! Sends the leg that makes a call, and reads what it came to: an end, a question or a task.
+//! Sends the round that makes a call, and reads what it came to: an end, a question or a task.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Answers, Asked, CallContext, Error, Reply, TENANT_META, ToolOutcome,
-    elicitation::{self, Seat},
+    elicitation::{self, OpenCallGuard},
     failure::{self, Call},
     menu, outcome,
     progress::Reports,
@@ -34,7 +34,7 @@ impl Server {
     pub(super) async fn send(
         &self,
         call: &Call<'_>,
-        leg: Sent,
+        round: Sent,
         context: CallContext,
     ) -> Result<Reply, Error> {
         let tool = call.tool;
@@ -53,15 +53,16 @@ impl Server {
                  and a person is asked where the rules want it",
             ));
         }
-        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(leg.arguments);
+        let mut params =
+            CallToolRequestParams::new(tool.to_owned()).with_arguments(round.arguments);
         let mut at_hand = Answers::new();
         if session.takes_answers() {
-            params.input_responses = (!leg.answers.is_empty()).then_some(leg.answers);
-            params.request_state = leg.state;
+            params.input_responses = (!round.answers.is_empty()).then_some(round.answers);
+            params.request_state = round.state;
         } else {
-            at_hand = leg.answers;
+            at_hand = round.answers;
         }
-        let seat = session.desk.sit(at_hand, &self.config.secrets);
+        let guard = session.open_calls.open(at_hand, &self.config.secrets);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let reports = Reports::to(context.progress.clone(), &self.config.secrets);
         let meta = meta(context, self.is_bundled());
@@ -86,10 +87,10 @@ impl Server {
             }
             Err(reason) => self.failed(call, reason, &session).await,
         };
-        if session.desk.goes_one_by_one() {
+        if session.open_calls.goes_one_by_one() {
             self.one_by_one.store(true, Ordering::Relaxed);
         }
-        broken_off(reply, &seat)
+        broken_off(reply, &guard)
     }
 
     /// Reads what a call without a proper answer means, and counts what that says of the server.
@@ -127,9 +128,9 @@ impl Server {
     }
 }
 
-/// Puts what was asked amid a call in the place of its end, which is only what the tool made of `cancel`.
-fn broken_off(reply: Result<Reply, Error>, seat: &Seat) -> Result<Reply, Error> {
-    let questions = seat.asked();
+/// Puts what was asked during a call in the place of its end, which is only what the tool made of `cancel`.
+fn broken_off(reply: Result<Reply, Error>, guard: &OpenCallGuard) -> Result<Reply, Error> {
+    let questions = guard.asked();
     if questions.is_empty() {
         return reply;
     }

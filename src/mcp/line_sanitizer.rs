@@ -1,4 +1,4 @@
-//! Puts an error in the place of an answer that cannot be read, so that whoever waits hears of it at once.
+//! Puts an error in the place of an answer that cannot be read, so that anyone who waits hears of it at once.
 //!
 //! The reader after this one passes over such lines, as a server may print what it likes.
 
@@ -18,7 +18,7 @@ const DEPTH: usize = 127;
 const UNREADABLE: i32 = -32099;
 
 /// The lines of a server, each whole, those that cannot be read replaced.
-pub(super) struct Legible<R> {
+pub(super) struct LineSanitizer<R> {
     inner: BufReader<R>,
     line: Vec<u8>,
     /// How much of `line` was passed on, once it is whole.
@@ -28,7 +28,7 @@ pub(super) struct Legible<R> {
     is_overlong: bool,
 }
 
-impl<R: AsyncRead + Unpin> Legible<R> {
+impl<R: AsyncRead + Unpin> LineSanitizer<R> {
     pub fn new(inner: R, longest: usize) -> Self {
         let inner = BufReader::new(inner);
         Self { inner, line: Vec::new(), passed: None, longest, is_overlong: false }
@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> Legible<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Legible<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineSanitizer<R> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -99,14 +99,14 @@ fn replacement(line: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_bytes())
 }
 
-/// Replaces escapes of half a character by the replacement character, as text that is cut amid an emoji has them; none
+/// Replaces escapes of half a character by the replacement character, as text that is cut during an emoji has them; none
 /// where there are none. A reader of JSON refuses the whole line for one of them.
 fn paired(line: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| {
         let escape = line.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
         u16::from_str_radix(std::str::from_utf8(&escape[2..]).ok()?, 16).ok()
     };
-    let mut mended: Option<Vec<u8>> = None;
+    let mut fixed: Option<Vec<u8>> = None;
     let mut at = 0;
     while at < line.len() {
         let (length, is_lone) = match (line[at], unit(at)) {
@@ -119,15 +119,15 @@ fn paired(line: &[u8]) -> Option<Vec<u8>> {
             _ => (1, false),
         };
         let end = line.len().min(at + length);
-        if is_lone && mended.is_none() {
-            mended = Some(line[..at].to_vec());
+        if is_lone && fixed.is_none() {
+            fixed = Some(line[..at].to_vec());
         }
-        if let Some(mended) = &mut mended {
-            mended.extend_from_slice(if is_lone { b"\\ufffd" } else { &line[at..end] });
+        if let Some(fixed) = &mut fixed {
+            fixed.extend_from_slice(if is_lone { b"\\ufffd" } else { &line[at..end] });
         }
         at = end;
     }
-    mended
+    fixed
 }
 
 /// Returns how deep values stand in values.
@@ -155,7 +155,7 @@ mod tests {
 
     async fn read(said: &[u8], longest: usize) -> Vec<u8> {
         let mut all = Vec::new();
-        Legible::new(said, longest).read_to_end(&mut all).await.unwrap();
+        LineSanitizer::new(said, longest).read_to_end(&mut all).await.unwrap();
         all
     }
 

@@ -24,7 +24,7 @@ const PIECE: usize = 16 << 10;
 pub(super) struct Waiting {
     /// The step whose end it tells, if it is such an event.
     pub(super) ends: Option<u64>,
-    pub(super) event: Said,
+    pub(super) event: EventJson,
     /// The task that told it, by step and index.
     of: Option<(u64, u32)>,
     size: usize,
@@ -33,12 +33,12 @@ pub(super) struct Waiting {
 /// An event as JSON: written once, unless it is a piece of an answer that others are joined to.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Said {
+pub(super) enum EventJson {
     Whole(Box<RawValue>),
     Piece(Value),
 }
 
-impl Said {
+impl EventJson {
     /// Writes an event down.
     pub(super) fn whole<S: State>(event: &RunEvent<S>) -> Option<Self> {
         to_raw_value(event).ok().map(Self::Whole)
@@ -71,7 +71,7 @@ struct Queue {
 }
 
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct EventQueue {
     queue: Mutex<Queue>,
     /// There is something to write.
     filled: Notify,
@@ -81,9 +81,9 @@ pub(super) struct Desk {
 
 /// Takes a run's events; cheap to clone.
 #[derive(Clone)]
-pub struct Ear(pub(super) Arc<Desk>);
+pub struct EventSender(pub(super) Arc<EventQueue>);
 
-impl Ear {
+impl EventSender {
     /// Takes an event without ever waiting.
     ///
     /// Pieces of an answer are joined while they wait. When the publisher is too far behind, an event is left
@@ -101,17 +101,17 @@ impl Ear {
             }
             _ => {}
         }
-        let said = match is_piece {
-            true => serde_json::to_value(event).ok().map(Said::Piece),
-            false => Said::whole(event),
+        let json = match is_piece {
+            true => serde_json::to_value(event).ok().map(EventJson::Piece),
+            false => EventJson::whole(event),
         };
-        let Some(event) = said else { return };
+        let Some(event) = json else { return };
         let size = event.size();
         self.0.put(Waiting { ends, event, of, size });
     }
 }
 
-impl Desk {
+impl EventQueue {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,12 +120,12 @@ impl Desk {
         {
             let mut queue = self.lock();
             let is_full = queue.waiting.len() >= EVENTS || queue.bytes + new.size > BYTES;
-            if let Said::Piece(piece) = &new.event
+            if let EventJson::Piece(piece) = &new.event
                 && queue.bytes + new.size <= BYTES
             {
                 let before = queue.waiting.iter_mut().rev().find(|one| one.of == new.of);
                 if let Some(before) = before.filter(|one| one.size < PIECE)
-                    && let Said::Piece(text) = &mut before.event
+                    && let EventJson::Piece(text) = &mut before.event
                     && join(text, piece)
                 {
                     before.size += new.size;

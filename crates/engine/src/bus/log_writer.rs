@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Bus;
-use super::desk::{Ending, Said, Waiting};
-use super::publisher::Telling;
+use super::event_queue::{Ending, EventJson, Waiting};
+use super::publisher::RunToPublish;
 use crate::checkpoint::{Encoded, Error, EventRow, StepKind, StepRow};
 use crate::clock;
 use crate::graph::{Frontier, RunEvent, State};
@@ -21,13 +21,13 @@ const STEPS: u32 = 64;
 /// An event ready to be written, with the newest step whose end is told by then.
 pub(super) struct Line {
     step: u64,
-    event: Said,
+    event: EventJson,
 }
 
 /// The one writer of a thread's log, for as long as its run holds the thread.
-pub(super) struct Scribe {
+pub(super) struct EventLogWriter {
     bus: Arc<dyn Bus>,
-    telling: Telling,
+    published: RunToPublish,
     /// Id of the newest event.
     last: u64,
     /// Newest step whose end has been told.
@@ -37,30 +37,30 @@ pub(super) struct Scribe {
     pub(super) lines: VecDeque<Line>,
 }
 
-impl Scribe {
+impl EventLogWriter {
     /// Finds the end of the log, and what is to be told first: steps that were committed and not told, and
-    /// that a step is gone on with.
+    /// that a step is resumed.
     pub(super) async fn open<S: State>(
         bus: &Arc<dyn Bus>,
-        telling: Telling,
+        published: RunToPublish,
     ) -> Result<Self, Error> {
         let store = bus.store();
-        let mark = store.event_mark(telling.thread).await?;
+        let mark = store.event_mark(published.thread).await?;
         let mut step = mark.step;
         if mark.last == 0 {
-            let forked_from = store.info(telling.thread).await?.forked_from;
+            let forked_from = store.info(published.thread).await?.forked_from;
             step = forked_from.map_or(0, |(_, seq)| seq);
         }
         let (bus, lines) = (Arc::clone(bus), VecDeque::new());
         let is_new = mark.last == 0;
-        let mut scribe = Self { bus, telling, last: mark.last, step, is_new, lines };
-        let mut lines = scribe.missing::<S>(step, telling.head).await?;
-        if telling.goes_on && mark.last > 0 {
-            let event = event_of(&RunEvent::<S>::StepRestarted { step: telling.head + 1 });
-            lines.push(Line { step: telling.head.max(step), event });
+        let mut log_writer = Self { bus, published, last: mark.last, step, is_new, lines };
+        let mut lines = log_writer.missing::<S>(step, published.head).await?;
+        if published.goes_on && mark.last > 0 {
+            let event = event_of(&RunEvent::<S>::StepRestarted { step: published.head + 1 });
+            lines.push(Line { step: published.head.max(step), event });
         }
-        scribe.lines = lines.into();
-        Ok(scribe)
+        log_writer.lines = lines.into();
+        Ok(log_writer)
     }
 
     /// Puts events in line: the end of each step once, those that were left out before it included.
@@ -69,7 +69,7 @@ impl Scribe {
         let mut lines = Vec::new();
         for one in waiting {
             match one.ends {
-                // Told already: the step was told before its commit was known to be lost.
+                // ThreadEvent already: the step was told before its commit was known to be lost.
                 Some(seq) if seq <= step => continue,
                 Some(seq) => {
                     lines.extend(self.missing::<S>(step, seq - 1).await?);
@@ -101,17 +101,17 @@ impl Scribe {
     pub(super) async fn write(&mut self) -> Result<(), Error> {
         while !self.lines.is_empty() {
             let lines: Vec<&Line> = self.lines.iter().take(BATCH).collect();
-            let events: Vec<&Said> = lines.iter().map(|line| &line.event).collect();
+            let events: Vec<&EventJson> = lines.iter().map(|line| &line.event).collect();
             let count = lines.len();
             let batch = EventRow {
                 first: self.last + 1,
                 count: count as u32,
-                run: self.telling.run,
+                run: self.published.run,
                 step: lines.last().map_or(self.step, |line| line.step),
                 body: Encoded::json(&events, self.bus.store().compress_above())?,
                 at: clock::now(),
             };
-            self.bus.publish(self.telling.thread, self.telling.fence, &batch).await?;
+            self.bus.publish(self.published.thread, self.published.fence, &batch).await?;
             (self.last, self.step) = (batch.last(), batch.step);
             self.is_new = false;
             self.lines.drain(..count);
@@ -130,7 +130,7 @@ impl Scribe {
         let mut before = upto + 1;
         'reading: while before > after + 1 {
             let store = self.bus.store();
-            let rows = store.history(self.telling.thread, Some(before), STEPS).await?;
+            let rows = store.history(self.published.thread, Some(before), STEPS).await?;
             for row in &rows {
                 if row.seq <= after {
                     break 'reading;
@@ -152,13 +152,13 @@ impl Scribe {
 }
 
 /// Tells a step's end as the run did that committed it.
-fn end_of<S: State>(row: &StepRow) -> Result<Said, Error> {
+fn end_of<S: State>(row: &StepRow) -> Result<EventJson, Error> {
     let frontier: Frontier = serde_json::from_slice(&row.frontier)
         .map_err(|error| Error::Damaged(format!("the frontier of step {}: {error}", row.seq)))?;
     let next = frontier.tasks.into_iter().map(|task| task.node).collect();
     Ok(event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next }))
 }
 
-fn event_of<S: State>(event: &RunEvent<S>) -> Said {
-    Said::whole(event).unwrap_or(Said::Piece(Value::Null))
+fn event_of<S: State>(event: &RunEvent<S>) -> EventJson {
+    EventJson::whole(event).unwrap_or(EventJson::Piece(Value::Null))
 }

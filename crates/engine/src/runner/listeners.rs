@@ -2,43 +2,43 @@
 
 use tokio::sync::mpsc;
 
-use crate::bus::Ear;
+use crate::bus::EventSender;
 use crate::failpoint::{self, Point};
 use crate::graph::{RunEvent, State, Wants};
 
 /// Everybody who hears a run.
-pub(super) struct Ears<S: State> {
+pub(super) struct Listeners<S: State> {
     listener: Option<mpsc::Sender<RunEvent<S>>>,
     /// What the listener wants.
     wanted: Wants,
-    ear: Option<Ear>,
+    sender: Option<EventSender>,
 }
 
 // By hand: a derived one would ask for states that can be cloned as events.
-impl<S: State> Clone for Ears<S> {
+impl<S: State> Clone for Listeners<S> {
     fn clone(&self) -> Self {
-        let (listener, ear) = (self.listener.clone(), self.ear.clone());
-        Self { listener, wanted: self.wanted, ear }
+        let (listener, sender) = (self.listener.clone(), self.sender.clone());
+        Self { listener, wanted: self.wanted, sender }
     }
 }
 
-impl<S: State> Ears<S> {
+impl<S: State> Listeners<S> {
     pub(super) fn new(
         listener: Option<mpsc::Sender<RunEvent<S>>>,
         wanted: Wants,
-        ear: Option<Ear>,
+        sender: Option<EventSender>,
     ) -> Self {
-        Self { listener, wanted, ear }
+        Self { listener, wanted, sender }
     }
 
     /// Returns whether anybody hears anything.
     pub(super) fn are_open(&self) -> bool {
-        self.listener.is_some() || self.ear.is_some()
+        self.listener.is_some() || self.sender.is_some()
     }
 
     /// Returns which events are to be made: the publisher wants starts, ends and commits.
     pub(super) fn wants(&self) -> Wants {
-        match self.ear {
+        match self.sender {
             None => self.wanted,
             Some(_) => Wants { tasks: true, checkpoints: true, ..self.wanted },
         }
@@ -46,8 +46,8 @@ impl<S: State> Ears<S> {
 
     /// Tells everybody; waits while the listener is behind, and never for the publisher.
     pub(super) async fn tell(&self, event: RunEvent<S>) {
-        if let Some(ear) = &self.ear {
-            ear.tell(&event);
+        if let Some(sender) = &self.sender {
+            sender.tell(&event);
         }
         if let Some(listener) = self.listener.as_ref().filter(|_| self.is_wanted(&event)) {
             let is_ack = matches!(event, RunEvent::Checkpoint { .. });
@@ -61,9 +61,9 @@ impl<S: State> Ears<S> {
     }
 
     /// Tells everybody a live piece, which a listener that is too far behind misses.
-    pub(super) fn whisper(&self, event: RunEvent<S>) {
-        if let Some(ear) = &self.ear {
-            ear.tell(&event);
+    pub(super) fn try_send(&self, event: RunEvent<S>) {
+        if let Some(sender) = &self.sender {
+            sender.tell(&event);
         }
         if let Some(listener) = &self.listener {
             let _ = listener.try_send(event);

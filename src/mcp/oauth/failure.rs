@@ -8,7 +8,7 @@ use crate::mcp::http;
 
 /// Why no token could be got, or no login made.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::mcp) enum Trouble {
+pub(in crate::mcp) enum LoginFailure {
     /// The file of the login could not be read or written.
     #[error("the login cannot be kept in {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },

@@ -87,7 +87,7 @@ impl Service {
             return Ok(());
         }
         if let Some(taken) = self.kept().run_of_any_tenant(run.id).await? {
-            tracing::info!(run = %run.id, "going on with a run of another process");
+            tracing::info!(run = %run.id, "resuming a run of another process");
             self.launch(taken);
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::ids::ThreadId;
 
 /// A thread's state at a step, with what a writer needs to go on from there.
 #[derive(Clone, Debug)]
-pub struct Standing<S: State> {
+pub struct Restored<S: State> {
     pub info: ThreadInfo,
     pub state: Arc<S>,
     /// The step that `state` belongs to.
@@ -37,11 +37,11 @@ pub struct Standing<S: State> {
 /// # Errors
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
 /// row cannot be read, [`Error::NewerState`] when a newer version wrote it.
-pub async fn stand_up<S: State>(
+pub async fn restore<S: State>(
     store: &dyn Store,
     thread: ThreadId,
     at: Option<u64>,
-) -> Result<Standing<S>, Error> {
+) -> Result<Restored<S>, Error> {
     let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
     let seq = at.unwrap_or(info.head);
     let (mut state, mut snapshot_size, mut since_snapshot) = (S::default(), 0, 0);
@@ -68,7 +68,7 @@ pub async fn stand_up<S: State>(
             let written = current_form::<S, Vec<Written<S>>>(thread, step.seq, version, &json)?;
             if let Some(to) = forked_to(&step, &written) {
                 state = Arc::unwrap_or_clone(
-                    Box::pin(stand_up::<S>(store, thread, Some(to))).await?.state,
+                    Box::pin(restore::<S>(store, thread, Some(to))).await?.state,
                 );
             }
             for one in written {
@@ -84,7 +84,7 @@ pub async fn stand_up<S: State>(
         .map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?)))
         .collect::<Result<Vec<_>, Error>>()?;
     let state = Arc::new(state);
-    Ok(Standing { info, state, seq, frontier, hash, pending, snapshot_size, since_snapshot })
+    Ok(Restored { info, state, seq, frontier, hash, pending, snapshot_size, since_snapshot })
 }
 
 /// The name under which a return to an earlier step is stored.

@@ -1,8 +1,8 @@
 //! Group commit: writers that arrive while others write share the next write.
 //!
-//! A writer that finds a free lane writes alone, at once. One that finds none waits; whoever leaves a lane
+//! A writer that finds a free lane writes alone, at once. One that finds none waits; anyone who leaves a lane
 //! hands it, with everything that waits by then, to the first in the queue, which writes for all of them.
-//! So a lone writer pays nothing for the grouping, and a crowd needs fewer, larger writes (the idea of group
+//! So a lone writer pays nothing for the grouping, and a group needs fewer, larger writes (the idea of group
 //! commit: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// The writers of one store; `J` is what is to be written, `R` what became of it.
-pub(super) struct Gather<J, R> {
+pub(super) struct GroupCommit<J, R> {
     queue: Arc<Mutex<Queue<J, R>>>,
     /// Jobs written together at most.
     most: usize,
@@ -42,12 +42,12 @@ pub(super) enum Turn<J, R> {
     Lead(Batch<J, R>),
     /// Somebody else wrote it.
     Written(R),
-    /// Whoever was to write it was given up; it may be written or not.
+    /// The one who was to write it was given up; it may be written or not.
     Lost,
 }
 
 /// The right to write; dropping it passes it on.
-pub(super) struct Lane<J, R>(Option<Gather<J, R>>);
+pub(super) struct Lane<J, R>(Option<GroupCommit<J, R>>);
 
 /// Several jobs to be written together, the leader's own first.
 pub(super) struct Batch<J, R> {
@@ -58,13 +58,13 @@ pub(super) struct Batch<J, R> {
 }
 
 // By hand: a derived one would ask for jobs and results that can be cloned.
-impl<J, R> Clone for Gather<J, R> {
+impl<J, R> Clone for GroupCommit<J, R> {
     fn clone(&self) -> Self {
         Self { queue: Arc::clone(&self.queue), most: self.most }
     }
 }
 
-impl<J, R> Gather<J, R> {
+impl<J, R> GroupCommit<J, R> {
     /// Makes `lanes` ways to write at the same time, each with at most `most` jobs together.
     pub(super) fn new(lanes: usize, most: usize) -> Self {
         let queue = Queue { free: lanes, waiting: Vec::new() };
@@ -177,9 +177,10 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_written_by_the_first_of_them() {
-        let gather = Gather::<u32, u32>::new(1, 8);
-        let lane = lone(gather.turn(|| 0).await);
-        let (mut first, mut second) = (Box::pin(gather.turn(|| 1)), Box::pin(gather.turn(|| 2)));
+        let group_commit = GroupCommit::<u32, u32>::new(1, 8);
+        let lane = lone(group_commit.turn(|| 0).await);
+        let (mut first, mut second) =
+            (Box::pin(group_commit.turn(|| 1)), Box::pin(group_commit.turn(|| 2)));
         assert!(first.as_mut().now_or_never().is_none());
         assert!(second.as_mut().now_or_never().is_none());
         drop(lane);
@@ -187,14 +188,15 @@ mod tests {
         assert_eq!(batch.jobs(), [1, 2]);
         assert_eq!(batch.tell([10, 20]), Some(10));
         assert!(matches!(second.await, Turn::Written(20)));
-        lone(gather.turn(|| 3).await);
+        lone(group_commit.turn(|| 3).await);
     }
 
     #[tokio::test]
     async fn a_batch_is_bounded_and_the_rest_comes_next() {
-        let gather = Gather::<u32, u32>::new(1, 2);
-        let lane = lone(gather.turn(|| 0).await);
-        let mut waiting: Vec<_> = (1..=3).map(|job| Box::pin(gather.turn(move || job))).collect();
+        let group_commit = GroupCommit::<u32, u32>::new(1, 2);
+        let lane = lone(group_commit.turn(|| 0).await);
+        let mut waiting: Vec<_> =
+            (1..=3).map(|job| Box::pin(group_commit.turn(move || job))).collect();
         for turn in &mut waiting {
             assert!(turn.as_mut().now_or_never().is_none());
         }
@@ -207,25 +209,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leader_given_up_amid_its_write_leaves_the_others_in_doubt_and_the_lane_free() {
-        let gather = Gather::<u32, u32>::new(1, 8);
-        let lane = lone(gather.turn(|| 0).await);
-        let (mut first, mut second) = (Box::pin(gather.turn(|| 1)), Box::pin(gather.turn(|| 2)));
+    async fn a_leader_given_up_during_its_write_leaves_the_others_in_doubt_and_the_lane_free() {
+        let group_commit = GroupCommit::<u32, u32>::new(1, 8);
+        let lane = lone(group_commit.turn(|| 0).await);
+        let (mut first, mut second) =
+            (Box::pin(group_commit.turn(|| 1)), Box::pin(group_commit.turn(|| 2)));
         assert!(first.as_mut().now_or_never().is_none());
         assert!(second.as_mut().now_or_never().is_none());
         drop(lane);
         let Turn::Lead(batch) = first.await else { panic!("the first leads") };
         drop(batch);
         assert!(matches!(second.await, Turn::Lost));
-        lone(gather.turn(|| 3).await);
+        lone(group_commit.turn(|| 3).await);
     }
 
     #[tokio::test]
     async fn one_that_stopped_waiting_is_not_written_and_loses_no_lane() {
-        let gather = Gather::<u32, u32>::new(1, 8);
+        let group_commit = GroupCommit::<u32, u32>::new(1, 8);
         for told in [false, true] {
-            let lane = lone(gather.turn(|| 0).await);
-            let mut gone = Box::pin(gather.turn(|| 1));
+            let lane = lone(group_commit.turn(|| 0).await);
+            let mut gone = Box::pin(group_commit.turn(|| 1));
             assert!(gone.as_mut().now_or_never().is_none());
             // Before the lane is handed to it, and after.
             if told {
@@ -235,7 +238,7 @@ mod tests {
                 drop(gone);
                 drop(lane);
             }
-            drop(lone(gather.turn(|| 2).await));
+            drop(lone(group_commit.turn(|| 2).await));
         }
     }
 }

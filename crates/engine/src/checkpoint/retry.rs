@@ -20,7 +20,7 @@ const WAITS: ExponentialBuilder = ExponentialBuilder::new()
 ///
 /// # Errors
 /// Whatever `write` returned last.
-pub(super) async fn insist<F>(is_outcome: bool, write: impl Fn() -> F) -> Result<(), Error>
+pub(super) async fn retry<F>(is_outcome: bool, write: impl Fn() -> F) -> Result<(), Error>
 where
     F: Future<Output = Result<(), Error>>,
 {
@@ -58,7 +58,7 @@ mod tests {
             let result = if asked.get() <= failures { Err(error()) } else { Ok(()) };
             async { result }
         };
-        (insist(is_outcome, write).await.is_ok(), asked.get())
+        (retry(is_outcome, write).await.is_ok(), asked.get())
     }
 
     /// X2

@@ -9,7 +9,7 @@ use crate::config::strict::nearest;
 
 /// What a decision may choose from.
 #[derive(Debug)]
-pub(super) struct Offer<'a> {
+pub(super) struct Choices<'a> {
     menu: &'a Menu,
     /// Searches that the turn may still have.
     searches: usize,
@@ -17,7 +17,7 @@ pub(super) struct Offer<'a> {
     handed_back: Vec<(&'a str, &'a str, &'a str)>,
 }
 
-impl<'a> Offer<'a> {
+impl<'a> Choices<'a> {
     pub(super) fn of(menu: &'a Menu, state: &'a GraphState) -> Self {
         let handed_back = state.results_of_turn().filter(|result| result.not_mine);
         let handed_back = handed_back.map(|result| {

@@ -9,7 +9,7 @@ use super::state::{GraphState, GraphUpdate, Routing};
 use crate::graph::{Context, NodeOutput, Target};
 
 /// Sends the first of the stages out and keeps the rest.
-pub(super) fn hand_out(
+pub(super) fn dispatch(
     ctx: &Context<GraphState>,
     update: GraphUpdate,
     routing: Routing,
@@ -35,7 +35,7 @@ pub(super) fn hand_out(
 /// Sends out the next stage of the plan as it stands.
 pub(super) fn next_stage(ctx: &Context<GraphState>) -> NodeOutput<GraphState> {
     let state = ctx.state();
-    hand_out(ctx, GraphUpdate::new(), state.routing.clone(), state.stages.clone())
+    dispatch(ctx, GraphUpdate::new(), state.routing.clone(), state.stages.clone())
 }
 
 /// Returns the tasks handed out last that did not succeed.

@@ -12,7 +12,7 @@ use crate::ids::ThreadId;
 use crate::swarm::{SpanKind, span_kind};
 
 /// Collects the spans of one trace, or of a subgraph's part in it.
-pub(super) struct Canvas<'a> {
+pub(super) struct SpanBuilder<'a> {
     pub view: View,
     /// The thread of the trace.
     pub thread: ThreadId,
@@ -37,7 +37,7 @@ pub(super) struct Canvas<'a> {
     subgraphs: HashMap<ThreadId, &'a Rows>,
 }
 
-impl<'a> Canvas<'a> {
+impl<'a> SpanBuilder<'a> {
     pub(super) fn new(rows: &'a Rows, group: &Group<'_>, view: View) -> Self {
         let (thread, run) = (rows.info.id, group.first().number);
         Self {
@@ -59,7 +59,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Makes a canvas for the part of a subgraph's thread that belongs to this trace.
+    /// Makes a builder for the part of a subgraph's thread that belongs to this trace.
     pub(super) fn inside(
         &self,
         child: &'a Rows,

@@ -11,7 +11,7 @@ use super::outcome::{Durability, Error};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
-    Error as StoreError, RunEnd, RunStatus, Standing, ThreadInfo, ThreadStatus, stand_up,
+    Error as StoreError, Restored, RunEnd, RunStatus, ThreadInfo, ThreadStatus, restore,
 };
 use crate::clock::Clock;
 use crate::failpoint::{Point, around};
@@ -20,8 +20,8 @@ use crate::ids::{RunId, ThreadId};
 use crate::observer::report;
 
 /// A claimed thread, ready to be driven; dropping it lets the next one take the thread at once.
-pub(super) struct Held<S: State> {
-    pub standing: Standing<S>,
+pub(super) struct ClaimedThread<S: State> {
+    pub restored: Restored<S>,
     /// The thread's status before it was taken.
     pub was: ThreadStatus,
     pub run: RunId,
@@ -31,19 +31,19 @@ pub(super) struct Held<S: State> {
     pub stop: CancellationToken,
     /// The live span of the run, once it has one.
     pub span: Arc<OnceLock<Span>>,
-    _keeper: AbortOnDropHandle<()>,
+    _renewal: AbortOnDropHandle<()>,
     _hold: Hold,
 }
 
 impl<S: State> Runner<S> {
     /// Reads a thread after checking that it is one of this graph's.
-    pub(super) async fn read(&self, thread: ThreadId) -> Result<Standing<S>, Error> {
+    pub(super) async fn read(&self, thread: ThreadId) -> Result<Restored<S>, Error> {
         let info = self.store().info(thread).await?;
         if info.graph != self.graph().name() {
             let (found, wanted) = (info.graph, self.graph().name().to_owned());
             return Err(Error::WrongGraph { thread, found, wanted });
         }
-        Ok(stand_up::<S>(self.store().as_ref(), thread, None).await?)
+        Ok(restore::<S>(self.store().as_ref(), thread, None).await?)
     }
 
     /// Takes the lease of a thread that was read, reads it again if it moved meanwhile, and starts a run.
@@ -51,9 +51,9 @@ impl<S: State> Runner<S> {
     /// Reading comes first: a thread that cannot be read is left as it is.
     pub(super) async fn hold(
         &self,
-        read: Standing<S>,
+        read: Restored<S>,
         cancel: &CancellationToken,
-    ) -> Result<Held<S>, Error> {
+    ) -> Result<ClaimedThread<S>, Error> {
         let (store, thread) = (self.store(), read.info.id);
         let hold = Hold::new(self.process());
         let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
@@ -63,9 +63,9 @@ impl<S: State> Runner<S> {
     /// Takes the lease of a thread that was read, unless somebody else took it meanwhile, and starts a run.
     pub(super) async fn hold_as_read(
         &self,
-        read: Standing<S>,
+        read: Restored<S>,
         cancel: &CancellationToken,
-    ) -> Result<Held<S>, Error> {
+    ) -> Result<ClaimedThread<S>, Error> {
         let hold = Hold::new(self.process());
         let (store, owner) = (self.store().as_ref(), hold.owner());
         let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
@@ -74,11 +74,11 @@ impl<S: State> Runner<S> {
 
     async fn held(
         &self,
-        read: Standing<S>,
+        read: Restored<S>,
         info: ThreadInfo,
         hold: Hold,
         cancel: &CancellationToken,
-    ) -> Result<Held<S>, Error> {
+    ) -> Result<ClaimedThread<S>, Error> {
         let store = self.store();
         let before = &read.info;
         let (thread, was) = (before.id, before.status);
@@ -88,33 +88,37 @@ impl<S: State> Runner<S> {
         let stop = cancel.child_token();
         let span = Arc::new(OnceLock::new());
         let (kept, seen) = (Arc::clone(store), Arc::clone(&span));
-        let keeper = lease::keep(kept, thread, info.fence, self.lease(), stop.clone(), seen);
+        let renewal = lease::keep(kept, thread, info.fence, self.lease(), stop.clone(), seen);
         let is_unmoved =
             before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
-        let mut standing = match is_unmoved {
+        let mut restored = match is_unmoved {
             true => read,
-            false => stand_up::<S>(store.as_ref(), thread, None).await?,
+            false => restore::<S>(store.as_ref(), thread, None).await?,
         };
-        standing.info = info;
+        restored.info = info;
         // Dated like all that happens in it; time limits count from there.
-        let run = RunId::begun_at(standing.info.updated_at);
-        let begin = store.begin_run(thread, standing.info.fence, run, self.owes_traces());
+        let run = RunId::begun_at(restored.info.updated_at);
+        let begin = store.begin_run(thread, restored.info.fence, run, self.owes_traces());
         let clock = store.clock(around(Point::RunBegin, begin).await?.started_at);
-        Ok(Held { standing, was, run, clock, stop, span, _keeper: keeper, _hold: hold })
+        Ok(ClaimedThread { restored, was, run, clock, stop, span, _renewal: renewal, _hold: hold })
     }
 
-    pub(super) fn writer(&self, held: &Held<S>, durability: Durability) -> Writer {
+    pub(super) fn writer(&self, held: &ClaimedThread<S>, durability: Durability) -> Writer {
         let claim = Claim {
-            thread: held.standing.info.id,
-            fence: held.standing.info.fence,
+            thread: held.restored.info.id,
+            fence: held.restored.info.fence,
             run: held.run,
             schema_version: S::SCHEMA_VERSION,
         };
-        Writer::new(Arc::clone(self.store()), claim, durability, held.standing.hash)
+        Writer::new(Arc::clone(self.store()), claim, durability, held.restored.hash)
     }
 
-    pub(super) async fn release(&self, held: &Held<S>, end: RunEnd<'_>) -> Result<(), Error> {
-        let info = &held.standing.info;
+    pub(super) async fn release(
+        &self,
+        held: &ClaimedThread<S>,
+        end: RunEnd<'_>,
+    ) -> Result<(), Error> {
+        let info = &held.restored.info;
         let ended = self.store().end_run(info.id, info.fence, held.run, end);
         Ok(around(Point::RunEnd, ended).await?)
     }
@@ -122,7 +126,7 @@ impl<S: State> Runner<S> {
     /// Gives a thread back whose run broke on the store, as far as the store still answers.
     pub(super) async fn give_back(
         &self,
-        held: &Held<S>,
+        held: &ClaimedThread<S>,
         error: Error,
         (run, thread): (RunStatus, ThreadStatus),
     ) -> Error {

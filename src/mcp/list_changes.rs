@@ -21,13 +21,13 @@ const UNREAD: usize = 1024;
 
 /// Whether a server said that its tools changed, and why it is not listened to any longer.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct ListChanges {
     is_new: AtomicBool,
     told: Notify,
     broken_off: OnceLock<String>,
 }
 
-impl News {
+impl ListChanges {
     fn note(&self) {
         self.is_new.store(true, Ordering::Release);
         self.told.notify_one();
@@ -49,24 +49,24 @@ impl News {
     }
 }
 
-/// A transport that takes the news out of what comes in.
+/// A transport that takes the changes out of what comes in.
 ///
 /// Handlers of notifications run beside the answers to calls and may come after them, so that a call would go to a
 /// tool that the server has said is another one now.
-pub(super) struct Attentive<T> {
+pub(super) struct ListChangeFilter<T> {
     inner: T,
-    news: Arc<News>,
+    changes: Arc<ListChanges>,
     /// One for each answer that waits to be written, and this one.
     unread: Arc<()>,
 }
 
-impl<T> Attentive<T> {
-    pub fn new(inner: T, news: Arc<News>) -> Self {
-        Self { inner, news, unread: Arc::default() }
+impl<T> ListChangeFilter<T> {
+    pub fn new(inner: T, changes: Arc<ListChanges>) -> Self {
+        Self { inner, changes, unread: Arc::default() }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Attentive<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for ListChangeFilter<T> {
     type Error = T::Error;
 
     fn name() -> Cow<'static, str> {
@@ -91,11 +91,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Attentive<T> {
         if let JsonRpcMessage::Notification(said) = &message
             && let ServerNotification::ToolListChangedNotification(_) = &said.notification
         {
-            self.news.note();
+            self.changes.note();
         }
         if Arc::strong_count(&self.unread) > UNREAD {
             let why = format!("it made {UNREAD} requests without reading the answers");
-            let _ = self.news.broken_off.set(why);
+            let _ = self.changes.broken_off.set(why);
             return None;
         }
         Some(message)
@@ -103,7 +103,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Attentive<T> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         // It would wait for what cannot be written.
-        if self.news.broken_off().is_some() {
+        if self.changes.broken_off().is_some() {
             return Ok(());
         }
         self.inner.close().await

@@ -1,4 +1,4 @@
-//! Looks after one open session: lists the tools anew when they changed, stops a server that nobody uses,
+//! Looks after one open session: lists the tools again when they changed, stops a server that nobody uses,
 //! and takes away one that died.
 //!
 //! Holds neither server nor session while it waits, so that dropping them still ends the process.
@@ -11,7 +11,7 @@ use std::{
 use rmcp::{Peer, RoleClient, model::SubscriptionFilter, service::Subscription};
 use tokio::time::timeout;
 
-use super::{connect::Era, listing, news::News, server::Server, session::Session};
+use super::{connect::Era, list_changes::ListChanges, listing, server::Server, session::Session};
 use crate::clock;
 
 /// How often it is looked whether the process still lives, at least.
@@ -23,7 +23,7 @@ const SUBSCRIBE: Duration = Duration::from_secs(5);
 /// How long a server that did not list its tools is not asked again.
 const UNHEARD: Duration = Duration::from_secs(10);
 /// A server that says all the time that its tools changed is asked for them no more often than this; after the first time.
-const AFTER_NEWS: Duration = Duration::from_secs(3);
+const AFTER_CHANGE: Duration = Duration::from_secs(3);
 /// Shortest wait, so that a moment that has passed is no busy loop.
 const SHORTEST: Duration = Duration::from_millis(5);
 
@@ -40,7 +40,7 @@ pub(super) fn keep(server: &Arc<Server>, session: &Arc<Session>, era: Era) {
 }
 
 /// How a session was found.
-enum Tended {
+enum Looked {
     Well,
     /// Its tools could not be listed; not to be asked again at once.
     Unheard,
@@ -48,8 +48,8 @@ enum Tended {
 }
 
 async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
-    let Some((news, peer)) =
-        session.upgrade().map(|session| (session.news.clone(), session.peer.clone()))
+    let Some((changes, peer)) =
+        session.upgrade().map(|session| (session.changes.clone(), session.peer.clone()))
     else {
         return;
     };
@@ -60,14 +60,14 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
     // Keeps nothing of the session alive while waiting.
     drop(peer);
     let mut pause = Duration::ZERO;
-    // When the next news is acted upon at the earliest.
+    // When the next changes is acted upon at the earliest.
     let mut quiet_until = clock::monotonic();
     loop {
         let Some(wait) = server.upgrade().map(|server| server.next_look().max(pause)) else {
             return;
         };
         let has_changed = tokio::select! {
-            () = news.told(), if subscription.is_none() => true,
+            () = changes.told(), if subscription.is_none() => true,
             () = next(&mut subscription) => true,
             () = clock::sleep(wait) => false,
         };
@@ -76,24 +76,24 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
             tokio::select! {
                 () = clock::sleep(quiet) => {}
                 // What is said meanwhile is one more reason for the same look.
-                () = overhear(&news, &mut subscription) => {}
+                () = overhear(&changes, &mut subscription) => {}
             }
-            quiet_until = clock::monotonic() + AFTER_NEWS;
+            quiet_until = clock::monotonic() + AFTER_CHANGE;
         }
         let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
         pause = match server.tend(&session, has_changed).await {
-            Tended::Well => Duration::ZERO,
-            Tended::Unheard => UNHEARD,
-            Tended::Ended => return,
+            Looked::Well => Duration::ZERO,
+            Looked::Unheard => UNHEARD,
+            Looked::Ended => return,
         };
     }
 }
 
-/// Takes in further news without end.
-async fn overhear(news: &News, subscription: &mut Option<Subscription>) {
+/// Takes in further changes without end.
+async fn overhear(changes: &ListChanges, subscription: &mut Option<Subscription>) {
     loop {
         tokio::select! {
-            () = news.told(), if subscription.is_none() => {}
+            () = changes.told(), if subscription.is_none() => {}
             () = next(subscription) => {}
         }
         // A storm leaves others their turn.
@@ -144,10 +144,10 @@ impl Server {
     }
 
     /// Does what is due.
-    async fn tend(&self, session: &Arc<Session>, has_changed: bool) -> Tended {
+    async fn tend(&self, session: &Arc<Session>, has_changed: bool) -> Looked {
         let mut state = self.state.lock().await;
         if !state.session.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
-            return Tended::Ended;
+            return Looked::Ended;
         }
         let is_lost = !session.is_open();
         let limit = self.config.idle_timeout;
@@ -157,12 +157,12 @@ impl Server {
             state.part(patience).await;
             tracing::debug!(server = %self.config.name, is_lost, "MCP server is not running any longer");
             self.change(|view| view.is_running = false);
-            return Tended::Ended;
+            return Looked::Ended;
         }
         let is_stale =
             state.listing.as_ref().is_some_and(|listing| self.stale_in(listing).is_zero());
         if !has_changed && !is_stale {
-            return Tended::Well;
+            return Looked::Well;
         }
         drop(state);
         // Calls go on meanwhile.
@@ -175,20 +175,20 @@ impl Server {
                 match learnt {
                     Ok(listing) => {
                         state.listing = is_current.then_some(listing).or(state.listing.take());
-                        Tended::Well
+                        Looked::Well
                     }
                     // The session after it has listed and was judged for itself.
-                    Err(_) if !is_current => Tended::Ended,
+                    Err(_) if !is_current => Looked::Ended,
                     Err(quarantined) => {
                         self.cannot_be_used(&quarantined);
                         state.part(self.around.patience).await;
-                        Tended::Ended
+                        Looked::Ended
                     }
                 }
             }
             Err(reason) => {
-                tracing::debug!(server = %self.config.name, %reason, "the tool list could not be read anew");
-                Tended::Unheard
+                tracing::debug!(server = %self.config.name, %reason, "the tool list could not be read again");
+                Looked::Unheard
             }
         }
     }

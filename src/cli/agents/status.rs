@@ -11,10 +11,10 @@ use crate::runtime::{Process, ServerProblem, ServerState, Survey, processes};
 
 pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<(), Error> {
     let running = using(settings);
-    let standing = |server: &str| found.states.iter().find(|state| state.server == server);
+    let status = |server: &str| found.states.iter().find(|state| state.server == server);
     if json {
         let agents: Vec<_> =
-            found.agents.iter().map(|agent| row(agent, standing(&agent.server.name))).collect();
+            found.agents.iter().map(|agent| row(agent, status(&agent.server.name))).collect();
         let failed: Vec<_> = found.failed.iter().map(problem).collect();
         let processes: Vec<_> = running.iter().map(process).collect();
         return output::json(
@@ -25,7 +25,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
         let rows = found.agents.iter().map(|agent| {
             let server = &agent.server;
             let tools: Vec<&str> = server.tools.iter().map(|one| one.name.as_str()).collect();
-            let state = standing(&server.name);
+            let state = status(&server.name);
             [
                 agent.name.clone(),
                 state.map(|state| state.phase.as_str().to_owned()).unwrap_or_default(),
@@ -48,7 +48,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
         output::warning(&format!("MCP server {}: {}", warning.server, warning.text));
     }
     for agent in &found.agents {
-        if let Some(problem) = standing(&agent.server.name).and_then(|it| it.problem.as_deref()) {
+        if let Some(problem) = status(&agent.server.name).and_then(|it| it.problem.as_deref()) {
             output::warning(&format!("MCP server {}: {problem}", agent.server.name));
         }
     }
