@@ -66,6 +66,10 @@ use crate::servers::{Bundled, Finding};
 /// How long tasks may take to end once the command is over.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// Stack of a worker thread. The future of a team within a team is deep, above all where it is not optimised; memory is
+/// taken only as far as it is used.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Runs the program: reads the arguments, does what they say, and returns the exit code.
 pub fn main() -> ExitCode {
     privacy::keep();
@@ -85,7 +89,8 @@ pub fn main() -> ExitCode {
     if let Command::ParseDocument { name } = &cli.command {
         return parse_document(name);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match builder.enable_all().thread_stack_size(STACK_BYTES).build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&Error::Threads(error)).into(),
     };

@@ -22,11 +22,7 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
                 break format!("http://{}", address.trim());
             }
         };
-        let rest = tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                eprintln!("server: {line}")
-            }
-        });
+        let rest = tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         perihelion::config::tls::install();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let post = async |path: &str, body: Value| {
