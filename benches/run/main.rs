@@ -8,7 +8,6 @@
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 
 mod model;
-#[path = "../processor.rs"]
 mod processor;
 
 use std::path::Path;

@@ -7,7 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
-#[path = "../processor.rs"]
+#[path = "../run/processor.rs"]
 mod processor;
 mod server;
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::agent_server::Refusal;
 use super::conversation::{self, Begin, Conversation};
 use super::openapi::Forms;
-use super::wishes::{self, Wishes};
+use super::request_fields::{self, RequestFields};
 use crate::ids::ThreadId;
 use crate::servers::{Serving, Toolbox, answer, config, failure};
 use crate::service::{Service, Turn};
@@ -35,7 +35,7 @@ struct Ask {
     #[serde(default)]
     thread_id: Option<String>,
     #[serde(flatten)]
-    wishes: Wishes,
+    fields: RequestFields,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -94,7 +94,7 @@ impl Star {
 
     async fn ask(&self, ask: Ask) -> Result<Answered, Refusal> {
         let turn = Turn { question: ask.question, ..Turn::default() };
-        let turn = ask.wishes.applied_to(&self.service, turn)?;
+        let turn = ask.fields.applied_to(&self.service, turn)?;
         let thread = match ask.thread_id {
             Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
             None => {
@@ -111,7 +111,7 @@ impl Star {
             return Err(Refusal::invalid(error));
         }
         let status = if outcome.asks { "interrupted" } else { "done" };
-        let mut more = wishes::asked_for(&self.service, &run).await?;
+        let mut more = request_fields::asked_for(&self.service, &run).await?;
         Ok(Answered {
             thread_id: thread.to_string(),
             status: status.to_owned(),

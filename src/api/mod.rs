@@ -19,7 +19,7 @@ pub mod openai;
 mod openapi;
 mod own;
 mod page;
+mod request_fields;
 pub mod serve;
-mod wishes;
 
 pub use local::loopback_only;

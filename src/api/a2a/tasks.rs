@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::push;
 use super::refusal::Refusal;
 use crate::api::conversation::{self, Begin, Conversation};
-use crate::api::wishes::{self, Wishes};
+use crate::api::request_fields::{self, RequestFields};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run, RunFilter, RunStatus};
 use crate::service::{Error, Service, Turn};
@@ -103,7 +103,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
     }
     let question = texts.join("\n\n");
     let turn = Turn { question: question.clone(), ..Turn::default() };
-    let turn = Wishes::of_metadata(&message.metadata)?.applied_to(service, turn)?;
+    let turn = RequestFields::of_metadata(&message.metadata)?.applied_to(service, turn)?;
     let named = match &message.task_id {
         Some(id) => Some(found(service, id).await?),
         None => None,
@@ -194,7 +194,7 @@ pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refus
     let newest = runs.last().copied().unwrap_or(first);
     let (state, text) = stands(service, newest).await?;
     let more = match state {
-        State::Completed => wishes::asked_for(service, newest).await?,
+        State::Completed => request_fields::asked_for(service, newest).await?,
         _ => Map::new(),
     };
     Ok(Task {

@@ -14,7 +14,7 @@ use super::body::{Asked as Query, Body, OfRun, OfThread};
 use super::wire::{self, RunBody};
 use super::{Face, Refusal, stream};
 use crate::api::openapi::Forms;
-use crate::api::wishes;
+use crate::api::request_fields;
 use crate::ids::ThreadId;
 use crate::service::Service;
 use crate::service::kept::{Cancel, Run, RunFilter, RunStatus};
@@ -83,7 +83,7 @@ async fn left_by(face: &Face, run: &Run) -> Result<Value, Refusal> {
             (RunStatus::Error | RunStatus::Timeout, Some(why)) => Ok(json!({ "__error__": why })),
             _ => {
                 let mut values = state_of(&face.service, thread).await?;
-                for (name, value) in wishes::asked_for(&face.service, &ended).await? {
+                for (name, value) in request_fields::asked_for(&face.service, &ended).await? {
                     values[name] = value;
                 }
                 Ok(values)

@@ -14,7 +14,7 @@ use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Said};
-use crate::api::wishes::{self, Wishes};
+use crate::api::request_fields::{self, RequestFields};
 use crate::graph::END;
 use crate::ids::ThreadId;
 use crate::service::kept::Run;
@@ -49,7 +49,7 @@ pub(super) async fn create(
     }
     let (mut turn, before) = conversation_of(&create.messages)?;
     turn.interactive = create.stream == Some(true);
-    let turn = Wishes::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
+    let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
     let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
     let thread = match named.and_then(Value::as_str) {
         Some(named) => {
@@ -75,7 +75,7 @@ pub(super) async fn create(
         }
         _ => {
             let outcome = conversation.outcome().await;
-            let more = wishes::asked_for(&service, &run).await?;
+            let more = request_fields::asked_for(&service, &run).await?;
             if let Some(error) = outcome.error {
                 return Err(Refusal(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error));
             }

@@ -14,7 +14,7 @@ use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Outcome, Said, run_of, stood_after};
-use crate::api::wishes::{self, Wishes};
+use crate::api::request_fields::{self, RequestFields};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{Service, Turn};
@@ -42,11 +42,11 @@ pub(super) async fn create(
         return Err(Refusal::invalid("tools are the agents' own here; send none"));
     }
     let question = question(&create.input)?;
-    let wishes = Wishes::of_metadata(&json!(create.metadata))?;
+    let fields = RequestFields::of_metadata(&json!(create.metadata))?;
     let interactive = create.stream == Some(true);
     let system_prompt = create.instructions.clone();
     let turn = Turn { question, system_prompt, interactive, ..Turn::default() };
-    let turn = wishes.applied_to(&service, turn)?;
+    let turn = fields.applied_to(&service, turn)?;
     let (thread, at) = the_thread(&service, &create).await?;
     let shown = json!({
         "model": model,
@@ -71,7 +71,7 @@ pub(super) async fn create(
 async fn ended(service: &Service, run: &Run) -> Result<Json<Value>, Refusal> {
     let outcome = Conversation::follow(service, run.clone()).await?.outcome().await;
     let mut shown = shapes::response(run, Some(&outcome));
-    for (name, value) in wishes::asked_for(service, run).await? {
+    for (name, value) in request_fields::asked_for(service, run).await? {
         shown[name] = value;
     }
     Ok(Json(shown))

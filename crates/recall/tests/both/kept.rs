@@ -14,7 +14,7 @@ fn vector(text: &str) -> Vec<f32> {
 
 fn item(number: usize, version: usize) -> Item {
     let text = format!("item {number} version {version} word{}", number % 7);
-    let group = if number % 2 == 0 { "even" } else { "odd" };
+    let group = if number.is_multiple_of(2) { "even" } else { "odd" };
     Item::new(format!("i{number}"), text)
         .with_parent(format!("p{}", number % 5))
         .with_attribute("group", group)

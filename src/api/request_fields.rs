@@ -15,7 +15,7 @@ use crate::service::{Approvals, Service, Turn};
 /// What a request may say beside its question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(super) struct Wishes {
+pub(super) struct RequestFields {
     /// Free key-values that agents are shown.
     context: BTreeMap<String, String>,
     /// Agents to be preferred.
@@ -36,8 +36,11 @@ pub(super) struct Wishes {
     user: Option<String>,
 }
 
+/// How a field is read where it comes as a text.
+type ReadText = fn(&str) -> Value;
+
 /// The fields, and how each is read where it comes as a text.
-const FIELDS: [(&str, fn(&str) -> Value); 9] = [
+const FIELDS: [(&str, ReadText); 9] = [
     ("context", json_or_text),
     ("prefer_agents", list),
     ("disable_agents", list),
@@ -72,7 +75,7 @@ fn list(given: &str) -> Value {
     }
 }
 
-impl Wishes {
+impl RequestFields {
     /// Reads metadata, whose values may be texts: some clients send no others. What else stands there is the client's.
     ///
     /// # Errors
@@ -141,7 +144,8 @@ mod tests {
             "context": "{\"tier\": \"gold\"}", "prefer_agents": "a, b", "max_turns": "3", "include_data": "true",
             "system_prompt": "Be brief.", "mine": "1",
         });
-        let [typed, texts] = [typed, texts].map(|given| Wishes::of_metadata(&given).unwrap());
+        let [typed, texts] =
+            [typed, texts].map(|given| RequestFields::of_metadata(&given).unwrap());
         assert_eq!(typed, texts);
         assert_eq!((typed.max_turns, typed.prefer_agents), (Some(3), vec!["a".into(), "b".into()]));
         for wrong in [
@@ -149,9 +153,9 @@ mod tests {
             json!({ "trace": "perhaps" }),
             json!({ "approvals": "now" }),
         ] {
-            let Refusal(_, why) = Wishes::of_metadata(&wrong).unwrap_err();
+            let Refusal(_, why) = RequestFields::of_metadata(&wrong).unwrap_err();
             assert!(why.starts_with("metadata."), "{why}");
         }
-        assert_eq!(Wishes::of_metadata(&Value::Null).unwrap(), Wishes::default());
+        assert_eq!(RequestFields::of_metadata(&Value::Null).unwrap(), RequestFields::default());
     }
 }
