@@ -25,7 +25,8 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
   tab.on("pageerror", (error) => tab.faults.push(String(error)));
   tab.on("console", (message) => {
     // A request that a killed server does not answer is logged by the browser itself.
-    if (message.type() === "error" && !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(message.text())) tab.faults.push(message.text());
+    const isOfKill = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/.test(message.text());
+    if (message.type() === "error" && !isOfKill) tab.faults.push(message.text());
   });
   tab.on("request", (request) => {
     if (!request.url().startsWith(new URL(url).origin) && !/^(data|blob|about):/.test(request.url())) tab.faults.push(`left the server: ${request.url()}`);

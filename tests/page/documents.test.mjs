@@ -1,10 +1,9 @@
 /** S3.13, S3.05, S3.06: documents are sent, found, quoted and opened at the quote, in Chromium against the real server. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, test } from "node:test";
-import { answered, go, inspect, launch, open } from "./browser.mjs";
-import { startModel } from "./model.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { answered, go, inspect } from "./browser.mjs";
+import { setStage } from "./stage.mjs";
 
 const PAPER = `# On Mercury
 
@@ -17,29 +16,8 @@ The perihelion of Mercury moves by 43 seconds of arc a century more than Newton 
 ${"Others have looked for another planet within. ".repeat(120)}
 `;
 
-let model, server, browser, tab;
-
-before(async () => {
-  model = await startModel();
-  server = await startServer({ model: model.url, further: ["papers"] });
-  browser = await launch();
-});
-
-beforeEach(async () => {
-  tab = await open(browser, server.url);
-});
-
-afterEach(async () => {
-  const { faults } = tab;
-  await tab.context().close();
-  assert.deepEqual(faults, []);
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-  model?.close();
-});
+let server, tab;
+setStage({ further: ["papers"] }, (stage) => ({ server, tab } = stage));
 
 const file = (name, text) => ({ name, mimeType: "application/octet-stream", buffer: Buffer.from(text) });
 

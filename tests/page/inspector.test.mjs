@@ -1,36 +1,14 @@
 /** S3.13, S4.10: a run beside what it would do now, and beside another one. */
 
-import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, afterEach, before, beforeEach, test } from "node:test";
-import { answered, ask, go, inspect, launch, open } from "./browser.mjs";
-import { startModel } from "./model.mjs";
-import { ROOT, startServer } from "./server.mjs";
+import { test } from "node:test";
+import { answered, ask, go, inspect } from "./browser.mjs";
+import { ROOT } from "./server.mjs";
+import { setStage } from "./stage.mjs";
 
-let model, server, browser, tab;
-
-before(async () => {
-  model = await startModel();
-  server = await startServer({ model: model.url });
-  browser = await launch();
-});
-
-beforeEach(async () => {
-  tab = await open(browser, server.url);
-});
-
-afterEach(async () => {
-  const { faults } = tab;
-  await tab.context().close();
-  assert.deepEqual(faults, []);
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-  model?.close();
-});
+let server, tab;
+setStage({}, (stage) => ({ server, tab } = stage));
 
 test("two threads are compared step by step, with their totals", async () => {
   const one = await ask(tab, "Please read the paper");

@@ -3,34 +3,13 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, afterEach, before, beforeEach, test } from "node:test";
-import { answered, ask, go, inspect, launch, open } from "./browser.mjs";
-import { startModel } from "./model.mjs";
+import { test } from "node:test";
+import { answered, ask, go, inspect, open } from "./browser.mjs";
 import { startServer } from "./server.mjs";
+import { setStage } from "./stage.mjs";
 
 let model, server, browser, tab;
-
-before(async () => {
-  model = await startModel();
-  server = await startServer({ model: model.url, further: ["greeter"] });
-  browser = await launch();
-});
-
-beforeEach(async () => {
-  tab = await open(browser, server.url);
-});
-
-afterEach(async () => {
-  const { faults } = tab;
-  await tab.context().close();
-  assert.deepEqual(faults, []);
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-  model?.close();
-});
+setStage({ further: ["greeter"] }, (stage) => ({ model, server, browser, tab } = stage));
 
 const notes = () => readFile(join(server.home, "notes.jsonl"), "utf8").catch(() => "");
 
