@@ -61,12 +61,19 @@ pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
     Ok(builder.spans)
 }
 
+/// The effects of a thread: those that happened in the trace that is drawn, and those of the traces around it.
+struct Effects<'a> {
+    own: Vec<&'a EffectRow>,
+    elsewhere: Vec<&'a EffectRow>,
+}
+
 /// Draws a thread's part of a trace.
 fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), Error> {
     let root = root(builder, rows, group);
     builder.spans.push(root);
-    let effects: Vec<&EffectRow> =
-        rows.effects.iter().filter(|effect| belongs(effect, group)).collect();
+    let (own, elsewhere): (Vec<&EffectRow>, Vec<&EffectRow>) =
+        rows.effects.iter().partition(|effect| belongs(effect, group));
+    let effects = Effects { own, elsewhere };
     let began = group.first().started_at;
     let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
     let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
@@ -200,7 +207,7 @@ fn committed(
     builder: &mut SpanBuilder<'_>,
     step: &StepRow,
     start: DateTime<Utc>,
-    effects: &[&EffectRow],
+    effects: &Effects<'_>,
 ) -> Result<(), Error> {
     let written: Vec<WrittenRow> = step.delta.decode()?;
     let next = nodes(&frontier(step)?);
@@ -231,7 +238,8 @@ fn committed(
             committed: Some(step.at),
             written: Some(one),
             to: &to,
-            effects: of_task(effects, step.seq, task),
+            effects: of_task(&effects.own, step.seq, task),
+            elsewhere: of_task(&effects.elsewhere, step.seq, task),
         };
         if work.draw(builder)? {
             builder.transition(step, task, &one.node, to, Reason::Edge);
@@ -250,7 +258,7 @@ fn uncommitted(
     builder: &mut SpanBuilder<'_>,
     group: &Group<'_>,
     before: Option<&StepRow>,
-    effects: &[&EffectRow],
+    effects: &Effects<'_>,
 ) -> Result<(), Error> {
     let Some(before) = before else { return Ok(()) };
     let step = group.last_step + 1;
@@ -258,7 +266,7 @@ fn uncommitted(
     let failed = group.last().status == RunStatus::Failed;
     for (index, task) in tasks.iter().enumerate() {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
-        let mine = of_task(effects, step, number);
+        let mine = of_task(&effects.own, step, number);
         let broke = failed && tasks.len() == 1;
         if mine.is_empty() && !broke && builder.subgraph(&task.node, step, number).is_none() {
             continue;
@@ -273,6 +281,7 @@ fn uncommitted(
             written: None,
             to: &[],
             effects: mine,
+            elsewhere: of_task(&effects.elsewhere, step, number),
         };
         work.draw(builder)?;
         let (closed, within) = (builder.closed, builder.within);

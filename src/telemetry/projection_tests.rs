@@ -261,6 +261,29 @@ fn what_a_committed_step_did_is_in_its_trace_whatever_the_clock_said() {
     assert_eq!(after_opening(before)[2], "execute_tool x");
 }
 
+/// Found by the torture: a call whose outcome somebody decided on after the trace had been delivered turned into one that
+/// was never sent, which no collector has.
+#[test]
+fn a_call_that_is_settled_in_a_later_trace_was_sent_all_the_same() {
+    let mut pen = Pen::new();
+    pen.turn(&["a"]);
+    pen.chat("agent", "", &["x"]);
+    pen.tool("s.x", None);
+    // The process died, and the next one asked again before it came to the call.
+    pen.chat("agent", "", &["x"]);
+    pen.effect(0, EffectKind::Interrupt, "outcome_unknown", json!({}), None);
+    pen.rows.effects.last_mut().unwrap().key = vec![9; 16];
+    pen.end(RunStatus::Interrupted);
+    let before: Vec<_> = pen.spans(1).iter().filter(|span| !span.open).map(|s| s.span_id).collect();
+    pen.begin();
+    let settled_at = pen.tick();
+    let call = pen.rows.effects.iter_mut().find(|row| row.kind == EffectKind::Tool).unwrap();
+    (call.status, call.ended_at) = (EffectStatus::Done, Some(settled_at));
+    let after = pen.spans(1);
+    assert!(after.iter().all(|span| before.contains(&span.span_id)), "{after:#?}");
+    assert!(pen.names(2).contains(&"execute_tool x".to_owned()), "{:?}", pen.names(2));
+}
+
 /// An edit is a trace of its own, and so is what follows from it.
 #[test]
 fn an_edit_of_the_state_shows_as_a_transition_by_a_person() {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{TaskProgress, Work};
-use crate::checkpoint::{EffectRow, EffectStatus};
-use crate::llm::{ChatRequest, ChatResponse, Role};
+use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
+use crate::llm::{ChatRequest, ChatResponse, Role, ToolCall};
 use crate::swarm::{SpanKind, is_built_in};
 use crate::telemetry::ids::TOOL;
 use crate::telemetry::span_builder::SpanBuilder;
@@ -58,10 +58,7 @@ impl Work<'_> {
         let request: Value = row.request.decode().unwrap_or_default();
         let (server, tool) = row.name.split_once('.').unwrap_or(("", &row.name));
         let arguments = &request["arguments"];
-        let met = progress
-            .asked
-            .iter()
-            .position(|(.., call)| call.name == tool && call.arguments == *arguments);
+        let met = progress.asked.iter().position(|(.., call)| is_of(row, call));
         let call_id = met.map(|at| progress.asked.remove(at).3.id);
         let outcome: Value =
             row.outcome.as_ref().and_then(|outcome| outcome.decode().ok()).unwrap_or_default();
@@ -93,13 +90,21 @@ impl Work<'_> {
     }
 
     /// Draws the calls that the model asked for and that reached no server: the agent's own tools, and what was refused.
+    ///
+    /// A call that was sent in this trace and whose outcome somebody decided on in a later one is drawn there.
     pub(super) fn never_sent(
         &self,
         builder: &mut SpanBuilder<'_>,
         top: SpanId,
         progress: &mut TaskProgress,
     ) {
+        let is_elsewhere = |call: &ToolCall| {
+            self.elsewhere.iter().any(|row| row.kind == EffectKind::Tool && is_of(row, call))
+        };
         for (chat, at, when, call) in progress.asked.drain(..) {
+            if is_elsewhere(&call) {
+                continue;
+            }
             let status = match is_built_in(&call.name) {
                 true => Status::Ok,
                 false => {
@@ -128,6 +133,13 @@ impl Work<'_> {
             });
         }
     }
+}
+
+/// Returns whether an effect is the sending of a call that a model asked for.
+fn is_of(row: &EffectRow, call: &ToolCall) -> bool {
+    let tool = row.name.split_once('.').map_or(row.name.as_str(), |(_, tool)| tool);
+    let request: Value = row.request.decode().unwrap_or_default();
+    tool == call.name && request["arguments"] == call.arguments
 }
 
 /// Returns the recorded message of a failure.

@@ -29,6 +29,8 @@ pub(super) struct Work<'a> {
     pub to: &'a [String],
     /// In the order in which they were asked for.
     pub effects: Vec<&'a EffectRow>,
+    /// Those of the same task that belong to other traces.
+    pub elsewhere: Vec<&'a EffectRow>,
 }
 
 /// What is remembered while a task's effects are gone through.
