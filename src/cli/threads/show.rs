@@ -73,7 +73,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     } else if standing(&info) == "crashed"
         || matches!(info.status, ThreadStatus::Failed | ThreadStatus::Parked | ThreadStatus::Queued)
     {
-        text.push_str(&format!("\ngo on with: {invocation} resume {id}\n"));
+        text.push_str(&format!("\ncontinue with: {invocation} resume {id}\n"));
     }
     output::text(&text)
 }
