@@ -1,6 +1,7 @@
 //! A person's answer to an open question: which question, and in what form.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::audit::Decided;
@@ -12,7 +13,8 @@ use crate::mcp;
 use crate::swarm::question::kind::{APPROVAL, CLARIFICATION, ELICITATION, OUTCOME_UNKNOWN};
 
 /// An answer as a person gives it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// To a clarification.
     Message(String),
@@ -122,20 +124,46 @@ impl Runtime {
         interrupt: Option<InterruptId>,
         answer: Answer,
     ) -> Result<(), Error> {
+        let (chosen, value) = self.fitted(thread, interrupt, answer).await?;
+        self.runner().answer(thread, chosen.id, &value).await?;
+        let question: Value = chosen.payload.decode()?;
+        let (interrupt, kind, question, answer) = (chosen.id, &*chosen.kind, &question, &value);
+        self.note_decided(by, Decided { thread, interrupt, kind, question, answer }).await;
+        Ok(())
+    }
+
+    /// Refuses an answer that could not be recorded now.
+    ///
+    /// # Errors
+    /// As [`Runtime::answer`].
+    pub async fn check_answer(
+        &self,
+        thread: ThreadId,
+        interrupt: InterruptId,
+        answer: Answer,
+    ) -> Result<(), Error> {
+        self.fitted(thread, Some(interrupt), answer).await.map(|_| ())
+    }
+
+    /// Finds the question that an answer is to, and brings the answer into the form that it is recorded in.
+    async fn fitted(
+        &self,
+        thread: ThreadId,
+        interrupt: Option<InterruptId>,
+        answer: Answer,
+    ) -> Result<(OpenInterrupt, Value), Error> {
         let open = self.runner().open_interrupts(thread).await?;
         let (kinds, option) = answer.fits();
         let chosen = match interrupt {
             Some(id) => match open.iter().find(|one| one.id == id) {
-                Some(one) => one,
+                Some(one) => one.clone(),
                 None => return Err(self.not_open(thread, id, &open).await?),
             },
-            None => only(thread, &open, kinds)?,
+            None => only(thread, &open, kinds)?.clone(),
         };
         if let Some(kinds) = kinds.filter(|kinds| !kinds.contains(&&*chosen.kind)) {
             let (given, fits, id) = (option, kinds.join(" or "), chosen.id);
-            return Err(
-                AnswerError::WrongKind { given, fits, kind: chosen.kind.clone(), id }.into()
-            );
+            return Err(AnswerError::WrongKind { given, fits, kind: chosen.kind, id }.into());
         }
         let in_time = answer != Answer::TimedOut;
         let value = match chosen.kind.as_str() {
@@ -146,12 +174,7 @@ impl Runtime {
             APPROVAL => decided(value, self.store().now().await?, &chosen.payload.decode()?),
             _ => value,
         };
-        let value = if in_time { value } else { timed_out(value) };
-        self.runner().answer(thread, chosen.id, &value).await?;
-        let question: Value = chosen.payload.decode()?;
-        let (interrupt, kind, question, answer) = (chosen.id, &*chosen.kind, &question, &value);
-        self.note_decided(by, Decided { thread, interrupt, kind, question, answer }).await;
-        Ok(())
+        Ok((chosen, if in_time { value } else { timed_out(value) }))
     }
 
     /// Tells a question of this thread that was answered before from one that it never asked.

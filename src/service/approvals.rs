@@ -2,16 +2,15 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
-use super::kept::{Multitask, RunFilter};
-use super::{Accept, Asked, Error, Order, Service};
+use super::deciding::is_closed;
+use super::{Error, Service};
 use crate::checkpoint;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::{self, Answer, AnswerError, ThreadView};
-use crate::swarm::GRAPH;
+use crate::runtime::{Answer, ThreadView};
 
 /// Requests of one look.
 const PAGE: u32 = 64;
@@ -61,12 +60,9 @@ impl Service {
             if !self.drives(&one.tenant) {
                 continue;
             }
-            let thread = ThreadId(one.thread);
-            let id = Some(InterruptId(one.id));
-            match self.runtime().answer_by(Some("timeout"), thread, id, Answer::TimedOut).await {
-                Ok(()) => {
-                    self.driving_for(&one.tenant).go_on_with(thread, one.id).await?;
-                }
+            let (thread, id) = (ThreadId(one.thread), InterruptId(one.id));
+            match self.driving_for(&one.tenant).accept_answer(thread, id, Answer::TimedOut).await {
+                Ok(_) => {}
                 Err(error) if is_closed(&error) => {
                     if one.expires_at + SETTLING < now {
                         self.expire(one.id).await?;
@@ -81,62 +77,34 @@ impl Service {
     /// Marks pending requests as expired that are not asked any more: their threads went on without this service.
     pub(super) async fn expire_stale(&self) -> Result<(), Error> {
         let settled = clock::now() - SETTLING;
-        let store = self.runtime().store().as_ref();
         for one in self.people().approvals_due(far(), STALE).await? {
             if !self.drives(&one.tenant) || one.asked_at > settled {
                 continue;
             }
-            let id = InterruptId(one.id).to_string();
-            let is_asked = match ThreadView::read(store, ThreadId(one.thread)).await {
-                Ok(view) => view.open.iter().any(|open| open.id == id),
-                Err(error) => {
-                    tracing::debug!(%error, "a thread with a request for approval cannot be read");
-                    true
-                }
-            };
-            if !is_asked {
+            if !self.is_asked(&one).await {
                 self.expire(one.id).await?;
             }
         }
         Ok(())
     }
 
+    /// Returns whether a thread waits for this decision; one that cannot be read may.
+    async fn is_asked(&self, request: &ApprovalRequest) -> bool {
+        let id = InterruptId(request.id).to_string();
+        let thread = ThreadId(request.thread);
+        match ThreadView::read(self.runtime().store().as_ref(), thread).await {
+            Ok(view) => view.open.iter().any(|open| open.id == id),
+            Err(checkpoint::Error::UnknownThread(_)) => false,
+            Err(error) => {
+                tracing::debug!(%error, %thread, "a thread with a request for approval cannot be read");
+                true
+            }
+        }
+    }
+
     async fn expire(&self, id: Uuid) -> Result<(), Error> {
         let status = ApprovalStatus::Expired;
         self.people().approval_ended(id, status, None, clock::now()).await?;
         Ok(())
-    }
-
-    /// Resumes a thread of which a question was answered.
-    async fn go_on_with(&self, thread: ThreadId, answered: Uuid) -> Result<(), Error> {
-        let last = RunFilter { status: None, limit: 1, offset: 0 };
-        let Some(last) = self.kept().runs(thread.0, &last).await?.pop() else { return Ok(()) };
-        let accept = Accept {
-            thread,
-            assistant: last.assistant,
-            order: Order::new(Asked::GoOn),
-            shown: json!({ "input": null, "command": { "resume": answered } }),
-            metadata: json!({ "created_by": "system", "graph_id": GRAPH }),
-            multitask: Multitask::Enqueue,
-            temporary: false,
-            due_at: None,
-            deliveries: Vec::new(),
-        };
-        self.accept(accept).await.map(|_| ())
-    }
-}
-
-/// Tells whether an answer came to nothing because the question is not asked any more.
-fn is_closed(error: &runtime::Error) -> bool {
-    use checkpoint::Error::{InterruptClosed, UnknownThread};
-    match error {
-        runtime::Error::Store(InterruptClosed(_) | UnknownThread(_)) => true,
-        runtime::Error::Answer(error) => {
-            matches!(error, AnswerError::NothingOpen(_) | AnswerError::NotOpen { .. })
-        }
-        runtime::Error::Run(crate::runner::Error::Store(error)) => {
-            matches!(error, InterruptClosed(_) | UnknownThread(_))
-        }
-        _ => false,
     }
 }

@@ -181,6 +181,10 @@ impl Service {
                 runtime.edit(thread, (**update).clone(), as_node.as_deref(), goto).await?;
                 self.resume(thread, options).await?
             }
+            Asked::Answer { question, answer } => {
+                self.record(thread, *question, order.by.as_deref(), answer.clone()).await?;
+                self.resume(thread, options).await?
+            }
             Asked::GoOn => self.resume(thread, options).await?,
         };
         Ok(report)

@@ -4,11 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 pub use crate::config::Approvals;
 use crate::graph::Pauses;
 use crate::runner::{Durability, RunOptions};
+use crate::runtime::Answer;
 use crate::swarm::{GraphState, GraphUpdate, Request};
+
+/// Namespace of the ids of assistants that a graph has by itself.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
+
+/// Returns the id of the assistant that a graph has by itself.
+pub fn assistant_of(graph: &str) -> Uuid {
+    Uuid::new_v5(&NAMESPACE, graph.as_bytes())
+}
 
 /// What a run is asked to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +55,8 @@ pub enum Asked {
     Turn(Turn),
     /// Answers to open questions, as the client wrote them.
     Resume(Value),
+    /// The answer to one open question; a question that is closed by then keeps the answer that it has.
+    Answer { question: Uuid, answer: Answer },
     /// An edit of the state, from which the thread continues.
     Edit { update: Box<GraphUpdate>, as_node: Option<String>, goto: Vec<String> },
     /// To go on from where the thread stands.

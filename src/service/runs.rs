@@ -60,8 +60,8 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::accept`].
-    pub async fn accept_decided(&self, accept: Accept) -> Result<Run, Error> {
-        self.accept_bound(Uuid::now_v7(), accept).await
+    pub(super) async fn accept_decided(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
+        self.accept_bound(id, accept).await
     }
 
     /// Decides in whose name a run is done.

@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::agent_server::{Body, Query, Refusal, assistant_of};
+use crate::api::agent_server::{Body, Query, Refusal};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::{Answer, InterruptView};
-use crate::service::kept::{Multitask, ThreadFilter, ThreadOrder};
-use crate::service::{Accept, Asked, Order, Service, ThreadView};
+use crate::service::kept::{ThreadFilter, ThreadOrder};
+use crate::service::{Service, ThreadView};
 use crate::swarm::GRAPH;
 
 /// Waiting threads that are looked through.
@@ -160,20 +160,7 @@ async fn decide(service: &Service, id: &str, answer: Answer) -> Result<Json<Valu
     let thread: ThreadId = view.info.id;
     let end = one.payload.get("expires_at").and_then(Value::as_str);
     let end = end.and_then(|end| end.parse::<DateTime<Utc>>().ok());
-    let by = service.who().user.as_str();
-    service.runtime().answer_by(Some(by), thread, Some(interrupt), answer).await?;
-    let accept = Accept {
-        thread,
-        assistant: assistant_of(GRAPH),
-        order: Order::new(Asked::GoOn),
-        shown: json!({ "input": null, "command": { "resume": id } }),
-        metadata: json!({ "created_by": "system", "graph_id": GRAPH }),
-        multitask: Multitask::Enqueue,
-        temporary: false,
-        due_at: None,
-        deliveries: Vec::new(),
-    };
-    let run = service.accept_decided(accept).await?;
+    let run = service.answer(thread, interrupt, answer).await?;
     if let Some(end) = end.filter(|end| *end < clock::now()) {
         let why = format!("the request ran out at {end}, so nothing was sent; it is asked again");
         return Err(Refusal(StatusCode::CONFLICT, why));

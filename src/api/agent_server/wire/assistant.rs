@@ -1,19 +1,11 @@
 //! Assistants in the clients' format: a graph, with a configuration.
 
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::runtime::KeptTeam;
+pub(crate) use crate::service::assistant_of as id_of;
 use crate::service::kept::Assistant;
 use crate::swarm::GRAPH;
-
-/// Namespace of the ids of assistants that a graph has by itself.
-const NAMESPACE: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
-
-/// Returns the id of the assistant that a graph has by itself.
-pub(crate) fn id_of(graph: &str) -> Uuid {
-    Uuid::new_v5(&NAMESPACE, graph.as_bytes())
-}
 
 /// Returns the assistant that a graph has by itself.
 pub(crate) fn default_assistant(graph: &str, since: chrono::DateTime<chrono::Utc>) -> Assistant {
