@@ -182,7 +182,7 @@ impl OpenCalls {
     }
 }
 
-/// One call's guard at the open_calls.
+/// Takes a call from the open ones when it ends.
 pub(super) struct OpenCallGuard {
     open_calls: Arc<OpenCalls>,
     call: Arc<OpenCall>,

@@ -49,7 +49,7 @@ impl ListChanges {
     }
 }
 
-/// A transport that takes the changes out of what comes in.
+/// A transport that takes changed lists out of what comes in.
 ///
 /// Handlers of notifications run beside the answers to calls and may come after them, so that a call would go to a
 /// tool that the server has said is another one now.

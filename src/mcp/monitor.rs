@@ -60,7 +60,7 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
     // Keeps nothing of the session alive while waiting.
     drop(peer);
     let mut pause = Duration::ZERO;
-    // When the next changes is acted upon at the earliest.
+    // The earliest time at which the next change is acted upon.
     let mut quiet_until = clock::monotonic();
     loop {
         let Some(wait) = server.upgrade().map(|server| server.next_look().max(pause)) else {

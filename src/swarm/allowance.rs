@@ -32,7 +32,7 @@ impl Allowance {
         }
     }
 
-    /// Returns whether something can still be done with it.
+    /// Returns whether nothing more can be done with it.
     pub fn is_spent(&self) -> bool {
         let bounds = [self.steps, self.tokens, self.nano_usd, self.tool_calls, self.seconds];
         bounds.contains(&Some(0))

@@ -1,6 +1,6 @@
-//! One tool call from its first call_round to its end, through questions to people and tasks of the server.
+//! One tool call from its first request to its end, through questions to people and tasks of the server.
 //!
-//! Each call_round is an effect of its own: what a server asked, and the id of the task it made, are recorded
+//! Each round is an effect of its own: what a server asked, and the id of the task it made, are recorded
 //! outcomes. So a person may take days to answer, and a task is found again after a crash, while nothing is
 //! sent twice.
 
@@ -87,7 +87,7 @@ pub(super) struct Exchange<'a> {
     pub under: Gate,
 }
 
-/// What a call_round came to.
+/// What a round came to.
 enum Step {
     Ended(ToolReply),
     Asked(Asked),
@@ -158,7 +158,7 @@ impl Exchange<'_> {
         )))
     }
 
-    /// Goes one call_round, or reads back what it came to.
+    /// Goes one round, or reads back what it came to.
     async fn go(&self, call_round: &CallRound, again: u32) -> Result<Step, NodeError> {
         let mut request = json!({ "server": self.caller.server.name, "tool": self.tool.name });
         let repeatable = match call_round {
@@ -339,7 +339,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Reads the recorded outcome of a call_round.
+/// Reads the recorded outcome of a round.
 fn step(value: Value) -> Step {
     if let Some(reason) = value.get(LOST).and_then(Value::as_str) {
         return Step::Lost(reason.to_owned());

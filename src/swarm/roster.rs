@@ -162,7 +162,7 @@ impl Roster {
         self.listed().view(tenant).agents.keys().cloned().collect()
     }
 
-    /// Returns the menu that fits a tenant's wanted; `trouble` says why an agent cannot be used now.
+    /// Returns the menu for what a tenant wants; `trouble` says why an agent cannot be used now.
     pub(super) fn menu(
         &self,
         wanted: &MenuQuery<'_>,
@@ -210,7 +210,7 @@ impl Roster {
         }
     }
 
-    /// Returns the agents that fit a tenant's wanted, best first: those that are preferred, in their order, then the others.
+    /// Returns the agents that fit what a tenant wants, best first: those that are preferred, in their order, then the others.
     pub(super) fn fitting(&self, wanted: &MenuQuery<'_>, prefer: &[String]) -> Vec<String> {
         let listed = self.listed();
         let view = listed.view(wanted.tenant);

@@ -1,4 +1,4 @@
-//! Delivers traces to the collector and pays the exports that runs leave in the outbox.
+//! Delivers traces to the collector and makes the exports that runs leave in the outbox.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -71,7 +71,7 @@ points! {
     ToolCommit = "tool.outcome.commit",
     /// The time or a random number is drawn and recorded.
     DrawCommit = "draw.commit",
-    /// What a node sees of its run_context is recorded.
+    /// What a node sees of its surroundings is recorded.
     ObservationCommit = "observation.commit",
     /// A question to a person is recorded.
     QuestionCommit = "question.commit",

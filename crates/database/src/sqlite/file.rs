@@ -142,7 +142,7 @@ impl File {
         done.map(|_| ()).map_err(|error| self.refine(error))
     }
 
-    /// Borrows the writing connection; one that was left during a transaction is replaced first.
+    /// Borrows the writing connection; one that was left within a transaction is replaced first.
     pub async fn writer(&self) -> Result<Writer<'_>, Error> {
         let mut guard = self.writer.lock().await;
         if self.is_in_memory {
@@ -255,7 +255,7 @@ async fn connect_to_write(options: &SqliteConnectOptions) -> Result<SqliteConnec
     }
 }
 
-/// Takes a connection out that is still during a transaction after every call on it has ended.
+/// Takes a connection out that is still within a transaction after every call on it has ended.
 ///
 /// SQLite rolls back by itself when the disk is full or fails; the driver's own attempt then fails, and it
 /// counts the transaction as open for ever.

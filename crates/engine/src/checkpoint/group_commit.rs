@@ -2,7 +2,7 @@
 //!
 //! A writer that finds a free lane writes alone, at once. One that finds none waits; anyone who leaves a lane
 //! hands it, with everything that waits by then, to the first in the queue, which writes for all of them.
-//! So a lone writer pays nothing for the grouping, and a group needs fewer, larger writes (the idea of group
+//! So a lone writer pays nothing for the grouping, and a group takes fewer and larger writes (the idea of group
 //! commit: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

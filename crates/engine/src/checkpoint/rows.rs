@@ -84,7 +84,7 @@ stored_enum! {
         Random = "random",
         /// A question to a person; its key is the [`InterruptId`].
         Interrupt = "interrupt",
-        /// What a node saw of its run_context; only a replay reads it back.
+        /// What a node saw of its surroundings; only a replay reads it back.
         Observed = "observed",
     }
 }

@@ -263,7 +263,7 @@ impl TaskContext {
         self.port.random().await
     }
 
-    /// Notes what the node sees of its run_context, such as the agents there are, and returns it.
+    /// Notes what the node sees of its surroundings, such as the agents there are, and returns it.
     ///
     /// A run always sees what is there now, also after a crash; a replay sees what the recorded run saw,
     /// so that it needs none of it.

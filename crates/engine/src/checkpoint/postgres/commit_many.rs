@@ -17,7 +17,7 @@ use super::super::{
 use super::commit;
 use crate::ids::ThreadId;
 
-/// Commits under way at the same time in one process; further ones group_commit.
+/// Commits under way at the same time in one process; further ones wait, and are committed together.
 const LANES: usize = 2;
 
 /// How long a commit may keep its lane: far longer than a flush takes.

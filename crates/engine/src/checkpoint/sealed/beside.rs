@@ -1,4 +1,4 @@
-//! Values that stand beside threads in the same database, sealed for a row and a column of their renewal's.
+//! Values that stand beside threads in the same database, sealed for one row and one column, and how their encryption is renewed.
 
 use uuid::Uuid;
 
