@@ -10,6 +10,7 @@ mod auth;
 mod callbacks;
 mod conversation;
 pub mod deliver;
+mod event_stream;
 mod health;
 pub mod jaeger;
 mod local;

@@ -33,7 +33,7 @@ pub(super) fn show(report: &RunReport) {
     for (at, result) in report.results.iter().enumerate() {
         if let Some(chart) = &result.chart {
             match save(report, at, &chart.svg) {
-                Ok(path) => output::note(&format!("chart: {}", path.display())),
+                Ok(path) => output::note(&format!("chart: {} (and .png)", path.display())),
                 Err(error) => output::warning(&format!("the chart could not be saved: {error}")),
             }
         }
@@ -66,12 +66,16 @@ fn page(text: &str) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Saves a chart below the user's data directory and returns its path.
+/// Saves a chart below the user's data directory, as a drawing and as a picture beside it, and returns the drawing's path.
 fn save(report: &RunReport, at: usize, svg: &str) -> std::io::Result<PathBuf> {
     let directory = data_directory().join("charts");
     std::fs::create_dir_all(&directory)?;
     let name = format!("{}-{}-{}.svg", report.thread_id, report.metadata.turn, at + 1);
     let path = directory.join(name);
     std::fs::write(&path, svg)?;
+    match perihelion_analysis::chart::png(svg) {
+        Ok(picture) => std::fs::write(path.with_extension("png"), picture)?,
+        Err(error) => output::warning(&error.to_string()),
+    }
     Ok(path)
 }

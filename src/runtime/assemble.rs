@@ -337,12 +337,11 @@ impl Runtime {
     }
 
     pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
-        self.note_taken(&outcome).await;
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }
         let report = RunReport::new(&outcome);
-        self.note_executed(outcome.thread, &report.results).await;
+        self.note_ended(&outcome, &report).await;
         report
     }
 

@@ -75,22 +75,18 @@ impl Runtime {
     }
 
     /// Writes down who worked on what in the present turn of a thread, each execution once.
-    pub(super) async fn note_executed(&self, thread: ThreadId, results: &[AgentResult]) {
+    pub(super) async fn note_executed(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        results: &[AgentResult],
+    ) {
         let Some(Audit { people, actor }) = self.audit.get() else { return };
-        if results.is_empty() {
-            return;
-        }
-        let tenant = match self.store().info(thread).await {
-            Ok(info) => info.tenant,
-            Err(error) => {
-                return tracing::error!(%error, %thread, "executions are missing from the audit");
-            }
-        };
         for result in results {
             let subject = format!("{}/{}", result.agent, result.id);
             let entry = AuditEntry {
                 at: clock::now(),
-                tenant: tenant.clone(),
+                tenant: tenant.to_owned(),
                 actor: actor.clone(),
                 action: "agent.executed".to_owned(),
                 subject,

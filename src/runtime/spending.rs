@@ -1,23 +1,34 @@
-//! What runs took, written down for the budgets of a tenant's day.
+//! What runs took and who worked in them, written down for the budgets of a tenant's day and for the audit.
 
 use perihelion_people::{EndedRun, Taken};
 
-use super::Runtime;
+use super::{RunReport, Runtime};
 use crate::clock;
 use crate::runner::RunOutcome;
 use crate::swarm::GraphState;
 
 impl Runtime {
-    /// Writes down what a run took; what cannot be written is said in the log and costs nobody anything.
-    pub(super) async fn note_taken(&self, outcome: &RunOutcome<GraphState>) {
-        let Some(people) = &self.spending else { return };
+    /// Writes down what a run took and who worked in it.
+    pub(super) async fn note_ended(&self, outcome: &RunOutcome<GraphState>, report: &RunReport) {
+        if self.spending.is_none() && self.audit.get().is_none() {
+            return;
+        }
         let thread = outcome.thread;
-        let tenant = match self.store().info(thread).await {
-            Ok(info) => info.tenant,
-            Err(error) => {
-                return tracing::error!(%error, %thread, "what a run took is not counted");
+        match self.store().info(thread).await {
+            Ok(info) => {
+                self.note_taken(&info.tenant, outcome).await;
+                self.note_executed(&info.tenant, thread, &report.results).await;
             }
-        };
+            Err(error) => {
+                tracing::error!(%error, %thread, "what a run took and who worked in it is not written down");
+            }
+        }
+    }
+
+    /// Writes down what a run took; what cannot be written is said in the log and costs nobody anything.
+    async fn note_taken(&self, tenant: &str, outcome: &RunOutcome<GraphState>) {
+        let Some(people) = &self.spending else { return };
+        let (thread, tenant) = (outcome.thread, tenant.to_owned());
         let (now, state) = (clock::now(), &outcome.state);
         let run =
             EndedRun { tenant, thread: thread.0, turn: state.turn, run: outcome.run.0, at: now };

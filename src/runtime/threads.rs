@@ -116,11 +116,10 @@ pub async fn history(
     before: Option<u64>,
     limit: u32,
 ) -> Result<Vec<StepView>, checkpoint::Error> {
-    let head = store.info(thread).await?.head;
     let rows = store.history(thread, before, limit).await?;
-    if before.is_none() && limit > 0 && rows.first().is_none_or(|newest| newest.seq < head) {
-        // Shortened to its last step, or damaged: reading the state tells.
-        store.load(thread, None).await?;
+    if before.is_none() && limit > 0 {
+        let info = store.info(thread).await?;
+        checkpoint::check_newest(store, &info, rows.first()).await?;
     }
     rows.iter().map(StepView::new).collect()
 }

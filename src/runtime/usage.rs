@@ -1,6 +1,6 @@
 //! What model calls of many threads took, by day, by agent and by model.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
@@ -46,19 +46,20 @@ pub async fn usage(
     let view = View { scope: Scope::Run, content: false, rounds: None };
     let mut usage = Usage::default();
     for thread in threads {
-        let mut seen = HashSet::new();
+        // The first run of the trace that was read last: the runs that continued with it are in it.
+        let mut read_from = u32::MAX;
         for run in store.runs(*thread).await?.iter().rev() {
             if run.ended_at.is_some_and(|end| end < since) {
                 break;
+            }
+            if run.number >= read_from {
+                continue;
             }
             let Ok((rows, number)) = read(store, *thread, Which::Number(run.number)).await else {
                 continue;
             };
             let mut spans = project(&rows, number, view)?;
-            // Runs that one continued with are in one trace.
-            if spans.first().is_none_or(|root| !seen.insert(root.trace_id)) {
-                continue;
-            }
+            read_from = spans.first().map_or(run.number, |root| root.run);
             bill(&mut spans, &prices);
             for span in spans.iter().filter(|span| span.start >= since) {
                 if let (About::Chat { .. }, Some(spent)) = (&span.about, span.spent) {

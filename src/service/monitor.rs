@@ -17,6 +17,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Looks between two signs of life.
 const BEAT_EVERY: u32 = 10;
 
+/// Looks after which what runs took long ago is forgotten: an hour.
+const FORGET_EVERY: u32 = 7_200;
+
 /// How long a process may be silent before its runs are another one's.
 const SILENT_FOR: TimeDelta = TimeDelta::seconds(30);
 
@@ -31,6 +34,11 @@ impl Service {
             tracing::warn!(%error, "old requests for approval could not be looked at");
         }
         loop {
+            if turn.is_multiple_of(FORGET_EVERY)
+                && let Err(error) = self.people().forget_taken(clock::now()).await
+            {
+                tracing::debug!(%error, "what runs took long ago could not be forgotten");
+            }
             if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
                 tracing::debug!(%error, "runs could not be looked for; trying again");
             }

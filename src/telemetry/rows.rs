@@ -4,7 +4,9 @@ use std::ops::RangeInclusive;
 
 use super::Error;
 use super::group::{Group, may_continue};
-use crate::checkpoint::{EffectRow, RunRow, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo};
+use crate::checkpoint::{
+    self, EffectRow, RunRow, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo,
+};
 use crate::ids::{RunId, ThreadId};
 
 /// Steps read at a time.
@@ -87,10 +89,7 @@ async fn read_steps(
     }
     let older = |step: &StepRow| !runs[first..].iter().any(|run| run.id == step.run);
     let steps = steps_back_to(store, thread, older).await?;
-    if steps.last().is_none_or(|newest| newest.seq < info.head) {
-        // Shortened to its last step, or damaged: reading the state tells.
-        store.load(thread, None).await?;
-    }
+    checkpoint::check_newest(store, &info, steps.last()).await?;
     let run = runs[at].number;
     Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
 }

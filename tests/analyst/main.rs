@@ -13,4 +13,5 @@ mod answers;
 mod crashes;
 mod errors;
 mod knowledge;
+mod script;
 mod world;

@@ -72,13 +72,16 @@ impl Original {
                 Copy::Sqlite(copy)
             }
             Self::Postgres(database) => {
-                let copy = server().await.fresh().await;
-                let mut admin = copy.connect().await;
-                let (from, to) = (&database.name, &copy.name);
+                let mut copy = server().await.fresh().await;
+                let (from, to) = (database.name.clone(), copy.name.clone());
                 // One cannot replace the database one is connected to.
-                admin.close().await.unwrap();
-                admin = connect(&server().await.url("template1")).await;
-                let sql = format!("DROP DATABASE {to}; CREATE DATABASE {to} TEMPLATE {from}");
+                let mut admin = connect(&server().await.url("template1")).await;
+                let mut sql = format!("DROP DATABASE {to}; CREATE DATABASE {to} TEMPLATE {from}");
+                if copy.url != copy.admin_url {
+                    // What is in it belongs to the owner of the first.
+                    sql = format!("{sql} OWNER {from}; DROP ROLE {to}");
+                    copy.url = copy.url_as(&from, &from);
+                }
                 for statement in sql.split("; ") {
                     admin.execute(AssertSqlSafe(statement)).await.unwrap();
                 }

@@ -49,7 +49,12 @@ impl Place {
         format!("command = {:?}\n", self.home.join("bin").join(program))
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// The Python that the server is installed with.
+    pub fn interpreter(&self) -> PathBuf {
+        self.home.join("bin/python")
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
     }
 
@@ -65,7 +70,7 @@ type Outcome = Result<Case, &'static str>;
 type Make = fn(&Place) -> Outcome;
 
 /// What is driven: its name, the directory of its server, and how.
-pub const CASES: [(&str, &str, Make); 15] = [
+pub const CASES: [(&str, &str, Make); 19] = [
     ("everything", "everything", everything),
     ("everything, asking", "everything", everything_asking),
     ("everything, over HTTP", "everything", everything_over_http),
@@ -79,6 +84,10 @@ pub const CASES: [(&str, &str, Make); 15] = [
     ("sqlite", "sqlite", sqlite),
     ("motherduck", "motherduck", motherduck),
     ("alchemy", "alchemy", alchemy),
+    ("sqlite, analyst", "sqlite", sqlite_analyst),
+    ("alchemy, analyst", "alchemy", alchemy_analyst),
+    ("motherduck, analyst", "motherduck", motherduck_analyst),
+    ("postgres, analyst", "postgres", postgres_analyst),
     // The last, which need more than is installed: by then ten servers have been driven.
     ("filesystem, confined", "filesystem", filesystem_confined),
     ("playwright", "playwright", playwright),
@@ -223,6 +232,32 @@ fn alchemy(place: &Place) -> Outcome {
     let address = format!("sqlite:///{}", place.file("data.db").display());
     let table = place.python("mcp-alchemy") + &format!("env = {{ DB_URL = {address:?} }}\n");
     Ok(place.case(table, vec![("execute_query", json!({ "query": SUM }))], PRODUCT))
+}
+
+/// The agent that answers questions to databases; who wrote a statement is ours, so nobody is asked.
+const ANALYST: &str = "agent = \"analyst\"\ndefault_tools_effect = \"read_only\"\n";
+
+fn sqlite_analyst(place: &Place) -> Outcome {
+    let table = place.python("mcp-server-sqlite")
+        + &format!("args = [\"--db-path\", {:?}]\n", place.file("shop.db"));
+    Ok(place.case(table + ANALYST, Vec::new(), ""))
+}
+
+fn alchemy_analyst(place: &Place) -> Outcome {
+    let address = format!("sqlite:///{}", place.file("shop.db").display());
+    let table = place.python("mcp-alchemy") + &format!("env = {{ DB_URL = {address:?} }}\n");
+    Ok(place.case(table + ANALYST, Vec::new(), ""))
+}
+
+fn motherduck_analyst(place: &Place) -> Outcome {
+    let table = place.python("mcp-server-motherduck")
+        + &format!("args = [\"--db-path\", {:?}]\n", place.file("shop.duckdb"));
+    Ok(place.case(table + ANALYST, Vec::new(), ""))
+}
+
+fn postgres_analyst(place: &Place) -> Outcome {
+    let case = postgres(place)?;
+    Ok(Case { table: case.table + ANALYST, calls: Vec::new(), ..case })
 }
 
 fn playwright(place: &Place) -> Outcome {

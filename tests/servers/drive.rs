@@ -69,9 +69,14 @@ pub fn script(cases: &[Case]) -> Script {
         .rule(Rule::new(Reply::text("Done.")).role(Role::Qa))
 }
 
-/// Makes a machine with these servers.
+/// Makes a machine with these servers, which are all asked.
 pub async fn world(cases: &[Case]) -> World {
-    let mut world = World::new(script(cases)).await;
+    world_of(cases, script(cases)).await
+}
+
+/// Makes a machine with these servers and another script.
+pub async fn world_of(cases: &[Case], script: Script) -> World {
+    let mut world = World::new(script).await;
     let tables =
         cases.iter().map(|case| format!("[mcp_servers.{}]\n{}\n", case.server, case.table));
     world.write("mcp-servers.toml", &tables.collect::<String>());

@@ -2,7 +2,7 @@
 //!
 //! Enter at [`main`]. [`catalogue`] says how each server is started and what is asked of it; [`drive`] lets a scripted
 //! model choose the agent and call the tools, and checks what came back; [`left`] holds that no process of it
-//! is left; [`report`] keeps the table. [`adversary`] is a server that does not keep what it promises. A target of its own, because
+//! is left; [`report`] keeps the table. [`dialogue`] asks the analyst the same on every server that runs SQL. [`adversary`] is a server that does not keep what it promises. A target of its own, because
 //! the servers have to be installed first: `make test-servers`.
 #![expect(
     clippy::unwrap_used,
@@ -14,9 +14,13 @@
 
 mod adversary;
 mod catalogue;
+mod dialogue;
 mod drive;
 mod left;
 mod report;
+#[expect(dead_code, reason = "shared with the tests of the analyst, which use more of it")]
+#[path = "../analyst/script.rs"]
+mod script;
 #[expect(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 #[path = "../it/cli/world.rs"]
 mod world;
@@ -45,6 +49,14 @@ async fn main() -> ExitCode {
             Err(missing) => report.leave_out(name, &place.package(), missing),
             Ok(case) if name == "postgres, writing" => {
                 report.add(name, &place.package(), adversary::drive(case)).await;
+            }
+            Ok(case) if name.ends_with(", analyst") => {
+                match server {
+                    "postgres" => dialogue::postgres().await,
+                    "motherduck" => dialogue::duckdb(&place),
+                    _ => dialogue::sqlite(&place).await,
+                }
+                report.add(name, &place.package(), dialogue::drive(case)).await;
             }
             Ok(case) => report.add(name, &place.package(), drive::drive(vec![case])).await,
         }

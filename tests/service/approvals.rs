@@ -178,7 +178,7 @@ async fn a_pending_row_of_what_is_not_asked_any_more_has_expired_at_start_up(mut
     let thread = served.thread().await;
     let (waits, _) = waiting(&served, "wait").await;
     served.crash().await;
-    let database = Database::open(&served.database()).await.unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_tenant("default");
     let now = perihelion::clock::now();
     let insert = "INSERT INTO approval_request (id, tenant, thread_id, agent, tool, status, asked_at, expires_at) \
                   VALUES ($1, 'default', $2, 'mcp_agent_notes', 'notes.append_note', 'pending', $3, $4)";

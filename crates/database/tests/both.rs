@@ -6,15 +6,16 @@
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Database, Error, Value, query};
+use perihelion_test_database::TestDatabase;
 use serde_json::{Value as Json, json};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 /// Databases of every kind; Postgres where `TEST_DATABASE_URL` names a server.
 struct Kinds {
     databases: Vec<Database>,
     _directory: tempfile::TempDir,
-    server: Option<(String, String)>,
+    server: Option<TestDatabase>,
 }
 
 async fn kinds() -> Kinds {
@@ -25,14 +26,9 @@ async fn kinds() -> Kinds {
         Database::open(path.to_str().unwrap()).await.unwrap(),
     ];
     let mut server = None;
-    if let Ok(admin) = std::env::var("TEST_DATABASE_URL") {
-        let name = format!("database_{}", Uuid::new_v4().simple());
-        let mut connection = PgConnection::connect(&admin).await.unwrap();
-        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
-        sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
-        let at = admin.rfind('/').unwrap();
-        databases.push(Database::open(&format!("{}/{name}", &admin[..at])).await.unwrap());
-        server = Some((admin, name));
+    if let Some(made) = TestDatabase::make().await {
+        databases.push(Database::open(&made.url).await.unwrap());
+        server = Some(made);
     }
     Kinds { databases, _directory: directory, server }
 }
@@ -42,11 +38,7 @@ impl Kinds {
         for database in &self.databases {
             database.close().await;
         }
-        if let Some((admin, name)) = self.server {
-            let mut connection = PgConnection::connect(&admin).await.unwrap();
-            let drop = AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"));
-            sqlx::raw_sql(drop).execute(&mut connection).await.unwrap();
-        }
+        drop(self.server);
     }
 }
 

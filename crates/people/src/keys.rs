@@ -183,7 +183,7 @@ impl People {
         let find = query(
             "SELECT 1 FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NOT NULL",
         );
-        Ok(self.database.fetch_optional(&find.bind(tenant).bind(name)).await?.is_some())
+        Ok(self.of(tenant).fetch_optional(&find.bind(tenant).bind(name)).await?.is_some())
     }
 
     /// Checks whether somebody who proved who they are at an earlier time could do so still, as far as that is known
@@ -197,7 +197,7 @@ impl People {
             ProvedBy::Key { id, .. } => {
                 let find = query("SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by FROM api_key WHERE id = $1")
                     .bind(*id);
-                let row = self.database.fetch_optional(&find).await?;
+                let row = self.of_all().fetch_optional(&find).await?;
                 let key = row.as_ref().map(read).transpose()?;
                 let key = key.ok_or(Error::NotAccepted("unknown key"))?;
                 self.check_key(&key, now).await

@@ -61,10 +61,16 @@ impl People {
         .bind(int(of_turn.steps))
         .bind(int(of_turn.millis));
         self.database.execute(&insert).await?;
-        let oldest = run.at.date_naive().checked_sub_days(KEPT).unwrap_or_default();
-        let forget = query("DELETE FROM spending WHERE tenant = $1 AND day < $2")
-            .bind(&run.tenant)
-            .bind(day(oldest));
+        Ok(())
+    }
+
+    /// Forgets what runs took 40 days ago and earlier.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn forget_taken(&self, now: DateTime<Utc>) -> Result<(), Error> {
+        let oldest = now.date_naive().checked_sub_days(KEPT).unwrap_or_default();
+        let forget = query("DELETE FROM spending WHERE day < $1").bind(day(oldest));
         self.database.execute(&forget).await?;
         Ok(())
     }

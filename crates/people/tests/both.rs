@@ -4,8 +4,8 @@
 use chrono::{DateTime, Duration, Utc};
 use perihelion_database::Database;
 use perihelion_people::{AuditEntry, AuditQuery, Error, NewKey, People, ProvedBy, Scope};
+use perihelion_test_database::TestDatabase;
 use serde_json::json;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use uuid::Uuid;
 
 fn now() -> DateTime<Utc> {
@@ -17,24 +17,10 @@ async fn on_both<F: Future<Output = ()>>(test: impl Fn(People) -> F) {
     let database = Database::open("memory:").await.unwrap();
     test(People::new(database.clone())).await;
     database.close().await;
-    let Ok(admin) = std::env::var("TEST_DATABASE_URL") else {
-        assert!(std::env::var("CI").is_err(), "TEST_DATABASE_URL is not set");
-        return;
-    };
-    let name = format!("people_{}", Uuid::now_v7().simple());
-    let mut connection = PgConnection::connect(&admin).await.unwrap();
-    sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}")))
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    let at = admin.rfind('/').unwrap();
-    let database = Database::open(&format!("{}/{name}", &admin[..at])).await.unwrap();
+    let Some(server) = TestDatabase::make().await else { return };
+    let database = Database::open(&server.url).await.unwrap();
     test(People::new(database.clone())).await;
     database.close().await;
-    sqlx::raw_sql(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)")))
-        .execute(&mut connection)
-        .await
-        .unwrap();
 }
 
 fn key<'a>(tenant: &'a str, name: &'a str) -> NewKey<'a> {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use axum::body::{Body, Bytes};
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use perihelion_http::sse;
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use super::refusal::Refusal;
 use super::shapes;
 use super::tasks::{self, State, Task};
 use crate::api::conversation::{Conversation, Said};
+use crate::api::event_stream;
 use crate::service::Service;
 use crate::service::kept::Run;
 
@@ -29,9 +30,7 @@ pub(super) async fn follow(
         let bytes = streamed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(bytes), streamed))
     });
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::from_stream(stream)).into_response())
+    Ok(event_stream::response(HeaderMap::new(), stream))
 }
 
 struct Streamed {

@@ -1,11 +1,10 @@
 //! Streams of runs: fed from a cursor over the thread's log, so a reader that is slow costs its buffer alone.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use futures::Stream;
 use perihelion_http::sse;
@@ -17,12 +16,10 @@ use super::body::{Asked, OfRun};
 use super::runs::places;
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
+use crate::api::event_stream::{self, HEARTBEAT};
 use crate::clock;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{From, Listener, Next, Service};
-
-/// How often a silent stream says that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -102,11 +99,7 @@ async fn response(
     heard: Heard,
     stops_with_client: bool,
 ) -> Result<Response, Refusal> {
-    let mut headers = places(&run, Some("stream"));
-    headers
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    let headers = places(&run, Some("stream"));
     let guard = stops_with_client.then(|| StopWithClient::new(face.service.clone(), &run));
     let from = match heard {
         Heard::Nothing => From::Beginning,
@@ -133,9 +126,7 @@ async fn response(
         guard,
         is_over: false,
     };
-    let mut response = Response::new(Body::from_stream(following.into_stream()));
-    *response.headers_mut() = headers;
-    Ok(response)
+    Ok(event_stream::response(headers, following.into_stream()))
 }
 
 /// One client that follows one run.

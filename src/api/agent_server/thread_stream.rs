@@ -4,11 +4,10 @@
 //! goes on from the last one that it heard, on any process.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use perihelion_http::sse;
 use schemars::JsonSchema;
@@ -17,12 +16,10 @@ use serde::Deserialize;
 use super::body::{Asked, OfThread};
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
+use crate::api::event_stream::{self, HEARTBEAT};
 use crate::clock;
 use crate::service::kept::Run;
 use crate::service::{BegunRuns, Error, Listener, Next, Service};
-
-/// How often a silent stream says that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -79,13 +76,7 @@ pub(super) async fn follow(
         let bytes = followed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(bytes), followed))
     });
-    let mut response = Response::new(Body::from_stream(stream));
-    let headers = response.headers_mut();
-    headers
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    Ok(event_stream::response(HeaderMap::new(), stream))
 }
 
 /// What a client has heard already.

@@ -1,9 +1,8 @@
 //! `POST /v1/chat/completions`: a whole conversation is sent, and its last question answered.
 
 use axum::Json;
-use axum::body::Body as Bytes;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use perihelion_http::sse;
 use schemars::JsonSchema;
@@ -14,6 +13,7 @@ use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Said};
+use crate::api::event_stream;
 use crate::api::request_fields::{self, RequestFields};
 use crate::graph::END;
 use crate::ids::ThreadId;
@@ -188,9 +188,5 @@ fn streamed(conversation: Conversation, run: Run, model: String, counts: bool) -
             }
         },
     );
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    (headers, Bytes::from_stream(stream)).into_response()
+    event_stream::response(HeaderMap::new(), stream)
 }

@@ -1,9 +1,9 @@
 //! `POST /v1/responses`: a turn of a thread, and its answer, whole or as it is written.
 
 use axum::Json;
-use axum::body::{Body as Bytes, Bytes as Piece};
+use axum::body::Bytes as Piece;
 use axum::extract::{Path, State};
-use axum::http::header;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use perihelion_http::sse;
 use schemars::JsonSchema;
@@ -14,6 +14,7 @@ use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Outcome, Said, run_of, stood_after};
+use crate::api::event_stream;
 use crate::api::request_fields::{self, RequestFields};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
@@ -178,11 +179,7 @@ async fn streamed(service: &Service, run: Run) -> Result<Response, Refusal> {
         let piece = streamed.next().await?;
         Some((Ok::<_, std::convert::Infallible>(piece), streamed))
     });
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    Ok((headers, Bytes::from_stream(stream)).into_response())
+    Ok(event_stream::response(HeaderMap::new(), stream))
 }
 
 impl Streamed {

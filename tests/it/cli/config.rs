@@ -134,12 +134,11 @@ async fn the_same_commands_work_on_postgres_by_one_variable() {
     assert_eq!(history.as_array().unwrap().len(), 6);
     let doctor = world.run(&["doctor"]).await.code(0);
     assert!(doctor.stdout.contains("✓ database: postgres"), "{doctor:?}");
-    // Tests make databases as anyone who may.
     let is_exempt = doctor.stdout.contains("database: its role is a superuser or has BYPASSRLS");
     let expected: bool = sqlx::query_scalar(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user",
     )
-    .fetch_one(&mut database.connect().await)
+    .fetch_one(&mut database.connect_as_owner().await)
     .await
     .unwrap();
     assert_eq!(is_exempt, expected, "{doctor:?}");

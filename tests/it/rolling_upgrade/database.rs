@@ -92,7 +92,7 @@ pub async fn older(kind: Kind, level: i64) -> Older {
         }
         Kind::Postgres => {
             let database = server().await.fresh().await;
-            let mut connection = database.connect().await;
+            let mut connection = database.connect_as_owner().await;
             let directory = root().join("migrations").join(kind.name());
             let migrator = Migrator::new(directory).await.unwrap();
             migrator.run_direct(Some(1), &mut connection, false).await.unwrap();

@@ -15,7 +15,7 @@ use crate::support::postgres::server;
 
 /// Puts a database's clock an hour ahead of this machine's; to be called before its tables are made.
 async fn an_hour_ahead(database: &crate::support::postgres::Database) {
-    let mut connection = database.connect().await;
+    let mut connection = database.connect_as_owner().await;
     let statements = [
         "CREATE SCHEMA ahead".to_owned(),
         "CREATE FUNCTION ahead.now() RETURNS timestamptz STABLE LANGUAGE sql \

@@ -190,7 +190,7 @@ async fn every_method_works_after_the_server_closed_all_connections() {
     let database = server().await.fresh().await;
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());
     let mut writer = Writer::with_steps(&store, 1).await;
-    let mut admin = connect(&database.url).await;
+    let mut admin = database.connect().await;
     for round in 0..6 {
         sqlx::query(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity

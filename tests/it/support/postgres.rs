@@ -8,8 +8,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
+use perihelion_test_database::{TestDatabase, with_database};
 use tokio::sync::OnceCell;
 
 /// A reachable Postgres server whose user may create databases.
@@ -20,12 +19,8 @@ pub struct Postgres {
     own: Option<Child>,
 }
 
-/// A database that no other test uses; dropped with this value.
-pub struct Database {
-    pub name: String,
-    pub url: String,
-    admin: String,
-}
+/// A database that no other test uses, owned by a role that policies hold for.
+pub type Database = TestDatabase;
 
 static SERVER: OnceCell<Postgres> = OnceCell::const_new();
 
@@ -80,68 +75,6 @@ impl Postgres {
 
     /// Creates an empty database for one test.
     pub async fn fresh(&self) -> Database {
-        let name = format!("test_{}", uuid::Uuid::new_v4().simple());
-        run(&self.admin, &format!("CREATE DATABASE {name}")).await;
-        Database { url: self.url(&name), name, admin: self.admin.clone() }
+        TestDatabase::on(&self.admin).await
     }
-}
-
-impl Database {
-    /// Connects to the database.
-    pub async fn connect(&self) -> PgConnection {
-        options(&self.url).connect().await.unwrap()
-    }
-
-    /// Returns the URL for another role with a password.
-    pub fn url_as(&self, role: &str, password: &str) -> String {
-        let (_, rest) = self.url.split_once('@').unwrap();
-        format!("postgres://{role}:{password}@{rest}")
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let (admin, name) = (self.admin.clone(), self.name.clone());
-        // A thread of its own, since this may run inside a runtime.
-        let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
-            runtime.unwrap().block_on(run(&admin, &sql));
-        });
-        let outcome = dropping.join();
-        if !std::thread::panicking() {
-            outcome.unwrap();
-        }
-    }
-}
-
-async fn run(url: &str, sql: &str) {
-    let mut connection = options(url).connect().await.unwrap();
-    connection.execute(AssertSqlSafe(sql)).await.unwrap();
-    connection.close().await.unwrap();
-}
-
-fn options(url: &str) -> PgConnectOptions {
-    url.parse().unwrap()
-}
-
-/// Replaces the database's name in a URL, keeping its parameters.
-fn with_database(url: &str, database: &str) -> String {
-    let (base, parameters) = url.split_once('?').map_or((url, None), |(b, p)| (b, Some(p)));
-    let (authority, _) = base
-        .rsplit_once('/')
-        .filter(|(a, _)| a.contains("://") && !a.ends_with('/'))
-        .unwrap_or((base, ""));
-    let parameters = parameters.map_or_else(String::new, |p| format!("?{p}"));
-    format!("{authority}/{database}{parameters}")
-}
-
-#[test]
-fn the_database_s_name_is_replaced_in_a_url() {
-    assert_eq!(with_database("postgres://u:p@h:1/postgres", "x"), "postgres://u:p@h:1/x");
-    assert_eq!(with_database("postgres://u@h", "x"), "postgres://u@h/x");
-    assert_eq!(
-        with_database("postgres://h/a?sslmode=disable", "x"),
-        "postgres://h/x?sslmode=disable"
-    );
 }

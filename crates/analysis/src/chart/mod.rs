@@ -4,6 +4,7 @@
 //! no expression and no address. Deliberately absent: anything a model could write into a specification.
 
 mod data;
+mod png;
 mod svg;
 mod vega;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use data::Values;
+pub use png::png;
 
 /// The kinds of charts that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +105,8 @@ mod tests {
             assert!(drawn.svg.starts_with("<svg ") && drawn.svg.ends_with("</svg>\n"), "{kind:?}");
             assert!(drawn.svg.contains("Sales &lt;by&gt; month"), "{kind:?}");
             assert!(drawn.svg.contains("2024-02"), "{kind:?}");
+            let painted = png(&drawn.svg).unwrap();
+            assert!(painted.starts_with(b"\x89PNG") && painted.len() > 5_000, "{kind:?}");
             assert!(!drawn.svg.contains("href") && !drawn.svg.contains("script"), "{kind:?}");
         }
     }

@@ -3,6 +3,7 @@
 use crate::support::{Endpoint, input};
 use perihelion_database::{Database, query};
 use perihelion_documents::{Library, Limits, Parser, Scope};
+use perihelion_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 /// The tables of documents and of what is found of them.
@@ -18,57 +19,6 @@ const TABLES: [&str; 9] = [
     "recall_vector",
 ];
 
-/// A database of its own, whose owner is a role that policies hold for.
-struct Owned {
-    url: String,
-    admin: String,
-    name: String,
-    is_admin_super: bool,
-}
-
-impl Owned {
-    async fn make() -> Option<Self> {
-        let admin = std::env::var("TEST_DATABASE_URL").ok().filter(|url| !url.is_empty())?;
-        let name = format!("policies_{}", uuid::Uuid::now_v7().simple());
-        let mut connection = PgConnection::connect(&admin).await.unwrap();
-        let is_admin_super: bool =
-            sqlx::query_scalar("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
-                .fetch_one(&mut connection)
-                .await
-                .unwrap();
-        let make = match is_admin_super {
-            true => vec![
-                format!("CREATE ROLE {name} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '{name}'"),
-                format!("CREATE DATABASE {name} OWNER {name}"),
-            ],
-            false => vec![format!("CREATE DATABASE {name}")],
-        };
-        for sql in make {
-            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
-        }
-        let (address, user) = (&admin[..admin.rfind('/').unwrap()], admin.find("://").unwrap() + 3);
-        let url = match is_admin_super {
-            true => format!(
-                "postgres://{name}:{name}@{}/{name}",
-                &address[address.rfind('@').map_or(user, |at| at + 1)..]
-            ),
-            false => format!("{address}/{name}"),
-        };
-        Some(Self { url, admin, name, is_admin_super })
-    }
-
-    async fn drop(self) {
-        let mut connection = PgConnection::connect(&self.admin).await.unwrap();
-        let mut drop = vec![format!("DROP DATABASE {} WITH (FORCE)", self.name)];
-        if self.is_admin_super {
-            drop.push(format!("DROP ROLE {}", self.name));
-        }
-        for sql in drop {
-            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
-        }
-    }
-}
-
 async fn rows(database: &Database, table: &str) -> i64 {
     let count = query(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
     database.fetch_optional(&count).await.unwrap().unwrap().get(0).unwrap()
@@ -77,7 +27,7 @@ async fn rows(database: &Database, table: &str) -> i64 {
 /// S3.04, S3.06: statements without any `WHERE` see and change the rows of the tenant that they act for, and no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forgotten_where_returns_nothing_of_another_tenant() {
-    let Some(server) = Owned::make().await else { return };
+    let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     assert!(!database.is_exempt().await.unwrap());
     let library = Library::new(database.clone(), Parser::Here(Limits::default()));
@@ -108,13 +58,12 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
     let odd = database.of_tenant("it's \\ \u{0}");
     assert_eq!(rows(&odd, "document").await, 0);
     library.close().await;
-    server.drop().await;
 }
 
 /// Each table that says whose its rows are is held to it by a policy that its owner cannot pass by, but for those that are named.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_with_tenants_have_forced_policies() {
-    let Some(server) = Owned::make().await else { return };
+    let Some(server) = TestDatabase::make().await else { return };
     Database::open(&server.url).await.unwrap().close().await;
     let mut connection = PgConnection::connect(&server.url).await.unwrap();
     let open: Vec<String> = sqlx::query_scalar(
@@ -139,5 +88,4 @@ async fn tables_with_tenants_have_forced_policies() {
     ];
     assert_eq!(open, known);
     connection.close().await.unwrap();
-    server.drop().await;
 }

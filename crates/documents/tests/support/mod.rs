@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use perihelion_database::Database;
 use perihelion_documents::{EmbeddingError, EmbeddingModel, Input, Library, Limits, Parser, Scope};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use perihelion_test_database::TestDatabase;
 
 /// A library on a database of one kind.
 pub struct Kind {
     pub library: Library,
     database: Database,
     directory: Option<tempfile::TempDir>,
-    server: Option<(String, String)>,
+    server: Option<TestDatabase>,
 }
 
 /// Makes a library on each kind of database; on Postgres where `TEST_DATABASE_URL` names a server.
@@ -23,14 +23,9 @@ pub async fn kinds() -> Vec<Kind> {
     let path = directory.path().join("documents.db");
     let database = Database::open(path.to_str().unwrap()).await.unwrap();
     let mut kinds = vec![kind(database, Some(directory), None)];
-    if let Ok(admin) = std::env::var("TEST_DATABASE_URL") {
-        let name = format!("documents_{}", uuid::Uuid::now_v7().simple());
-        let mut connection = PgConnection::connect(&admin).await.unwrap();
-        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
-        sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
-        let at = admin.rfind('/').unwrap();
-        let database = Database::open(&format!("{}/{name}", &admin[..at])).await.unwrap();
-        kinds.push(kind(database, None, Some((admin, name))));
+    if let Some(server) = TestDatabase::make().await {
+        let database = Database::open(&server.url).await.unwrap();
+        kinds.push(kind(database, None, Some(server)));
     }
     kinds
 }
@@ -38,7 +33,7 @@ pub async fn kinds() -> Vec<Kind> {
 fn kind(
     database: Database,
     directory: Option<tempfile::TempDir>,
-    server: Option<(String, String)>,
+    server: Option<TestDatabase>,
 ) -> Kind {
     let library = Library::new(database.clone(), Parser::Here(Limits::default()));
     Kind { library, database, directory, server }
@@ -63,11 +58,7 @@ impl Kind {
 
     pub async fn end(self) {
         self.database.close().await;
-        if let Some((admin, name)) = self.server {
-            let mut connection = PgConnection::connect(&admin).await.unwrap();
-            let drop = AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"));
-            sqlx::raw_sql(drop).execute(&mut connection).await.unwrap();
-        }
+        drop(self.server);
     }
 }
 

@@ -43,7 +43,7 @@ pub use perihelion_database::{
     redact_url,
 };
 pub use postgres::PostgresStore;
-pub use questions::awaited_interrupts;
+pub use questions::{awaited_interrupts, check_newest};
 pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
     Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,

@@ -1,7 +1,24 @@
 //! Which recorded questions still wait for an answer.
 
-use super::{Error, OpenInterrupt, Store};
+use super::{Error, OpenInterrupt, StepRow, Store, ThreadInfo};
 use crate::ids::ThreadId;
+
+/// Refuses a thread of which the newest of its steps that could be read is not its head.
+///
+/// It was shortened to its last step, which is no fault, or it is damaged: reading the state tells.
+///
+/// # Errors
+/// As [`Store::load`].
+pub async fn check_newest(
+    store: &dyn Store,
+    info: &ThreadInfo,
+    newest: Option<&StepRow>,
+) -> Result<(), Error> {
+    if newest.is_none_or(|newest| newest.seq < info.head) {
+        store.load(info.id, None).await?;
+    }
+    Ok(())
+}
 
 /// Returns the questions that wait for a person, of a thread and of its subgraphs, oldest first.
 ///

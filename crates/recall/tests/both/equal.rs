@@ -3,7 +3,7 @@
 use perihelion_database::Database;
 use perihelion_recall::{Index, Item, MemoryIndex, Scope, Search, StoredIndex};
 
-use crate::databases::Server;
+use perihelion_test_database::TestDatabase;
 
 const WORDS: [&str; 24] = [
     "invoice",
@@ -81,9 +81,8 @@ async fn memory_sqlite_and_postgres_give_the_same_hundred_with_the_same_scores()
     assert!(expected.iter().all(|list| list.len() == 100), "the questions are no test");
     let sqlite = StoredIndex::new(Database::open("memory:").await.unwrap());
     assert_eq!(fill_and_ask(&sqlite).await, expected);
-    let Some(server) = Server::make().await else { return };
+    let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
     assert_eq!(fill_and_ask(&StoredIndex::new(database.clone())).await, expected);
     database.close().await;
-    server.drop_database().await;
 }

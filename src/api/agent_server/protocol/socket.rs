@@ -16,8 +16,9 @@ use super::super::body::OfThread;
 use super::super::{Face, Refusal};
 use super::commands::{self, Command, Refused};
 use super::follow::Follower;
-use super::stream::{HEARTBEAT, Wanted};
+use super::stream::Wanted;
 use crate::api::auth::Ends;
+use crate::api::event_stream::HEARTBEAT;
 use crate::clock;
 use crate::ids::ThreadId;
 

@@ -1,10 +1,8 @@
 //! The events of a thread as server-sent events.
 
-use std::time::Duration;
-
-use axum::body::{Body as HttpBody, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use perihelion_http::sse;
 use schemars::JsonSchema;
@@ -14,11 +12,9 @@ use super::super::body::{Body, OfThread};
 use super::super::{Face, Refusal};
 use super::events::Event;
 use super::follow::Follower;
+use crate::api::event_stream::{self, HEARTBEAT};
 use crate::clock;
 use crate::service::Service;
-
-/// How often a silent stream says that it lives.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The channels there are; `custom:NAME` is a custom one too.
 const CHANNELS: [&str; 9] = [
@@ -103,13 +99,7 @@ pub(in crate::api::agent_server) async fn events(
         let bytes = next(&mut follower, &service).await?;
         Some((Ok::<_, std::convert::Infallible>(bytes), (follower, service)))
     });
-    let mut response = Response::new(HttpBody::from_stream(stream));
-    let headers = response.headers_mut();
-    headers
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    Ok(event_stream::response(HeaderMap::new(), stream))
 }
 
 /// Waits for the next bytes; `None` when this process ends, or the store fails: the client follows on.
