@@ -33,6 +33,18 @@ pub fn read(reply: &ToolReply) -> Result<Table, String> {
     numbered(text).ok_or_else(|| format!("the server's answer is no table: {}", shortened(text)))
 }
 
+/// Returns the table whose rows stand as JSON in the one column of another; none where they do not.
+pub fn unfolded(table: Table) -> Option<Table> {
+    let row = |cells: &Vec<Value>| match cells.as_slice() {
+        [Value::String(text)] => serde_json::from_str::<Value>(text).ok(),
+        [value @ Value::Object(_)] => Some(value.clone()),
+        _ => None,
+    };
+    let rows: Vec<Value> = table.rows.iter().map(row).collect::<Option<_>>()?;
+    let unfolded = of_json(&Value::Array(rows))?.ok().filter(|table| !table.columns.is_empty())?;
+    Some(Table { row_count: table.row_count, truncated: table.truncated, ..unfolded })
+}
+
 fn shortened(text: &str) -> String {
     text.chars().take(300).collect()
 }
@@ -253,6 +265,16 @@ mod tests {
             assert_eq!(table.columns, ["a", "b"], "{text}");
             assert_eq!(json!(table.rows), json!([[1, "x: y"], [2.5, null]]), "{text}");
         }
+    }
+
+    #[test]
+    fn rows_that_stand_as_json_in_one_column_are_a_table() {
+        let text = json!([{ "row": "{\"b\":2,\"a\":\"2024-02-05\"}" }, { "row": "{\"b\":null,\"a\":\"x\"}" }]);
+        let table = unfolded(said(&text.to_string()).unwrap()).unwrap();
+        assert_eq!(table.columns, ["b", "a"]);
+        assert_eq!(table.rows, [[json!(2), json!("2024-02-05")], [json!(null), json!("x")]]);
+        assert_eq!(unfolded(said("[]").unwrap()), None);
+        assert_eq!(unfolded(said(r#"[{ "row": "free text" }]"#).unwrap()), None);
     }
 
     #[test]
