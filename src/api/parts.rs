@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::llm::data_url;
 use crate::swarm::Attachment;
 
 /// Stands in the question's place where a message is attachments alone.
@@ -53,8 +52,8 @@ fn found(part: &Value) -> Option<Attachment> {
     let name = name.unwrap_or_default();
     let address =
         first(&["/image_url/url", "/image_url", "/file/file_data", "/file_data", "/url", "/data"]);
-    if let Some((media_type, data)) = address.as_deref().and_then(data_url) {
-        return Some(Attachment { name, media_type: media_type.into(), data: data.into() });
+    if let Some(whole) = address.and_then(|address| Attachment::of_data_url(&name, &address)) {
+        return Some(whole);
     }
     let bare = first(&["/base64", "/source/data", "/data", "/file/file_data", "/file_data"])?;
     // An address is not what stands there.

@@ -113,10 +113,9 @@ pub(super) enum Part<'a> {
 
 /// Reads the content of a message of Chat Completions, a text or a list.
 pub(super) fn parts(content: &Value) -> Vec<Part<'_>> {
-    let read = |part| read_part(part);
     match content {
         Value::String(text) => vec![Part::Text(text)],
-        Value::Array(parts) => parts.iter().filter_map(read).collect(),
+        Value::Array(parts) => parts.iter().filter_map(read_part).collect(),
         _ => Vec::new(),
     }
 }

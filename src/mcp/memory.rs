@@ -62,9 +62,13 @@ impl Bound {
         program: &Path,
         args: &[String],
         env: &BTreeMap<String, String>,
+        cwd: Option<&str>,
     ) -> Result<Launched, std::io::Error> {
         let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        let found = super::sandbox::find(program, path)
+        // A path to a program starts where the program does; a bare name is looked up.
+        let is_path = program.components().count() > 1;
+        let from = cwd.filter(|_| is_path).map_or_else(PathBuf::new, PathBuf::from);
+        let found = super::sandbox::find(&from.join(program), path)
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
         let group = self.group.as_ref().map(|group| group.display().to_string());
         let kilobytes = (self.megabytes * 1024).to_string();

@@ -61,7 +61,8 @@ impl Process {
         ORPHANS.call_once(process_mark::kill_orphans);
         let mark = ProcessMark::new();
         let bound = program.memory_mb.map(Bound::new);
-        let launch = |bound: &Bound| bound.launch(program.program, program.args, program.env);
+        let launch =
+            |bound: &Bound| bound.launch(program.program, program.args, program.env, program.cwd);
         let launched = bound.as_ref().map(launch).transpose()?;
         let (path, args) = match &launched {
             Some(launched) => (launched.program.as_path(), launched.args.as_slice()),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::artifacts::MAX_BYTES;
 use super::sources::Sources;
 use super::state::{Artifact, GraphState};
-use crate::llm::{Attached, ChatRequest, MessageRole, Role, is_text};
+use crate::llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
 /// Files with one message at most.
 const MAX_FILES: usize = 16;
@@ -44,6 +44,13 @@ impl Attachment {
     /// Makes one of a file's bytes; its type is that of its name.
     pub fn of_file(name: &str, bytes: &[u8]) -> Self {
         Self { name: name.to_owned(), media_type: String::new(), data: STANDARD.encode(bytes) }
+    }
+
+    /// Reads `data:<type>;base64,<data>`; nothing where that is not what stands there.
+    pub fn of_data_url(name: &str, url: &str) -> Option<Self> {
+        let (media_type, data) = data_url(url)?;
+        let (name, media_type) = (name.to_owned(), media_type.to_owned());
+        Some(Self { name, media_type, data: data.to_owned() })
     }
 }
 

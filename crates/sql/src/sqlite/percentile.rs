@@ -76,7 +76,6 @@ extern "C" fn step(
             *place = Box::into_raw(Box::new(Seen { numbers: Vec::new(), part }));
         }
         let seen = &mut **place;
-        #[expect(clippy::float_cmp, reason = "the same value of each row is the same bits")]
         if seen.part != part {
             return refuse(context, c"the part of a percentile must be the same for all rows");
         }
