@@ -121,7 +121,7 @@ fn group(root: &Path, groups: &str, bytes: u64) -> Option<PathBuf> {
     let beside = own.parent().filter(|parent| {
         *parent != root
             && parent.starts_with(root)
-            && !parent.extension().is_some_and(|kind| kind == "slice")
+            && parent.extension().is_none_or(|kind| kind != "slice")
     });
     [Some(own.as_path()), beside].into_iter().flatten().find_map(|parent| {
         let controllers = fs::read_to_string(parent.join("cgroup.subtree_control")).ok()?;
