@@ -20,6 +20,7 @@ pub mod openai;
 mod openapi;
 mod own;
 mod page;
+mod parts;
 mod request_fields;
 pub mod serve;
 

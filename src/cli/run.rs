@@ -12,7 +12,7 @@ use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::ThreadId;
 use crate::runtime::LOCAL_TENANT;
-use crate::swarm::Request;
+use crate::swarm::{Attachment, Request};
 
 /// Bytes read from standard input; a question has its own, lower bound.
 const INPUT_BYTES: u64 = 4 * 1024 * 1024;
@@ -25,6 +25,7 @@ Examples:
   perihelion run - --context region=EU --context year=2024 --json < question.txt
   perihelion run \"Summarise the notes\" --prefer files --disable sql
   perihelion run \"Summarise the notes\" --max-turns 2 --system-prompt \"Answer in French, in one sentence\"
+  perihelion run \"What does this say?\" --attach scan.png --attach plan.pdf
   perihelion run \"Summarise the notes\" --detach        a `perihelion worker` does it
 
 Standard output carries the answer alone. With --json it is one object: thread_id, run_id, status
@@ -61,6 +62,9 @@ pub struct Args {
     /// How you want the work done and the answer put; all agents are told, and it changes none of their rules
     #[arg(long, value_name = "TEXT")]
     system_prompt: Option<String>,
+    /// An image or a file that comes with the question; may be given several times
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     /// Leave the run to the workers and print the thread's id
     #[arg(long)]
     detach: bool,
@@ -122,7 +126,9 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         names.into_iter().filter(|name| !name.trim().is_empty()).collect::<Vec<_>>()
     };
     let context: BTreeMap<String, String> = args.context.into_iter().collect();
+    let attachments = args.attach.iter().map(|path| attachment(path)).collect::<Result<_, _>>()?;
     let request = Request {
+        attachments,
         question,
         context,
         prefer: listed(args.prefer),
@@ -153,6 +159,13 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
 }
 
 /// Reads the schema of an answer, which is to be an object.
+/// Reads a file that comes with the question.
+fn attachment(path: &Path) -> Result<Attachment, Error> {
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(Attachment::of_file(&path.to_string_lossy(), &bytes))
+}
+
 fn schema(path: &Path) -> Result<Value, Error> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| Error::Read { path: path.to_owned(), source })?;

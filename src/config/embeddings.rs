@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use super::models::{Models, PUBLIC_ENDPOINT};
+use super::apis::PUBLIC_ENDPOINT;
+use super::models::Models;
 use super::resolve::{Sources, any, http_url, not_empty, positive, positive_if_any, section};
 use super::strict::Error;
 

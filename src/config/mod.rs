@@ -5,8 +5,10 @@
 //! Invariant: a secret (API key, database password) never shows in `Debug` or in an error.
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
+mod apis;
 mod embeddings;
 mod encryption;
+mod inputs;
 mod metrics;
 mod models;
 mod prices;
@@ -21,12 +23,12 @@ mod traces;
 mod trust;
 pub mod variables;
 
+pub use apis::Api;
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};
+pub use inputs::{Input, Inputs};
 pub use metrics::{Metrics, MetricsCollector, Temporality};
-pub use models::{
-    AGENT_PREFIX, Api, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles,
-};
+pub use models::{AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices, nano_usd};
 pub use retention::{Age, Retention};
 pub use sections::{

@@ -6,26 +6,14 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::apis::Api;
+use super::inputs::Inputs;
 use super::prices::{self, Price, Prices};
 use super::resolve::{
     Setting, Sources, any, http_url, not_empty, positive_if_any, seconds, seconds_if_any, section,
     temperature,
 };
 use super::strict::Error;
-
-/// Address used when a key is set but no address is.
-pub(super) const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
-
-impl Api {
-    /// Returns the address used when a key is set but no address is.
-    fn public_endpoint(self) -> &'static str {
-        match self {
-            Self::ChatCompletions => PUBLIC_ENDPOINT,
-            Self::Anthropic => "https://api.anthropic.com/v1",
-            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
-        }
-    }
-}
 
 /// Prefix of the agents that are generated from MCP servers (S1.09); tables of settings go without it.
 pub const AGENT_PREFIX: &str = "mcp_agent_";
@@ -60,30 +48,8 @@ section! {
         /// Tokens of the model's window, question and answer together; requests are fitted into it. None: they are not,
         /// unless the endpoint refuses one as too long.
         context_window: Option<u32> = None, "PERIHELION_MODELS_CONTEXT_WINDOW", positive_if_any;
-    }
-}
-
-/// What an endpoint speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Api {
-    /// OpenAI's Chat Completions, as most servers of models have it.
-    #[default]
-    ChatCompletions,
-    /// Anthropic's Messages; the address ends in `/v1`.
-    Anthropic,
-    /// Gemini's `generateContent`; the address ends in `/v1beta`.
-    Gemini,
-}
-
-impl Setting for Api {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "chat_completions" => Ok(Self::ChatCompletions),
-            "anthropic" => Ok(Self::Anthropic),
-            "gemini" => Ok(Self::Gemini),
-            _ => Err(format!("expected `chat_completions`, `anthropic` or `gemini`: {text}")),
-        }
+        /// What the model takes beside text: `text`, `image`, `pdf`; what it does not take is named to it.
+        input: Inputs = Inputs::default(), "PERIHELION_MODELS_INPUT", any;
     }
 }
 
@@ -128,6 +94,7 @@ pub struct RoleSettings {
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
     pub context_window: Option<u32>,
+    pub input: Option<Inputs>,
     pub timeout_sec: Option<f64>,
     pub max_retries: Option<u32>,
     /// Read from the environment, never from the file.
@@ -185,6 +152,7 @@ impl RoleSettings {
                 .flatten(),
             max_tokens: number("max_tokens", self.max_tokens)?,
             context_window: number("context_window", self.context_window)?,
+            input: sources.find(&key("input"), &variable("input"), self.input, any)?,
             timeout_sec: sources
                 .find(
                     &key("timeout_sec"),
@@ -222,6 +190,7 @@ pub(super) struct ModelsFile {
     temperature: Option<Option<f64>>,
     max_tokens: Option<Option<u32>>,
     context_window: Option<Option<u32>>,
+    input: Option<Inputs>,
     roles: Roles,
     agents: BTreeMap<String, RoleSettings>,
     prices: BTreeMap<String, Price>,
@@ -259,6 +228,8 @@ pub struct ModelSettings {
     pub max_tokens: Option<u32>,
     /// Tokens of question and answer together; none: not known.
     pub context_window: Option<u32>,
+    /// What the model can be sent.
+    pub input: Inputs,
 }
 
 impl Models {
@@ -281,6 +252,7 @@ impl Models {
                 temperature: file.temperature,
                 max_tokens: file.max_tokens,
                 context_window: file.context_window,
+                input: file.input,
             },
             sources,
         )?;
@@ -346,6 +318,7 @@ impl Models {
             temperature: base.temperature,
             max_tokens: base.max_tokens,
             context_window: base.context_window,
+            input: base.input.clone(),
         }
     }
 }
@@ -387,7 +360,8 @@ impl ModelSettings {
             max_retries: own.max_retries.unwrap_or(self.max_retries),
             temperature: own.temperature.or(self.temperature),
             max_tokens: own.max_tokens.or(self.max_tokens),
-            // Another model has another window.
+            // Another model takes other things, and has another window.
+            input: own.input.unwrap_or(if is_same_model { self.input } else { Inputs::default() }),
             context_window: own.context_window.or(self.context_window.filter(|_| is_same_model)),
             ..self
         }

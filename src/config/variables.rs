@@ -35,11 +35,13 @@ const OTHERS: [&str; 23] = [
 ];
 
 /// Keys of a role, as `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` has them.
-const ROLE_KEYS: [&str; 8] = [
+const ROLE_KEYS: [&str; 10] = [
     "MODEL",
     "URL",
     "API",
     "API_KEY_ENV",
+    "CONTEXT_WINDOW",
+    "INPUT",
     "TEMPERATURE",
     "MAX_TOKENS",
     "TIMEOUT_SEC",

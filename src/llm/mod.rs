@@ -4,6 +4,7 @@
 //! request is plain data that can be hashed and stored. Deliberately absent: retry of *answers*
 //! outside [`structured`], and any provider's own SDK types in the public interface.
 
+mod attached;
 mod fit;
 mod native;
 pub mod openai;
@@ -16,6 +17,7 @@ mod types;
 /// A directive for log filters: the client library logs whole answers where it cannot read them.
 pub const LOG_DIRECTIVE: &str = "async_openai=off";
 
+pub use attached::{Attached, data_url, is_text};
 pub use openai::{OpenAiEmbeddings, OpenAiModel};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
 pub use prompts::{Prompts, escape};

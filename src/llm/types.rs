@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::attached::Attached;
+
 /// The part a model call plays; sent as `x-perihelion-role` and used to pick per-role settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -71,6 +73,9 @@ pub struct ChatMessage {
     /// The call that a `tool` message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// Images and files that a user sent with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<Attached>,
 }
 
 impl ChatMessage {
@@ -97,7 +102,8 @@ impl ChatMessage {
     }
 
     fn text(role: MessageRole, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+        let (tool_calls, tool_call_id, attached) = (Vec::new(), None, Vec::new());
+        Self { role, content: content.into(), tool_calls, tool_call_id, attached }
     }
 }
 

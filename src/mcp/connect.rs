@@ -21,7 +21,7 @@ use super::{
     menu,
     oauth::Access,
     process::{Process, Program},
-    sandbox,
+    sandbox::{self, Confined},
     servers_file::{ServerConfig, Transport},
     session::{Kind, Listener, Session, with_last_words},
     stderr::Tail,
@@ -136,11 +136,12 @@ async fn attempt(
                 ),
                 None => None,
             };
+            let memory_mb = config.memory_mb;
             let program = match &confined {
-                Some(confined) => {
-                    Program { program: &confined.program, args: &confined.args, env, cwd: None }
+                Some(Confined { program, args }) => {
+                    Program { program, args, env, cwd: None, memory_mb }
                 }
-                None => Program { program: &program, args, env, cwd: cwd.as_deref() },
+                None => Program { program: &program, args, env, cwd: cwd.as_deref(), memory_mb },
             };
             let tail = Tail::new(&config.name, config.secrets.clone());
             let (process, pipes) = Process::spawn(&program, tail).map_err(|error| {

@@ -20,6 +20,7 @@ mod http_session;
 mod line_sanitizer;
 mod list_changes;
 mod listing;
+mod memory;
 mod menu;
 mod monitor;
 mod oauth;

@@ -25,6 +25,7 @@ use tokio::{
 };
 
 use super::{
+    memory::Bound,
     process_mark::{self, ProcessMark},
     stderr::Tail,
 };
@@ -41,6 +42,8 @@ pub(super) struct Program<'a> {
     pub args: &'a [String],
     pub env: &'a BTreeMap<String, String>,
     pub cwd: Option<&'a str>,
+    /// Megabytes of memory that it may use; none: what the machine gives.
+    pub memory_mb: Option<u64>,
 }
 
 /// A running child, leader of its own process group.
@@ -48,6 +51,8 @@ pub(super) struct Process {
     group: Mutex<Group>,
     tail: Arc<Tail>,
     drain: JoinHandle<()>,
+    /// Dropped after the group, whose processes are in it.
+    bound: Option<Bound>,
 }
 
 impl Process {
@@ -55,9 +60,17 @@ impl Process {
     pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
         ORPHANS.call_once(process_mark::kill_orphans);
         let mark = ProcessMark::new();
-        let mut command = Command::new(program.program);
+        let bound = program.memory_mb.map(Bound::new);
+        let launch =
+            |bound: &Bound| bound.launch(program.program, program.args, program.env, program.cwd);
+        let launched = bound.as_ref().map(launch).transpose()?;
+        let (path, args) = match &launched {
+            Some(launched) => (launched.program.as_path(), launched.args.as_slice()),
+            None => (program.program, program.args),
+        };
+        let mut command = Command::new(path);
         command
-            .args(program.args)
+            .args(args)
             .env_clear()
             .envs(program.env)
             .env(process_mark::VARIABLE, mark.value())
@@ -79,7 +92,7 @@ impl Process {
         group.rest = Some(stdout.as_fd().try_clone_to_owned()?);
         let tail = Arc::new(tail);
         let drain = tokio::spawn(tail.clone().drain(stderr));
-        Ok((Self { group: Mutex::new(group), tail, drain }, Pipes { stdin, stdout }))
+        Ok((Self { group: Mutex::new(group), tail, drain, bound }, Pipes { stdin, stdout }))
     }
 
     /// Returns the last lines that the child wrote to stderr, without secrets; empty when it was silent.
@@ -94,7 +107,9 @@ impl Process {
         group.kill();
         // The last words may still be in the pipe when the exit is seen.
         let _ = timeout(patience, self.tail.ended()).await;
-        ended.map(describe)
+        let ended = ended.map(describe)?;
+        let memory = self.bound.as_ref().and_then(|bound| bound.explain(&self.last_words()));
+        Some(memory.map_or(ended.clone(), |memory| format!("{memory}; {ended}")))
     }
 
     /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.

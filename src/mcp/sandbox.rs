@@ -44,6 +44,8 @@ pub struct Sandbox {
     pub writable: Vec<PathBuf>,
     /// The network of this machine; without it there is none, not even loopback of others.
     pub network: bool,
+    /// Bytes that its scratch directory, which is in memory, may hold; none: half of the machine's memory.
+    pub scratch_bytes: Option<u64>,
 }
 
 /// The command that starts a confined program.
@@ -94,7 +96,11 @@ impl Sandbox {
             line.words(&["--share-net"]);
         }
         // Later mounts cover earlier ones, so what the operator lists comes last.
-        line.words(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", SCRATCH]);
+        line.words(&["--proc", "/proc", "--dev", "/dev"]);
+        if let Some(bytes) = self.scratch_bytes {
+            line.words(&["--size", &bytes.to_string()]);
+        }
+        line.words(&["--tmpfs", SCRATCH]);
         for settings in PROC {
             line.words(&["--ro-bind-try", settings, settings]);
         }
@@ -161,7 +167,7 @@ fn text(path: &Path) -> String {
 }
 
 /// Finds a program as a shell does: by its path where it has one, otherwise in the directories of `PATH`.
-fn find(program: &Path, path: &std::ffi::OsStr) -> Option<PathBuf> {
+pub(super) fn find(program: &Path, path: &std::ffi::OsStr) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return std::path::absolute(program).ok().filter(|found| found.is_file());
     }

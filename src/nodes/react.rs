@@ -75,6 +75,7 @@ impl React {
                 content: answer.content,
                 tool_calls: answer.tool_calls.clone(),
                 tool_call_id: None,
+                attached: Vec::new(),
             });
             for call in answer.tool_calls {
                 let told = self.call(ctx, &call).await?;

@@ -10,7 +10,7 @@ pub use crate::config::Approvals;
 use crate::graph::Pauses;
 use crate::runner::{Durability, RunOptions};
 use crate::runtime::Answer;
-use crate::swarm::{GraphState, GraphUpdate, Request};
+use crate::swarm::{Attachment, GraphState, GraphUpdate, Request};
 
 /// Namespace of the ids of assistants that a graph has by itself.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
@@ -91,6 +91,9 @@ pub struct Turn {
     pub trace: bool,
     #[serde(default)]
     pub system_prompt: Option<String>,
+    /// Images and files that come with the question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// What becomes of calls that need a person's approval; none: as the service is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<Approvals>,
@@ -112,6 +115,7 @@ impl Turn {
             team: self.team.clone(),
             user: self.user.clone(),
             message_id: self.message_id.clone(),
+            attachments: self.attachments.clone(),
             skip_approvals: self.approvals == Some(Approvals::Skip),
             interactive: self.interactive,
             ..Request::default()

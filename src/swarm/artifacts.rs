@@ -19,7 +19,7 @@ const PREVIEW_CHARS: usize = 1_000;
 const PIECE_CHARS: usize = 8_000;
 
 /// Bytes of all artifacts of a thread together, as an agent finds them: the state is held in memory.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Keys that are listed when one is wrong.
 const LISTED_KEYS: usize = 20;
@@ -109,7 +109,10 @@ impl Artifacts {
              {READ_ARTIFACT}. It begins:\n{preview}"
         );
         let (source, tainted_by) = (source.to_owned(), tainted_by.clone());
-        self.made.insert(key, Artifact { source, preview, bytes, content: output, tainted_by });
+        self.made.insert(
+            key,
+            Artifact { source, preview, bytes, content: output, media_type: None, tainted_by },
+        );
         shown
     }
 
@@ -122,6 +125,9 @@ impl Artifacts {
             format!("the arguments of {READ_ARTIFACT} do not fit its schema: {error}")
         })?;
         let artifact = self.find(&wanted.key).ok_or_else(|| self.unknown(&wanted.key))?;
+        if let Some(media_type) = &artifact.media_type {
+            return Err(format!("the artifact {} is no text, but {media_type}", wanted.key));
+        }
         let mut piece: String = artifact
             .content
             .chars()

@@ -52,6 +52,7 @@ pub(super) async fn put(
         name: name.map(Into::into),
         content,
         tainted_by: Sources::new(),
+        attached: Vec::new(),
     };
     let question = message("question", "assistant", Some(node::SUPERVISOR), question);
     let messages = vec![

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::attachments;
 use super::breaker;
 use super::parts::{StarLimits, StarParts};
 use super::state::{GraphState, Spent};
@@ -16,7 +17,7 @@ use crate::clock;
 use crate::graph::{
     EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode, TaskContext,
 };
-use crate::llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
+use crate::llm::{Attached, ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
 use crate::metrics::{self, ModelCall, Timer};
 
 /// Calls a model for one node, recorded in the node's journal.
@@ -36,6 +37,8 @@ pub(super) struct RecordedModel<'a> {
     live: AtomicBool,
     /// Who is remembered in the prompts.
     asker: Option<Asker>,
+    /// What the user sent with the newest messages.
+    attached: Vec<Attached>,
 }
 
 /// The most by which a timer may be early or a clock may be read late.
@@ -59,7 +62,8 @@ impl<'a> RecordedModel<'a> {
         let (spent, live) = (Mutex::default(), AtomicBool::new(false));
         let began = ctx.place().run.started_micros();
         let (limits, grace) = (parts.limits, Duration::ZERO);
-        Self { ctx, parts, began, limits, streamed: false, grace, spent, live, asker: None }
+        let (asker, attached) = (None, Vec::new());
+        Self { ctx, parts, began, limits, streamed: false, grace, spent, live, asker, attached }
     }
 
     /// Gives each call so much time after the run's is up.
@@ -68,11 +72,13 @@ impl<'a> RecordedModel<'a> {
         self
     }
 
-    /// Adds to each prompt what is known of the user of a thread, and counts the time from the turn's beginning.
+    /// Adds to each prompt what is known of the user of a thread and what they sent, and counts the time from the
+    /// turn's beginning.
     pub(super) fn remembering(mut self, state: &GraphState) -> Self {
         self.began = self.began.max(state.routing.started_at);
         self.limits = self.parts.limits.for_turn(state);
         self.asker = Asker::of(self.ctx.place(), state);
+        self.attached = attachments::of_state(state);
         self
     }
 
@@ -159,6 +165,8 @@ impl ChatModel for RecordedModel<'_> {
         request: &ChatRequest,
         _: Option<TokenSink<'_>>,
     ) -> Result<ChatResponse, Error> {
+        let carrying = attachments::added(request, &self.attached);
+        let request = carrying.as_ref().unwrap_or(request);
         let recorded = serde_json::to_value(request).map_err(|error| unreadable(&error))?;
         // The typed error of a call that fails now; the journal only keeps its text.
         let failure: Mutex<Option<Error>> = Mutex::new(None);

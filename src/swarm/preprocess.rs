@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::allowance::Allowance;
+use super::attachments::{self, Attachment};
 use super::model::RecordedModel;
 use super::parts::StarParts;
 use super::state::{GraphState, GraphUpdate, Message, Preferences, Routing, Spent};
@@ -43,6 +44,8 @@ pub struct Request {
     pub answer_schema: Option<Value>,
     /// The id under which its client knows the message that is the question.
     pub message_id: Option<String>,
+    /// Images and files that come with the question.
+    pub attachments: Vec<Attachment>,
     /// Whether what would wait for a person's approval is not done.
     pub skip_approvals: bool,
     /// Whether somebody sits in front of it, so that requests for approval run out soon.
@@ -66,6 +69,8 @@ pub enum RequestError {
         "the system prompt has {0} bytes, more than the {MAX_WISHES} that are accepted; put long material into a file"
     )]
     LongWishes(usize),
+    #[error("what is attached cannot be taken: {0}")]
+    Attached(String),
     #[error("the schema of the answer cannot be used: {0}")]
     Schema(String),
     #[error("unknown agent: {name}{hint}; `perihelion agents` lists them")]
@@ -116,6 +121,7 @@ impl Request {
             return Err(RequestError::AllDisabled);
         }
         let team = self.team.as_deref().map(|name| team_name(name, agents)).transpose()?;
+        let taken = attachments::take(self.attachments).map_err(RequestError::Attached)?;
         let input = GraphUpdate::new()
             .input_request(question.to_owned())
             .request_context(self.context)
@@ -126,12 +132,17 @@ impl Request {
                 max_turns,
                 system_prompt,
                 answer_schema: self.answer_schema,
+                attached: taken.attached,
                 message_id: self.message_id,
                 skip_approvals: self.skip_approvals,
                 interactive: self.interactive,
                 allowance: self.allowance,
                 ..Preferences::default()
             });
+        let input = match taken.artifacts.is_empty() {
+            true => input,
+            false => input.global_state(taken.artifacts),
+        };
         // Who said so once asks on in the thread.
         let user = self.user.filter(|user| !user.trim().is_empty());
         Ok(match user {
@@ -189,6 +200,9 @@ impl Node<GraphState> for Preprocess {
         if state.input_request.trim().is_empty() {
             return Err(NodeError::failed("request", RequestError::Empty.to_string()));
         }
+        if let Some(why) = attachments::refused(state) {
+            return Err(NodeError::failed("request", why));
+        }
         let now = ctx.now().await?;
         let turn = state.turn + 1;
         let model = RecordedModel::new(&ctx, &self.parts);
@@ -209,6 +223,7 @@ impl Node<GraphState> for Preprocess {
             name: None,
             content: state.input_request.clone(),
             tainted_by: state.preferences.tainted_by.clone(),
+            attached: state.preferences.attached.clone(),
         };
         let routing = Routing {
             first_step: ctx.place().step,

@@ -47,6 +47,7 @@ impl Node<GraphState> for Qa {
             name: Some(node::QA.into()),
             content: answer.clone(),
             tainted_by: taint::of_talk(state),
+            attached: Vec::new(),
         };
         let update = GraphUpdate::new()
             .answer(Some(answer))

@@ -138,6 +138,7 @@ impl Report {
             name: Some(of.agent.to_owned()),
             content: said,
             tainted_by: self.tainted_by,
+            attached: Vec::new(),
         };
         GraphUpdate::new()
             .results(vec![result])
@@ -201,6 +202,7 @@ impl Report {
             preview: preview.to_string(),
             bytes: content.len(),
             content,
+            media_type: None,
             tainted_by: self.tainted_by.clone(),
         };
         self.artifacts.insert(key.clone(), artifact);

@@ -11,7 +11,7 @@ use super::ending::EarlyEnd;
 use super::result::AgentResult;
 use super::sources::Sources;
 use crate::graph::{Dict, Log};
-use crate::llm::Usage;
+use crate::llm::{Attached, Usage};
 
 /// One message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Message {
     /// What of the open world stands behind it.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
+    /// Images and files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<Attached>,
 }
 
 /// One task as it was handed out.
@@ -61,6 +64,9 @@ pub struct Artifact {
     /// Length of the whole, in bytes.
     pub bytes: usize,
     pub content: String,
+    /// What it is, where it is no text and the content its base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
     /// What of the open world stands behind it.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
@@ -95,6 +101,9 @@ pub struct Preferences {
     /// Somebody sits in front of it, so that requests for approval run out soon.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interactive: bool,
+    /// What came with the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<Attached>,
     /// The id under which its client knows the message that is the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,

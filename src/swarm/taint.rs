@@ -5,6 +5,7 @@
 //! washed off by a model that puts things in other words.
 
 use super::assignment::Assignment;
+use super::attachments;
 use super::sources::Sources;
 use super::state::GraphState;
 use super::window;
@@ -19,6 +20,7 @@ pub(super) fn of_talk(state: &GraphState) -> Sources {
     results
         .chain(messages)
         .chain(artifacts)
+        .chain(attachments::sources(state))
         .chain(request)
         .chain(summary)
         .flatten()
@@ -32,6 +34,7 @@ pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);
     messages
         .chain(artifacts)
+        .chain(attachments::sources(state))
         .chain([&state.preferences.tainted_by, &assignment.tainted_by])
         .chain(state.summary.iter().map(|summary| &summary.tainted_by))
         .flatten()

@@ -241,6 +241,7 @@ impl Loop<'_> {
                 content: response.content,
                 tool_calls: response.tool_calls.clone(),
                 tool_call_id: None,
+                attached: Vec::new(),
             });
             let left = limit.saturating_sub(tools.log.calls.len());
             let called = &response.tool_calls[..left.min(response.tool_calls.len())];

@@ -15,6 +15,7 @@ mod mcp_excess;
 mod mcp_http;
 mod mcp_import;
 mod mcp_life;
+mod mcp_memory;
 mod mcp_oauth;
 mod mcp_pins;
 mod mcp_reload;

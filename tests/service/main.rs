@@ -5,6 +5,7 @@
 
 mod adversary;
 mod approvals;
+mod attached;
 mod callbacks;
 mod crons;
 mod documents;

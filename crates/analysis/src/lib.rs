@@ -5,6 +5,7 @@
 
 mod catalogue;
 pub mod chart;
+mod clauses;
 mod dialect;
 pub mod fanout;
 pub mod guard;

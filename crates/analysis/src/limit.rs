@@ -8,14 +8,16 @@ use sqlparser::ast::{
     Expr, Fetch, LimitClause, Query, SetExpr, Statement, Top, TopQuantity, UnaryOperator, Value,
 };
 
-use crate::{Dialect, guard};
+use crate::{Dialect, clauses, guard};
 
 /// Returns the statement with at most `most` rows; text that is no single query comes back as it is.
 pub fn bounded(sql: &str, dialect: Dialect, most: usize) -> String {
     let Ok(Statement::Query(mut query)) = guard::parse_generated(sql, dialect) else {
         return sql.to_owned();
     };
-    if bound(&mut query, dialect, most) { query.to_string() } else { wrapped(sql, dialect, most) }
+    let bound = bound(&mut query, dialect, most);
+    let written = bound.then(|| clauses::written(&mut Statement::Query(query))).flatten();
+    written.unwrap_or_else(|| wrapped(sql, dialect, most))
 }
 
 /// Sets the limit in place; returns false where the query's own cannot be compared.

@@ -14,6 +14,7 @@ use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Said};
 use crate::api::event_stream;
+use crate::api::parts;
 use crate::api::request_fields::{self, RequestFields};
 use crate::graph::END;
 use crate::ids::ThreadId;
@@ -104,7 +105,14 @@ fn conversation_of(messages: &[Value]) -> Result<(Turn, Vec<Message>), Refusal> 
     let said: Vec<&Value> =
         messages.iter().filter(|one| matches!(role(one).as_str(), "user" | "assistant")).collect();
     let at = said.iter().rposition(|one| role(one) != "user").map_or(0, |at| at + 1);
-    let question = said[at..].iter().map(|one| text(one)).collect::<Vec<_>>().join("\n\n");
+    let mut question = said[at..].iter().map(|one| text(one)).collect::<Vec<_>>().join("\n\n");
+    // Clients send the whole conversation each time, with all that ever came with it.
+    let attachments = said.iter().map(|one| parts::attachments(&one["content"]));
+    let attachments =
+        attachments.collect::<Result<Vec<_>, _>>().map_err(Refusal::invalid)?.concat();
+    if question.trim().is_empty() && !attachments.is_empty() {
+        question = parts::NO_WORDS.to_owned();
+    }
     if question.trim().is_empty() {
         return Err(Refusal::invalid("messages must end with a message of the user's"));
     }
@@ -114,9 +122,10 @@ fn conversation_of(messages: &[Value]) -> Result<(Turn, Vec<Message>), Refusal> 
         name: None,
         content: text(one),
         tainted_by: Default::default(),
+        attached: Vec::new(),
     });
     let system_prompt = (!system.is_empty()).then(|| system.join("\n\n"));
-    Ok((Turn { question, system_prompt, ..Turn::default() }, before.collect()))
+    Ok((Turn { question, system_prompt, attachments, ..Turn::default() }, before.collect()))
 }
 
 /// Makes a thread that begins with what was said before.

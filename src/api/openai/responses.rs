@@ -15,10 +15,12 @@ use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
 use crate::api::conversation::{self, Begin, Conversation, Outcome, Said, run_of, stood_after};
 use crate::api::event_stream;
+use crate::api::parts;
 use crate::api::request_fields::{self, RequestFields};
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{Service, Turn};
+use crate::swarm::Attachment;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -42,11 +44,11 @@ pub(super) async fn create(
     if create.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         return Err(Refusal::invalid("tools are the agents' own here; send none"));
     }
-    let question = question(&create.input)?;
+    let (question, attachments) = question(&create.input)?;
     let fields = RequestFields::of_metadata(&json!(create.metadata))?;
     let interactive = create.stream == Some(true);
     let system_prompt = create.instructions.clone();
-    let turn = Turn { question, system_prompt, interactive, ..Turn::default() };
+    let turn = Turn { question, system_prompt, interactive, attachments, ..Turn::default() };
     let turn = fields.applied_to(&service, turn)?;
     let (thread, at) = the_thread(&service, &create).await?;
     let shown = json!({
@@ -99,24 +101,29 @@ async fn the_thread(
     Ok((thread, None))
 }
 
-/// Reads the text of an input: itself, or what the user says at the end of its items.
-fn question(input: &Value) -> Result<String, Refusal> {
+/// Reads an input: its text, or what the user says and sends at the end of its items.
+fn question(input: &Value) -> Result<(String, Vec<Attachment>), Refusal> {
     let missing = || Refusal::invalid("input must be a text, or end with a message of the user's");
-    let text = match input {
-        Value::String(text) => text.clone(),
+    let (text, attachments) = match input {
+        Value::String(text) => (text.clone(), Vec::new()),
         Value::Array(items) => {
             let of_user = |one: &&Value| one["role"].as_str().is_none_or(|role| role == "user");
-            let texts: Vec<String> = items
-                .iter()
-                .rev()
-                .take_while(of_user)
-                .map(|one| text_of_content(one.get("content").unwrap_or(one)))
-                .collect();
-            texts.into_iter().rev().collect::<Vec<_>>().join("\n\n")
+            let mut said: Vec<&Value> = items.iter().rev().take_while(of_user).collect();
+            said.reverse();
+            let contents: Vec<&Value> =
+                said.into_iter().map(|one| one.get("content").unwrap_or(one)).collect();
+            let texts: Vec<String> = contents.iter().map(|one| text_of_content(one)).collect();
+            let attached = contents.iter().map(|one| parts::attachments(one));
+            let attached = attached.collect::<Result<Vec<_>, _>>().map_err(Refusal::invalid)?;
+            (texts.join("\n\n"), attached.concat())
         }
         _ => return Err(missing()),
     };
-    if text.trim().is_empty() { Err(missing()) } else { Ok(text) }
+    match (text.trim().is_empty(), attachments.is_empty()) {
+        (true, true) => Err(missing()),
+        (true, false) => Ok((parts::NO_WORDS.to_owned(), attachments)),
+        (false, _) => Ok((text, attachments)),
+    }
 }
 
 async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{append, arguments, bound, items};
+use crate::llm::attached::{self, Part};
 
 /// Tokens an answer may have where the settings say nothing: the API wants a number, and every current model takes this one.
 const MAX_TOKENS: u32 = 8192;
@@ -82,6 +83,21 @@ fn block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
+/// Writes what a user says and sends.
+fn blocks(content: &Value) -> Vec<Value> {
+    let source = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data });
+    let block = |part: Part<'_>| match part {
+        Part::Text(text) => (!text.trim().is_empty()).then(|| block(text)),
+        Part::Image { media_type, data } => {
+            Some(json!({ "type": "image", "source": source(media_type, data) }))
+        }
+        Part::File { name, media_type, data } => {
+            Some(json!({ "type": "document", "title": name, "source": source(media_type, data) }))
+        }
+    };
+    attached::parts(content).into_iter().filter_map(block).collect()
+}
+
 /// Returns what stands before the conversation, and the conversation, in which users and assistants take turns.
 fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut system, mut messages) = (Vec::new(), Vec::new());
@@ -114,7 +130,7 @@ fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
                 });
                 append(&mut messages, "user", "content", vec![result]);
             }
-            _ => append(&mut messages, "user", "content", said.into_iter().collect()),
+            _ => append(&mut messages, "user", "content", blocks(&message["content"])),
         }
     }
     (system, messages)

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::{append, arguments, bound, items};
+use crate::llm::attached::{self, Part};
 
 /// What stands in place of a thought signature that was not kept.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -67,6 +68,17 @@ pub(super) fn body(chat: &Value) -> Value {
     body.into()
 }
 
+/// Writes what a user says and sends.
+fn parts(content: &Value) -> Vec<Value> {
+    let part = |part: Part<'_>| match part {
+        Part::Text(text) => (!text.is_empty()).then(|| json!({ "text": text })),
+        Part::Image { media_type, data } | Part::File { media_type, data, .. } => {
+            Some(json!({ "inlineData": { "mimeType": media_type, "data": data } }))
+        }
+    };
+    attached::parts(content).into_iter().filter_map(part).collect()
+}
+
 fn contents(chat: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut system, mut contents) = (Vec::new(), Vec::new());
     // A result names its tool, and in Chat Completions only its call.
@@ -97,7 +109,7 @@ fn contents(chat: &Value) -> (Vec<Value>, Vec<Value>) {
                     "name": tools.get(id).copied().unwrap_or(id), "response": { "result": text } } });
                 append(&mut contents, "user", "parts", vec![response]);
             }
-            _ => append(&mut contents, "user", "parts", said.into_iter().collect()),
+            _ => append(&mut contents, "user", "parts", parts(&message["content"])),
         }
     }
     (system, contents)

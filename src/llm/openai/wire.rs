@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
-use crate::config::ModelSettings;
+use crate::config::{Inputs, ModelSettings};
+use crate::llm::attached;
 use crate::llm::{
     ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, Usage,
 };
@@ -15,7 +16,8 @@ pub(super) fn body(
     forms: Forms,
     streamed: bool,
 ) -> Value {
-    let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
+    let mut messages: Vec<Value> =
+        request.messages.iter().map(|said| message(said, &settings.input)).collect();
     let mut body = Map::new();
     body.insert("model".into(), settings.model.clone().into());
     if let Some(format) = &request.format {
@@ -56,7 +58,7 @@ pub(super) fn body(
     body.into()
 }
 
-fn message(message: &ChatMessage) -> Value {
+fn message(message: &ChatMessage, takes: &Inputs) -> Value {
     let mut object = Map::new();
     let role = match message.role {
         MessageRole::System => "system",
@@ -66,7 +68,10 @@ fn message(message: &ChatMessage) -> Value {
     };
     object.insert("role".into(), role.into());
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
-    let content = if only_calls { Value::Null } else { message.content.clone().into() };
+    let content = match only_calls {
+        true => Value::Null,
+        false => attached::content(&message.content, &message.attached, takes),
+    };
     object.insert("content".into(), content);
     if !message.tool_calls.is_empty() {
         let calls: Vec<Value> = message

@@ -89,7 +89,8 @@ impl RecordedRequest {
 }
 
 fn text_of(message: &Value) -> &str {
-    message["content"].as_str().unwrap_or_default()
+    let content = &message["content"];
+    content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default()
 }
 
 /// What the server counts.

@@ -64,6 +64,7 @@ pub(super) fn from_anthropic(body: &Value) -> Result<Value, String> {
                     messages
                         .push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
                 }
+                Some(kind @ ("image" | "document")) => sent_whole(kind, &block["source"])?,
                 _ => return Err("messages: unknown type of block".to_owned()),
             }
         }
@@ -77,6 +78,19 @@ pub(super) fn from_anthropic(body: &Value) -> Result<Value, String> {
     }
     Ok(json!({ "model": body["model"], "messages": messages, "tools": body["tools"],
         "stream": body["stream"] }))
+}
+
+/// Checks an image or a document as the real one does.
+fn sent_whole(kind: &str, source: &Value) -> Result<(), String> {
+    let media_type = source["media_type"].as_str().unwrap_or_default();
+    let fits = match kind {
+        "image" => media_type.starts_with("image/"),
+        _ => media_type == "application/pdf",
+    };
+    match fits && source["type"] == "base64" && source["data"].is_string() {
+        true => Ok(()),
+        false => Err(format!("messages: {kind}.source: Input should be valid: {media_type}")),
+    }
 }
 
 /// Reads a request of Gemini's API as one of Chat Completions.

@@ -13,6 +13,9 @@ use super::{
 use crate::config::Error;
 use crate::mcp::{pins::digest, sandbox::Sandbox};
 
+/// Less than this starts no program; more than this is a mistake of unit.
+const MEMORY_MB: std::ops::RangeInclusive<u64> = 8..=1_048_576;
+
 /// Where a server comes from, each part hashed as it is written: the same on every machine, and without secrets'
 /// values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +98,22 @@ pub(super) fn sandbox(
         read_only: paths("read_only", &sandbox.read_only)?,
         writable: paths("writable", &sandbox.writable)?,
         network: sandbox.network,
+        scratch_bytes: table.memory_mb.map(|megabytes| megabytes << 20),
     }))
+}
+
+/// Reads the bound on the memory of a server that is started here.
+pub(super) fn memory(place: &Place<'_>, table: &Table) -> Result<Option<u64>, Error> {
+    match table.memory_mb {
+        Some(_) if table.command.is_none() => {
+            Err(place.error("memory_mb", "only a server with a command is started here"))
+        }
+        Some(megabytes) if !(MEMORY_MB.contains(&megabytes)) => {
+            let (least, most) = (MEMORY_MB.start(), MEMORY_MB.end());
+            Err(place.error("memory_mb", format!("give {least} to {most} megabytes")))
+        }
+        given => Ok(given),
+    }
 }
 
 fn absolute(text: &str, cwd: Option<&str>) -> Result<PathBuf, String> {

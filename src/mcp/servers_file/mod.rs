@@ -185,6 +185,8 @@ pub struct ServerConfig {
     pub task_timeout: Duration,
     /// Hard cap on one result, in bytes of JSON.
     pub max_result_bytes: usize,
+    /// Megabytes of memory for a server started here; `None`: not bounded.
+    pub memory_mb: Option<u64>,
     /// Calls in flight at once.
     pub max_concurrent_calls: usize,
     /// Calls over time; `None`: not bounded.

@@ -62,6 +62,7 @@ pub(super) fn server(
         max_result_bytes: place
             .positive("max_result_bytes", table.max_result_bytes)?
             .unwrap_or(MAX_RESULT_BYTES),
+        memory_mb: confinement::memory(place, &table)?,
         max_concurrent_calls: at_once.unwrap_or(if serial { 1 } else { MAX_CONCURRENT_CALLS }),
         rate_limit: match &table.rate_limit {
             Some(text) => Some(rate(text).map_err(|why| place.error("rate_limit", why))?),

@@ -109,6 +109,9 @@ pub(super) struct Table {
     pub task_timeout_sec: Option<f64>,
     /// Bytes of a result above which it becomes an error; by default 8388608.
     pub max_result_bytes: Option<usize>,
+    /// Megabytes of memory that each process of the program may use, and all together where this program may make
+    /// a cgroup; by default not bounded.
+    pub memory_mb: Option<u64>,
     /// Calls at once; further ones wait; by default 8.
     #[serde(alias = "max_concurrency")]
     pub max_concurrent_calls: Option<usize>,

@@ -258,6 +258,7 @@ impl<W: State> Stage<W> {
             preview: window::clip(&content, 1_000),
             bytes: content.len(),
             content,
+            media_type: None,
             tainted_by: log.tainted_by.clone(),
         };
         log.artifacts.made.insert(key.clone(), artifact);

@@ -133,6 +133,7 @@ mod tests {
                 arguments: json!({ "sql": content }),
             }],
             tool_call_id: Some("c".to_owned()),
+            attached: Vec::new(),
         };
         contents.iter().map(one).collect()
     }

@@ -1,5 +1,6 @@
 //! The real binary, as a user meets it: arguments, both streams, exit codes, signals.
 
+mod attaching;
 mod config;
 mod crashes;
 mod elicitation;
@@ -18,6 +19,7 @@ mod pruning;
 mod quarantine;
 mod questions;
 mod refusals;
+mod residence;
 mod runs;
 mod secrets;
 mod trace_commands;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod attached;
 mod failures;
 mod native;
 mod requests;

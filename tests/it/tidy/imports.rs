@@ -38,6 +38,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
             "AGENT_PREFIX",
             "AgentEvent",
             "AgentResult",
+            "Attachment",
             "Citation",
             "GRAPH",
             "TEAM_PREFIX",

@@ -147,6 +147,23 @@ pub const ACCEPTED: &[(char, &str)] = &[
     ),
     ('P', "SELECT v.a, v.column2 FROM (VALUES (1, 2), (3, 4)) AS v(a)"),
     ('P', "SELECT GROUPING(country), count(*) FROM zones GROUP BY ROLLUP (country)"),
+    (
+        'B',
+        "SELECT sum(offset_after) OVER (PARTITION BY zone ORDER BY changed_at ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM transitions",
+    ),
+    (
+        'B',
+        "SELECT count(*) OVER w, count(*) OVER (w RANGE UNBOUNDED PRECEDING EXCLUDE GROUP) FROM zones WINDOW w AS (ORDER BY name), v AS (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING exclude current row)",
+    ),
+    ('B', "SELECT exclude FROM (SELECT name AS exclude FROM zones) AS x ORDER BY exclude"),
+    (
+        'P',
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SEARCH DEPTH FIRST BY n SET Seq SELECT t.n, t.seq FROM t ORDER BY t.seq",
+    ),
+    (
+        'P',
+        "WITH RECURSIVE t AS (SELECT 1 AS a, 2 AS b UNION ALL SELECT b, a FROM t) SEARCH breadth FIRST BY a, b SET seq CYCLE a, b SET again TO 'y' DEFAULT 'n' USING path SELECT x.again, x.path FROM t x",
+    ),
     ('S', "SELECT 1 << 2, 8 >> 1, - -1"),
     (
         'S',

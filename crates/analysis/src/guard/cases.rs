@@ -57,6 +57,36 @@ const REFUSED: &[(char, &str)] = &[
     ('P', "SELECT * FROM zones FOR UPDATE"),
     ('P', "SELECT * FROM zones FOR SHARE"),
     ('P', "TABLE secret"),
+    // Clauses that are cut out before the parser reads.
+    ('B', "SELECT sum(1) OVER (EXCLUDE TIES) FROM zones"),
+    ('B', "SELECT sum(1) OVER (ORDER BY name EXCLUDE TIES) FROM zones"),
+    ('B', "SELECT sum(1) OVER (ROWS CURRENT ROW EXCLUDE secret) FROM zones"),
+    ('B', "SELECT sum(1) OVER (PARTITION BY '\0EXCLUDE TIES' ROWS CURRENT ROW) FROM zones"),
+    ('P', "SELECT sum(1) OVER (PARTITION BY E'\\000EXCLUDE TIES' ROWS CURRENT ROW) FROM zones"),
+    ('B', "SELECT (SELECT x FROM secret ROWS CURRENT ROW EXCLUDE TIES)"),
+    ('P', "SELECT (1) SEARCH DEPTH FIRST BY n SET s"),
+    ('P', "SELECT * FROM (SELECT 1) SEARCH DEPTH FIRST BY n SET s"),
+    (
+        'S',
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SEARCH DEPTH FIRST BY n SET s SELECT 1",
+    ),
+    (
+        'P',
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SEARCH DEPTH FIRST BY m SET s SELECT 1",
+    ),
+    (
+        'P',
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SEARCH DEPTH FIRST BY t.n SET s SELECT 1",
+    ),
+    (
+        'P',
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) CYCLE n SET c TO pg_sleep(9) DEFAULT 1 USING p SELECT 1",
+    ),
+    ('P', "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) FROM secret SELECT 1"),
+    (
+        'P',
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SEARCH DEPTH FIRST BY n SET s SELECT t.pg_sleep FROM t",
+    ),
     ('P', "SELECT 1 UNION TABLE secret"),
     // Other tables.
     ('B', "SELECT * FROM secret"),

@@ -28,7 +28,7 @@ use sqlparser::ast::{Statement, Visit};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use crate::Dialect;
+use crate::{Dialect, clauses};
 
 /// Longest accepted statement, in bytes.
 const MAX_BYTES: usize = 32 * 1024;
@@ -99,14 +99,19 @@ pub fn guard(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Re
     normal::form(&mut statement, dialect);
     check(&statement, dialect, policy)?;
     let tables = bind::bind(&mut statement, dialect, policy)?;
-    let written = statement.to_string();
+    let written = text(&mut statement)?;
     // What will run is parsed and checked itself: a flaw in the writer must not open a way round.
-    let again = read(&written, dialect, GROWTH)?;
+    let mut again = read(&written, dialect, GROWTH)?;
     check(&again, dialect, policy)?;
-    if again.to_string() != written {
+    if text(&mut again)? != written {
         return Err(Refusal::Construct("a statement that does not read back as written".into()));
     }
     Ok(Guarded { sql: written, tables })
+}
+
+fn text(statement: &mut Statement) -> Result<String, Refusal> {
+    let misplaced = || Refusal::Construct("EXCLUDE, SEARCH or CYCLE in an unusual place".into());
+    clauses::written(statement).ok_or_else(misplaced)
 }
 
 /// Parses one statement within the bounds of the guard.
@@ -123,11 +128,15 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
     if sql.len() > MAX_BYTES * growth {
         return Err(Refusal::TooLong);
     }
+    if sql.contains(clauses::MARK) {
+        return Err(Refusal::Syntax("the statement holds a NUL character".into()));
+    }
     let tokens = dialect.tokens(sql).map_err(|error| Refusal::Syntax(error.to_string()))?;
     let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).count();
     if words > MAX_TOKENS * growth {
         return Err(Refusal::TooLong);
     }
+    let (tokens, cuts) = clauses::cut(tokens, dialect);
     let mut statements = Parser::new(dialect.syntax())
         .with_recursion_limit(MAX_DEPTH)
         .with_tokens_with_locations(tokens)
@@ -139,7 +148,13 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
             }
         })?;
     match (statements.pop(), statements.len()) {
-        (Some(statement), 0) => Ok(statement),
+        (Some(mut statement), 0) => {
+            if clauses::attach(&mut statement, cuts) {
+                Ok(statement)
+            } else {
+                Err(Refusal::Construct("SEARCH or CYCLE outside WITH".into()))
+            }
+        }
         (Some(_), others) => Err(Refusal::NotOneStatement(others + 1)),
         (None, _) => Err(Refusal::NotOneStatement(0)),
     }

@@ -12,6 +12,7 @@ use sqlparser::ast::{
 use super::kinds::{is_allowed_operator, plain_type};
 use super::{Refusal, is_allowed_function};
 use crate::Dialect;
+use crate::clauses::Recursion;
 
 type Checked = Result<(), Refusal>;
 
@@ -32,7 +33,7 @@ pub fn first_word(statement: &Statement) -> String {
 pub fn query(query: &Query, dialect: Dialect) -> Checked {
     let Query { with, body, order_by, limit_clause, fetch: _, locks, for_clause, .. } = query;
     for cte in with.iter().flat_map(|with| &with.cte_tables) {
-        require(cte.from.is_none(), "FROM after a WITH query")?;
+        require(cte.from.is_none() || Recursion::of(cte).is_some(), "FROM after a WITH query")?;
         alias(&cte.alias, dialect)?;
     }
     set(body)?;

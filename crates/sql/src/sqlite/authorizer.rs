@@ -81,6 +81,7 @@ pub fn restrict(handle: &mut LockedSqliteHandle<'_>, permissions: &'static Permi
             ffi::sqlite3_db_config(raw, option, value as c_int, std::ptr::null_mut::<c_int>());
         }
         super::functions::define(raw);
+        super::percentile::define(raw);
         let data = std::ptr::from_ref(permissions).cast_mut().cast::<c_void>();
         ffi::sqlite3_set_authorizer(raw, Some(authorize), data);
     }

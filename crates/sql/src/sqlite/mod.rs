@@ -6,6 +6,7 @@
 mod authorizer;
 mod functions;
 mod names;
+mod percentile;
 mod reader;
 
 pub use authorizer::contain_process;

@@ -3,6 +3,7 @@
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 #![expect(clippy::print_stderr, reason = "says why nothing was tested")]
 
+mod ordinary;
 mod postgres;
 mod properties;
 mod reading;

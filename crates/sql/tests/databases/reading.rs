@@ -65,7 +65,7 @@ fn name(draw: &mut Draw) -> &'static str {
 }
 
 fn expression(draw: &mut Draw, depth: usize) -> String {
-    match draw.below(if depth == 0 { 4 } else { 10 }) {
+    match draw.below(if depth == 0 { 4 } else { 11 }) {
         0 => "1".into(),
         1 => "'SELECT x FROM secret'".into(),
         2 => draw.of(COLUMNS).into(),
@@ -75,7 +75,15 @@ fn expression(draw: &mut Draw, depth: usize) -> String {
         6 => format!("(SELECT {} FROM {})", expression(draw, depth - 1), from(draw, depth - 1)),
         7 => format!("count({})", expression(draw, depth - 1)),
         8 => format!("coalesce({}::text, 'a')", expression(draw, depth - 1)),
-        _ => format!("ARRAY[{}::text]", expression(draw, depth - 1)),
+        9 => format!("ARRAY[{}::text]", expression(draw, depth - 1)),
+        _ => {
+            let (by, bound) = (expression(draw, depth - 1), expression(draw, 0));
+            let end = draw.of(&["CURRENT ROW", "1 FOLLOWING", "(SELECT 1) FOLLOWING"]);
+            let exclude = draw.of(&["TIES", "GROUP", "CURRENT ROW", "NO OTHERS", "secret"]);
+            format!(
+                "count(*) OVER (ORDER BY {by} ROWS BETWEEN {bound} PRECEDING AND {end} EXCLUDE {exclude})"
+            )
+        }
     }
 }
 
@@ -120,7 +128,15 @@ fn query(draw: &mut Draw, depth: usize) -> String {
     };
     let with = if depth > 0 && draw.below(3) == 0 {
         let recursive = if draw.below(2) == 0 { "RECURSIVE " } else { "" };
-        format!("WITH {recursive}{} AS ({}) ", name(draw), query(draw, depth - 1))
+        let clause = match draw.below(6) {
+            0 => format!("SEARCH DEPTH FIRST BY {} SET {} ", draw.of(COLUMNS), name(draw)),
+            1 => {
+                let (of, mark) = (draw.of(COLUMNS), draw.of(COLUMNS));
+                format!("CYCLE {of} SET {mark} USING {} ", name(draw))
+            }
+            _ => String::new(),
+        };
+        format!("WITH {recursive}{} AS ({}) {clause}", name(draw), query(draw, depth - 1))
     } else {
         String::new()
     };

@@ -14,6 +14,9 @@ pub(crate) fn shown(message: &Message) -> Value {
         "name": message.name,
         "id": message.id,
     });
+    if !message.attached.is_empty() {
+        shown["additional_kwargs"]["attachments"] = json!(message.attached);
+    }
     if message.role != "user" {
         shown["tool_calls"] = json!([]);
         shown["invalid_tool_calls"] = json!([]);
@@ -69,6 +72,7 @@ pub(super) fn read(given: &Value, id: String) -> Option<Message> {
         name: text("name"),
         content: content(given.get("content")?),
         tainted_by: Default::default(),
+        attached: Vec::new(),
     })
 }
 

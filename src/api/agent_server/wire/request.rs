@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{message, state};
+use crate::api::parts;
 use crate::graph::Nodes;
 use crate::service::kept::Multitask;
 use crate::service::{Approvals, Asked, Order, Turn};
-use crate::swarm::GraphUpdate;
+use crate::swarm::{Attachment, GraphUpdate};
 
 /// Bytes of a message's id at most; a longer one is not kept.
 const LONGEST_ID: usize = 200;
@@ -145,7 +146,7 @@ impl RunBody {
     /// Returns what was asked for, as clients are shown it.
     pub(crate) fn shown(&self, modes: &[String]) -> Value {
         json!({
-            "input": self.input,
+            "input": self.input.as_ref().map(parts::veiled),
             "command": self.command,
             "config": self.config.clone().unwrap_or_else(|| json!({})),
             "context": self.context.clone().unwrap_or_else(|| json!({})),
@@ -234,6 +235,7 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
                 "trace",
                 "system_prompt",
                 "approvals",
+                "attachments",
                 "user",
             ];
             // What else a client's state holds is its own business.
@@ -248,33 +250,47 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
             Some(one @ (Value::Object(_) | Value::String(_))) => vec![one],
             _ => return Err("input must have messages or a question".into()),
         };
-        turn.question = question(&list).ok_or("no human message is at the end of the messages")?;
+        let (question, attached) =
+            said(&list)?.ok_or("no human message is at the end of the messages")?;
+        turn.question = question;
+        turn.attachments.extend(attached);
         let id = list.last().and_then(|last| last.get("id")).and_then(Value::as_str);
         turn.message_id = id.filter(|id| (1..=LONGEST_ID).contains(&id.len())).map(str::to_owned);
     }
     Ok(with_context(turn, context))
 }
 
-/// Returns the text of the human messages at the end of a conversation.
-fn question(messages: &[Value]) -> Option<String> {
-    let human = |one: &Value| match one {
-        Value::String(text) => Some(text.clone()),
+/// Returns what the human messages at the end of a conversation say, and what comes with them.
+fn said(messages: &[Value]) -> Result<Option<(String, Vec<Attachment>)>, String> {
+    let mut contents: Vec<&Value> = messages.iter().rev().map_while(human).collect();
+    contents.reverse();
+    let texts = contents.iter().map(|content| message::content(content));
+    let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
+    let attached = contents.iter().map(|content| parts::attachments(content));
+    let attached: Vec<Attachment> = attached.collect::<Result<Vec<_>, _>>()?.concat();
+    Ok(match (texts.is_empty(), attached.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some((parts::NO_WORDS.to_owned(), attached)),
+        (false, _) => Some((texts.join("\n\n"), attached)),
+    })
+}
+
+/// Returns the content of a human message, in whatever form it comes.
+fn human(one: &Value) -> Option<&Value> {
+    match one {
+        Value::String(_) => Some(one),
         Value::Array(pair) => match pair.as_slice() {
             // The form of a pair: role and content.
             [Value::String(role), content] if matches!(role.as_str(), "human" | "user") => {
-                Some(message::content(content))
+                Some(content)
             }
             _ => None,
         },
         other => {
             let read = message::read(other, String::new())?;
-            (read.role == "user").then_some(read.content)
+            other.get("content").filter(|_| read.role == "user")
         }
-    };
-    let mut texts: Vec<String> = messages.iter().rev().map_while(human).collect();
-    texts.reverse();
-    let text = texts.join("\n\n");
-    (!text.trim().is_empty()).then_some(text)
+    }
 }
 
 /// Adds what the run's context says, which the input's own goes before.

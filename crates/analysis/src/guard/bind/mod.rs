@@ -18,6 +18,7 @@ use sqlparser::ast::{
 use super::Refusal;
 use super::policy::{Policy, TableName};
 use crate::Dialect;
+use crate::clauses::Recursion;
 use names::{Columns, Level, Relation, figure};
 
 type Bound<T> = Result<T, Refusal>;
@@ -148,6 +149,7 @@ impl Binder<'_> {
                 let columns = self.query(&mut cte.query, pending)?;
                 self.ctes.truncate(outer);
                 let columns = self.renamed(&columns, &aliases);
+                let columns = self.recursion(cte, columns)?;
                 self.ctes.push(Cte { name, columns });
             }
             self.ahead.truncate(ahead);
@@ -214,6 +216,39 @@ impl Binder<'_> {
             }
             other => Err(Refusal::Construct(format!("in a query: {other}"))),
         }
+    }
+
+    /// Binds `SEARCH` and `CYCLE` after a `WITH` query; returns its columns with those that they add.
+    fn recursion(&self, cte: &mut sqlparser::ast::Cte, columns: Columns) -> Bound<Columns> {
+        let Some(mut clause) = Recursion::of(cte) else { return Ok(columns) };
+        let mut columns = columns.map(|columns| columns.to_vec());
+        let of = columns.clone();
+        let known = |ident: &Ident| match &of {
+            Some(of) if !of.contains(&ident.value) => {
+                let hint = format!("; columns: {}", of.join(", "));
+                Err(Refusal::Column { name: ident.value.clone(), hint })
+            }
+            _ => Ok(()),
+        };
+        if let Some(search) = &mut clause.search {
+            for name in &mut search.by {
+                self.quote(name)?;
+                known(name)?;
+            }
+            self.quote(&mut search.column)?;
+            add(&mut columns, [search.column.value.clone()]);
+        }
+        if let Some(cycle) = &mut clause.cycle {
+            for name in &mut cycle.of {
+                self.quote(name)?;
+                known(name)?;
+            }
+            self.quote(&mut cycle.mark)?;
+            self.quote(&mut cycle.path)?;
+            add(&mut columns, [cycle.mark.value.clone(), cycle.path.value.clone()]);
+        }
+        clause.hang_on(cte);
+        Ok(columns.map(Into::into))
     }
 
     fn put_in_force(&mut self, pending: &mut Option<Pending<'_>>, columns: &Columns) {

@@ -1,0 +1,84 @@
+//! Images and files over each wire: whole where the model takes them, by name where it does not.
+
+use std::sync::Arc;
+
+use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedServer};
+use perihelion::llm::{Attached, ChatModel, ChatRequest, Role};
+use serde_json::{Value, json};
+
+use super::{model_at, request, serve};
+
+fn carrying() -> ChatRequest {
+    let one = |name: &str, media_type: &str, data: &str| Attached {
+        artifact: format!("attached/1/{name}"),
+        name: name.into(),
+        media_type: media_type.into(),
+        bytes: 3,
+        data: Some(Arc::from(data)),
+    };
+    let mut request = request(Role::Agent);
+    request.messages[1].attached = vec![
+        one("a.png", "image/png", "cG5n"),
+        one("plan.pdf", "application/pdf", "cGRm"),
+        one("x.csv", "text/csv", "a,b"),
+    ];
+    request
+}
+
+/// Sends a message with attachments over a wire, and returns the user's turn as it was sent.
+async fn sent(api: &str, input: &str) -> Value {
+    let server = serve(Script::new().rule(Rule::new(Reply::text("Seen.")))).await;
+    let url = |server: &ScriptedServer| match api {
+        "gemini" => server.gemini_url(),
+        _ => server.url().to_owned(),
+    };
+    let env = [("PERIHELION_MODELS_API", api), ("PERIHELION_MODELS_INPUT", input)];
+    let answer = model_at(&url(&server), &env).chat(&carrying(), None).await.unwrap();
+    assert_eq!(answer.content, "Seen.", "{api}");
+    let asked = server.requests().remove(0);
+    server.stop().await;
+    match api {
+        "chat_completions" => asked.body["messages"][1]["content"].clone(),
+        "anthropic" => asked.sent.unwrap()["messages"][0]["content"].clone(),
+        _ => asked.sent.unwrap()["contents"][0]["parts"].clone(),
+    }
+}
+
+/// S1.02
+#[tokio::test]
+async fn images_and_files_are_sent_in_the_form_of_each_wire() {
+    let said = sent("chat_completions", "text,image,pdf").await;
+    assert_eq!(said[1]["image_url"]["url"], "data:image/png;base64,cG5n");
+    let file = json!({ "filename": "plan.pdf", "file_data": "data:application/pdf;base64,cGRm" });
+    assert_eq!(said[2], json!({ "type": "file", "file": file }));
+    let text = said[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("Hello\n\nattached: a.png, image/png, 3 bytes"), "{text}");
+    assert!(text.contains("<attached>\na,b\n</attached>"), "{text}");
+
+    let said = sent("anthropic", "text,image,pdf").await;
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "cG5n" });
+    assert_eq!(said[1], json!({ "type": "image", "source": source }));
+    assert_eq!((&said[2]["type"], &said[2]["title"]), (&json!("document"), &json!("plan.pdf")));
+    assert_eq!(said[2]["source"]["data"], "cGRm");
+
+    let said = sent("gemini", "text,image,pdf").await;
+    let data = json!({ "mimeType": "image/png", "data": "cG5n" });
+    assert_eq!(said[1], json!({ "inlineData": data }));
+    assert_eq!(said[2]["inlineData"]["mimeType"], "application/pdf");
+}
+
+/// S1.02
+#[tokio::test]
+async fn a_model_that_takes_no_files_is_told_their_names() {
+    for api in ["chat_completions", "anthropic", "gemini"] {
+        for (input, images) in [("text", false), ("text,image", true)] {
+            let said = sent(api, input).await.to_string();
+            assert!(
+                said.contains("attached: plan.pdf, 3 bytes; this model takes no files"),
+                "{said}"
+            );
+            assert_eq!(said.contains("cG5n"), images, "{api}: {said}");
+            assert!(!said.contains("cGRm"), "{api}: {said}");
+        }
+    }
+}
