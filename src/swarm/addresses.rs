@@ -83,12 +83,24 @@ mod tests {
     #[test]
     fn an_address_is_known_by_where_it_stood() {
         let shown = "Read https://sea.test/tides?of=may, and harbour.test.";
-        for known in ["https://sea.test/tides?of=may", "https://sea.test/tides", "http://harbour.test/#top"] {
+        for known in
+            ["https://sea.test/tides?of=may", "https://sea.test/tides", "http://harbour.test/#top"]
+        {
             assert_eq!(unknown(shown, json!({ "url": known })), None);
         }
-        for made_up in ["https://sea.test/tides?of=may&key=k", "https://evil.test/?of=may", "HTTPS://evil.test"] {
-            assert_eq!(unknown(shown, json!({ "in": [{ "url": made_up }] })).as_deref(), Some(made_up));
+        for made_up in [
+            "https://sea.test/tides?of=may&key=k",
+            "https://evil.test/?of=may",
+            "HTTPS://evil.test",
+        ] {
+            assert_eq!(
+                unknown(shown, json!({ "in": [{ "url": made_up }] })).as_deref(),
+                Some(made_up)
+            );
         }
-        assert_eq!(unknown(shown, json!({ "query": "about https://evil.test/ in words", "n": 3 })), None);
+        assert_eq!(
+            unknown(shown, json!({ "query": "about https://evil.test/ in words", "n": 3 })),
+            None
+        );
     }
 }

@@ -202,7 +202,9 @@ async fn a_refused_message_is_a_typed_error_and_stays_a_draft() {
         .rule(Rule::new(plan("SEND", "drafts", &[], true)).stage("plan"))
         .rule(Rule::new(new("Tea")).stage("write"));
     let free = "[mcp_servers.post.tools.send]\napproval_mode = \"approve\"";
-    let Some(office) = Office::open(By::Dovecot, "agent-refused", free, script).await else { return };
+    let Some(office) = Office::open(By::Dovecot, "agent-refused", free, script).await else {
+        return;
+    };
     *office.outgoing().mood.lock().unwrap() = Mood::Refuses;
     let report = office.star.run(&["run", "Invite Ann.", "--json"]).await;
     let error = &report["results"][0]["error"];
@@ -222,7 +224,9 @@ async fn by_jmap_mail_is_found_answered_in_its_thread_and_sent() {
         .rule(Rule::new(plan("REPLY", "sent", &["subject:tea"], true)).stage("plan"))
         .rule(Rule::new(text(json!({ "message": 1, "text": "Still at four?" }))).stage("write"));
     let free = "[mcp_servers.post.tools.reply]\napproval_mode = \"approve\"\n[mcp_servers.post.tools.send]\napproval_mode = \"approve\"";
-    let Some(office) = Office::open(By::CyrusJmap, "agent-jmap", free, script).await else { return };
+    let Some(office) = Office::open(By::CyrusJmap, "agent-jmap", free, script).await else {
+        return;
+    };
     let report = office.star.run(&["run", "Invite Ann.", "--json"]).await;
     assert_eq!((report["status"].clone(), office.left("Tea")), (json!("done"), 1), "{report:#}");
     let Post::Cyrus(cyrus) = &office.post else { panic!("no Cyrus") };

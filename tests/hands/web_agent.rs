@@ -90,7 +90,8 @@ async fn a_pdf_of_the_web_is_read_as_text() {
 #[tokio::test]
 async fn an_address_that_stood_nowhere_waits_for_a_person() {
     let address = site().await;
-    let fetch = |path: &str| Reply::call("fetch", json!({ "url": format!("http://{address}/{path}") }));
+    let fetch =
+        |path: &str| Reply::call("fetch", json!({ "url": format!("http://{address}/{path}") }));
     let script = script("mcp_agent_surf")
         .rule(Rule::new(fetch("tides")).agent("mcp_agent_surf").after_tool_results(0))
         .rule(Rule::new(fetch("moon?key=secret")).agent("mcp_agent_surf").after_tool_results(1))
@@ -103,7 +104,11 @@ async fn an_address_that_stood_nowhere_waits_for_a_person() {
     let question = format!("What does http://{address}/tides say of high tide?");
     let report = star.run(&["run", &question, "--thread", "t", "--json"]).await;
     let asked = &report["interrupts"][0]["payload"];
-    assert_eq!(asked["arguments"]["url"], format!("http://{address}/moon?key=secret"), "{report:#}");
+    assert_eq!(
+        asked["arguments"]["url"],
+        format!("http://{address}/moon?key=secret"),
+        "{report:#}"
+    );
     let reason = asked["reasons"][0].as_str().unwrap();
     assert!(reason.contains("stood in no question, result or page"), "{reason}");
     let report = star.run(&["resume", "t", "--deny", "--json"]).await;

@@ -57,9 +57,9 @@ impl From<reqwest::Error> for Error {
         if error.is_timeout() {
             return Self::Timeout(crate::account::LIMIT.as_secs());
         }
-        let server = error.url().map_or_else(String::new, |url| {
-            url.host_str().unwrap_or_default().to_owned()
-        });
+        let server = error
+            .url()
+            .map_or_else(String::new, |url| url.host_str().unwrap_or_default().to_owned());
         let mut reason: &dyn std::error::Error = &error;
         while let Some(source) = reason.source() {
             reason = source;

@@ -37,7 +37,10 @@ fn main() {
     scores.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mean = scores.iter().map(|(score, _)| score).sum::<f64>() / scores.len() as f64;
     let median = scores[scores.len() / 2].0;
-    println!("main text: {} pages, F1 {mean:.3} on average, {median:.3} in the middle", scores.len());
+    println!(
+        "main text: {} pages, F1 {mean:.3} on average, {median:.3} in the middle",
+        scores.len()
+    );
     for (score, name) in scores.iter().take(10) {
         println!("  {score:.3} {name}");
     }
@@ -90,8 +93,14 @@ fn without_tags(html: &str) -> String {
     }
     kept.push_str(rest);
     let entities = [
-        ("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"),
-        ("&#x27;", "'"), ("&amp;", "&"),
+        ("&nbsp;", " "),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&#39;", "'"),
+        ("&#x27;", "'"),
+        ("&amp;", "&"),
     ];
     entities.iter().fold(kept, |text, (entity, char)| text.replace(entity, char))
 }

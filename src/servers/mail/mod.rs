@@ -65,9 +65,10 @@ impl Options {
         let token = std::env::var(TOKEN).ok();
         let server = JmapServer::read(jmap, self.security.protection(), token.is_some())?;
         match Mailbox::open_jmap(self.account(token)?, &server).await {
-            Err(error @ (perihelion_mail::Error::NoJmap(_) | perihelion_mail::Error::Unreachable { .. }))
-                if self.imap.is_some() =>
-            {
+            Err(
+                error @ (perihelion_mail::Error::NoJmap(_)
+                | perihelion_mail::Error::Unreachable { .. }),
+            ) if self.imap.is_some() => {
                 tracing::warn!("using IMAP: {error}");
                 self.open_imap().await
             }

@@ -118,7 +118,12 @@ impl ImapMailbox {
 
     /// Keeps a new message as a draft and returns it.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        let written = compose::write(&self.account, compose, Follows::Nothing, compose::own_id(&self.account, id)?)?;
+        let written = compose::write(
+            &self.account,
+            compose,
+            Follows::Nothing,
+            compose::own_id(&self.account, id)?,
+        )?;
         let mut imap = self.log_in().await?;
         let kept = within(self.keep(&mut imap, &written)).await;
         let _ = imap.logout().await;
@@ -133,7 +138,12 @@ impl ImapMailbox {
             let (answered, _) = self.message(&mut imap, &folders, answered).await?;
             let compose = compose::answer(&self.account, &answered, text)?;
             let follows = Follows::Answer(&answered);
-            let written = compose::write(&self.account, &compose, follows, compose::own_id(&self.account, id)?)?;
+            let written = compose::write(
+                &self.account,
+                &compose,
+                follows,
+                compose::own_id(&self.account, id)?,
+            )?;
             self.keep(&mut imap, &written).await
         })
         .await;
@@ -155,7 +165,12 @@ impl ImapMailbox {
             let (message, bytes) = self.message(&mut imap, &folders, forwarded).await?;
             let compose = compose::forward(&message, message::parts(&bytes), to, text);
             let follows = Follows::Forward(&message);
-            let written = compose::write(&self.account, &compose, follows, compose::own_id(&self.account, id)?)?;
+            let written = compose::write(
+                &self.account,
+                &compose,
+                follows,
+                compose::own_id(&self.account, id)?,
+            )?;
             self.keep(&mut imap, &written).await
         })
         .await;

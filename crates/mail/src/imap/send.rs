@@ -8,6 +8,7 @@
 //! | after Sent, before the draft is removed | it is in Sent: it removes the draft and says so |
 //! | after all | it is in Sent: it says so |
 
+use async_imap::imap_proto::{Response, Status};
 use futures::TryStreamExt;
 use lettre::address::Envelope;
 
@@ -58,6 +59,7 @@ impl ImapMailbox {
         }
         let uid = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
         within(async { Ok(imap.select(&drafts).await?) }).await?;
+        let change = within(last_change(imap, uid)).await?;
         let (bytes, is_marked) = within(whole(imap, uid)).await?;
         if is_marked && !resend {
             return Err(Error::OutcomeUnknown(id.to_owned()));
@@ -71,7 +73,9 @@ impl ImapMailbox {
         let outgoing = without_bcc(&bytes);
         let endpoint = &self.servers.smtp;
         let connection = smtp::connect(endpoint, &self.account).await?;
-        within(mark(imap, uid, '+')).await?;
+        if !within(claim(imap, uid, change)).await? {
+            return Err(Error::OutcomeUnknown(id.to_owned()));
+        }
         if let Err(error) = smtp::hand_over(connection, endpoint, &envelope, &outgoing).await {
             // A clear refusal is no unknown outcome.
             if matches!(error, Error::Refused(_)) {
@@ -99,6 +103,43 @@ async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool), Error> {
         .ok_or(Error::NoDraft(uid.to_string()))?;
     let marked = imap.uid_search(format!("UID {uid} KEYWORD {SENDING}")).await?;
     Ok((bytes, !marked.is_empty()))
+}
+
+/// Returns the number of a message's last change, where the server counts them (RFC 7162).
+async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>, Error> {
+    if !imap.capabilities().await?.has_str("CONDSTORE") {
+        return Ok(None);
+    }
+    let fetched: Vec<_> =
+        imap.uid_fetch(uid.to_string(), "(UID MODSEQ)").await?.try_collect().await?;
+    Ok(fetched.iter().find(|part| part.uid == Some(uid)).and_then(|part| part.modseq))
+}
+
+/// Marks a draft, and returns whether nobody touched it since that change: of two senders, the other one finds this mark.
+///
+/// A process whose parent was killed may still be sending when its successor begins.
+async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool, Error> {
+    let Some(change) = change else {
+        mark(imap, uid, '+').await?;
+        return Ok(true);
+    };
+    let command = format!("UID STORE {uid} (UNCHANGEDSINCE {change}) +FLAGS ({SENDING})");
+    let id = imap.run_command(&command).await?;
+    loop {
+        let response =
+            imap.read_response().await.map_err(|error| Error::Server(error.to_string()))?;
+        let response = response.ok_or_else(|| Error::Server("it hung up".to_owned()))?;
+        if let Response::Done { tag, status, .. } = response.parsed()
+            && *tag == id
+        {
+            let said = String::from_utf8_lossy(response.borrow_owner()).into_owned();
+            return match status {
+                _ if said.to_ascii_uppercase().contains("[MODIFIED") => Ok(false),
+                Status::Ok => Ok(true),
+                _ => Err(Error::Server(said.trim().to_owned())),
+            };
+        }
+    }
 }
 
 async fn mark(imap: &mut Imap, uid: u32, sign: char) -> Result<(), Error> {

@@ -29,10 +29,7 @@ pub async fn hand_over(
 }
 
 /// Connects and logs in. A server of this machine that asks for no login gets none.
-pub async fn connect(
-    endpoint: &Endpoint,
-    account: &Account,
-) -> Result<AsyncSmtpConnection, Error> {
+pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<AsyncSmtpConnection, Error> {
     let lost = |error: SmtpError| unreachable(endpoint, &error);
     let tls = || TlsParameters::new(endpoint.host.clone()).map_err(lost);
     let wrapper = match endpoint.security {

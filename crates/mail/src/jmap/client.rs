@@ -65,7 +65,9 @@ impl JmapClient {
         }
         let session: Session = serde_json::from_slice(&body(answer).await?)
             .map_err(|_| offers("describes no session"))?;
-        let missing = [MAIL, SUBMISSION].into_iter().find(|needed| !session.capabilities.contains_key(*needed));
+        let missing = [MAIL, SUBMISSION]
+            .into_iter()
+            .find(|needed| !session.capabilities.contains_key(*needed));
         if let Some(missing) = missing {
             return Err(offers(&format!("lacks {missing}")));
         }
@@ -73,7 +75,15 @@ impl JmapClient {
         let api = base.join(&session.api_url).map_err(|_| offers("names no address for calls"))?;
         protected(&api)?;
         let account = own.clone();
-        Ok(Self { http, login, api, download: session.download_url, upload: session.upload_url, base, account })
+        Ok(Self {
+            http,
+            login,
+            api,
+            download: session.download_url,
+            upload: session.upload_url,
+            base,
+            account,
+        })
     }
 
     pub fn host(&self) -> String {

@@ -67,9 +67,11 @@ impl Folders {
         }
         let create = json!({ "create": { "f": { "name": name, "role": role } } });
         let changed: Changed = client.call(vec![("Mailbox/set", create)]).await?.get(0)?;
-        let id = changed.created.iter().flatten().find_map(|(_, made)| {
-            made.as_ref()?.get("id")?.as_str().map(str::to_owned)
-        });
+        let id = changed
+            .created
+            .iter()
+            .flatten()
+            .find_map(|(_, made)| made.as_ref()?.get("id")?.as_str().map(str::to_owned));
         match (id, changed.failure()) {
             (Some(id), _) => Ok((name.to_owned(), id)),
             (None, Some(failure)) => Err(Error::Server(failure.text())),

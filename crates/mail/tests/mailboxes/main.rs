@@ -11,10 +11,6 @@ use perihelion_mail::{Endpoint, Security, Servers};
 
 /// Names servers of this machine.
 fn servers(imap: u16, smtp: u16) -> Servers {
-    let endpoint = |port| Endpoint {
-        host: "127.0.0.1".into(),
-        port,
-        security: Security::Plain,
-    };
+    let endpoint = |port| Endpoint { host: "127.0.0.1".into(), port, security: Security::Plain };
     Servers { imap: endpoint(imap), smtp: endpoint(smtp) }
 }

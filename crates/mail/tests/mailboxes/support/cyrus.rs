@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -56,8 +57,11 @@ pub fn cyrus(name: &str) -> Option<Cyrus> {
         return None;
     }
     let home = std::env::temp_dir().join(format!("perihelion-cyrus-{name}-{}", std::process::id()));
-    let folders = ["conf/db", "conf/socket", "conf/log", "conf/msg", "conf/proc", "conf/lock", "spool"];
-    for folder in folders.into_iter().chain(["search", "run/socket", "run/proc", "run/lock", "sasl"]) {
+    let folders =
+        ["conf/db", "conf/socket", "conf/log", "conf/msg", "conf/proc", "conf/lock", "spool"];
+    for folder in
+        folders.into_iter().chain(["search", "run/socket", "run/proc", "run/lock", "sasl"])
+    {
         std::fs::create_dir_all(home.join(folder)).unwrap();
     }
     let [imap, http, lmtp, smtp] = [(); 4].map(|()| free_port());
@@ -65,7 +69,9 @@ pub fn cyrus(name: &str) -> Option<Cyrus> {
     for user in ["bo", "ann"] {
         password(&home, user);
     }
-    assert!(Command::new("chown").args(["-R", "cyrus:mail"]).arg(&home).status().unwrap().success());
+    assert!(
+        Command::new("chown").args(["-R", "cyrus:mail"]).arg(&home).status().unwrap().success()
+    );
     std::fs::write(home.join("virtuals"), "@ nobody\n").unwrap();
     let master = Command::new(MASTER)
         .arg("-C")
@@ -77,6 +83,8 @@ pub fn cyrus(name: &str) -> Option<Cyrus> {
         .arg("-L")
         .arg(home.join("log"))
         .arg("-D")
+        // Its end ends its whole process group.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
