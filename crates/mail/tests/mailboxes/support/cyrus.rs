@@ -133,7 +133,7 @@ fn configure(home: &Path, bin: &str, [imap, http, lmtp, smtp]: [u16; 4]) {
     let services = [
         service("imap", "imapd", imap),
         service("http", "httpd", http),
-        // -a: whoever connects may deliver.
+        // -a: everybody who connects may deliver.
         service("lmtp", "lmtpd -a", lmtp),
     ];
     let text = format!(
