@@ -17,7 +17,7 @@ pub struct Mailbox {
 
 enum Way {
     Imap(ImapMailbox),
-    Jmap(JmapMailbox),
+    Jmap(Box<JmapMailbox>),
 }
 
 impl Mailbox {
@@ -36,7 +36,7 @@ impl Mailbox {
     /// As [`Mailbox::open`], and [`Error::NoJmap`] where it is not offered.
     pub async fn open_jmap(account: Account, server: &JmapServer) -> Result<Self, Error> {
         compose::plain_address(&account.from)?;
-        Ok(Self::by(Way::Jmap(JmapMailbox::open(account, server).await?)))
+        Ok(Self::by(Way::Jmap(Box::new(JmapMailbox::open(account, server).await?))))
     }
 
     fn by(way: Way) -> Self {
