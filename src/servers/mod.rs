@@ -43,7 +43,7 @@ pub enum Bundled {
     Notes(notes::Options),
     /// Calls the HTTP API that an OpenAPI description or a plain list of endpoints describes.
     Api(Box<api::Options>),
-    /// Reads one account's mail by IMAP, drafts answers, and sends drafts by SMTP.
+    /// Reads one account's mail by IMAP or JMAP, drafts answers, and sends drafts.
     Mail(mail::Options),
     /// Runs a model's Python programs in a sandbox without network, processes or files of this machine.
     Python(python::Options),

@@ -69,6 +69,8 @@ pub(super) struct Gated<'a> {
     pub arguments: &'a Map<String, Value>,
     /// What of the open world the call may go back to; empty where the tool itself is gated.
     pub tainted_by: Sources,
+    /// An address that stood in nothing that people said or tools found.
+    pub unknown: Option<String>,
     /// How long it can be decided.
     pub timeout: Duration,
 }
@@ -126,6 +128,11 @@ impl Gated<'_> {
             reasons.push(format!(
                 "what strangers may have written led to this call: it came from {}",
                 sources.join(", ")
+            ));
+        }
+        if let Some(address) = &self.unknown {
+            reasons.push(format!(
+                "the agent made this address up, it stood in no question, result or page: {address}"
             ));
         }
         reasons

@@ -96,6 +96,8 @@ pub(super) struct Caller<'a> {
 pub(super) struct Wanted<'a> {
     pub tool: &'a ToolDefinition,
     pub arguments: &'a Map<String, Value>,
+    /// An address among them that stood in nothing that people said or tools found.
+    pub unknown: Option<String>,
 }
 
 impl Caller<'_> {
@@ -106,6 +108,11 @@ impl Caller<'_> {
             true => tainted_by.clone(),
             false => Sources::new(),
         }
+    }
+
+    /// Returns whether a person is asked about made-up addresses that a tool is given.
+    fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
+        self.parts.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
     }
 
     /// Finds out what surrounds tools by now: an operator may have tightened it since the agent began.
@@ -138,14 +145,15 @@ impl Caller<'_> {
         let mut decisions: Vec<Option<Decision>> = vec![None; wanted.len()];
         let mut places = Vec::new();
         let mut gated = Vec::new();
-        for (place, Wanted { tool, arguments }) in wanted.iter().enumerate() {
+        for (place, Wanted { tool, arguments, unknown }) in wanted.iter().enumerate() {
             let tainted_by = self.taint_of(tool, tainted_by);
-            let needs_word = tool.needs_approval || !tainted_by.is_empty();
+            let unknown = unknown.clone().filter(|_| self.asks_about_addresses(tool));
+            let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
             if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
                 let (agent, server) = (self.agent, self.server.name.as_str());
                 places.push(place);
                 let timeout = self.time_for(tool);
-                gated.push(Gated { agent, server, tool, arguments, tainted_by, timeout });
+                gated.push(Gated { agent, server, tool, arguments, tainted_by, unknown, timeout });
             }
         }
         let decided = match self.preferences.skip_approvals {

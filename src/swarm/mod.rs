@@ -4,6 +4,7 @@
 //! every model and tool call goes through the node's context, so it happens once; no agent's failure
 //! ends a run; QA always answers. Deliberately absent: storage, processes, the command line.
 
+mod addresses;
 mod agent;
 mod allowance;
 mod approval;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::addresses::Shown;
 use super::approval::Decision;
 use super::artifacts::Artifacts;
 use super::built_in::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, is_built_in};
@@ -47,6 +48,8 @@ pub(super) struct Toolbox<'a> {
     /// Where there are too many tools to be shown all.
     search: Option<ToolSearch>,
     pub log: CallLog,
+    /// What people said and tools found, as far as it can hold addresses.
+    shown: Shown,
     /// What people decided of the calls of the model's last answer, by their places in it.
     decisions: BTreeMap<usize, Decision>,
     /// What surrounds the tools of that answer, by their names: what did when the agent began, or stricter.
@@ -74,6 +77,7 @@ impl<'a> Toolbox<'a> {
                 tainted_by: definitions.into_iter().collect(),
                 table: None,
             },
+            shown: Shown::at_opening(state),
             decisions: BTreeMap::new(),
             gates: BTreeMap::new(),
             answers: 0,
@@ -134,7 +138,8 @@ impl<'a> Toolbox<'a> {
             let (Some(tool), Value::Object(arguments)) = (tool, &call.arguments) else { continue };
             if !self.is_repeated(&tool.name, &call.arguments) {
                 places.push(place);
-                wanted.push(Wanted { tool, arguments });
+                let unknown = self.shown.unknown(arguments).map(str::to_owned);
+                wanted.push(Wanted { tool, arguments, unknown });
             }
         }
         let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by).await?;
@@ -157,6 +162,7 @@ impl<'a> Toolbox<'a> {
 
     /// Keeps an instruction, which the agent sees with its call's result.
     pub(super) fn take_in(&mut self, place: usize, instruction: Instruction) {
+        self.shown.add(&instruction.text);
         self.instructions.push(instruction.clone());
         self.newest.insert(place, instruction);
     }
@@ -247,6 +253,7 @@ impl<'a> Toolbox<'a> {
         let is_open = tool.is_some_and(|tool| tool.open_world);
         self.log.note(&self.caller, &full_name, &reply, is_open);
         let ToolReply { text, source, is_error, .. } = reply;
+        self.shown.add(&text);
         let wanted = self.newest.remove(&place);
         // A piece of an artifact is in bounds already and must not become one itself.
         let output = match source {

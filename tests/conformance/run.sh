@@ -3,26 +3,27 @@
 #
 #   client    the pool that agents use, against the suite's servers
 #   server    the HTTP layer of the bundled servers, under a fixture with all that the suite calls by name
-#   notes     a bundled server as people have it, with the scenarios that apply to any server
+#   bundled   each bundled server as people have it, with the scenarios that apply to any server
 #
 # Needs npm for the suite and for the Node that it wants; both go into the target directory, at these versions.
 # Arguments narrow the run: `tests/conformance/run.sh client`. What is known to fail, and why, stands in
-# expected-failures.yml and notes-failures.yml; any other failure fails the run, and so does one that is fixed.
+# expected-failures.yml and bundled-failures.yml; any other failure fails the run, and so does one that is fixed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 SUITE=@modelcontextprotocol/conformance@0.2.0-alpha.12
 NODE=node@24.21.0
 REVISIONS="2025-11-25 2026-07-28"
+BUNDLED="notes files sql documents python api web mail"
 ANY_SERVER="server-initialize ping tools-list server-sse-multiple-streams dns-rebinding-protection
     server-session-lifecycle server-stateless input-required-result-unsupported-methods http-header-validation"
 
-sides=${*:-client server notes}
+sides=${*:-client server bundled}
 for side in $sides; do
     case $side in
-    client | server | notes) ;;
+    client | server | bundled) ;;
     *)
-        echo "unknown side: $side (client, server or notes)" >&2
+        echo "unknown side: $side (client, server or bundled)" >&2
         exit 2
         ;;
     esac
@@ -46,6 +47,8 @@ built=$(cd "$target/debug" && pwd)
 
 scratch=$(mktemp -d)
 server=
+mailbox=
+dovecot=
 stop() {
     if [ -n "$server" ]; then
         kill -INT "$server" 2>/dev/null || true
@@ -53,7 +56,7 @@ stop() {
         server=
     fi
 }
-trap 'stop; rm -rf "$scratch"' EXIT
+trap 'stop; [ -z "$dovecot" ] || { kill "$dovecot"; wait "$dovecot"; } 2>/dev/null; rm -rf "$scratch"' EXIT
 
 # Starts a server in the background and sets `url` to the address that it names.
 serve() {
@@ -109,11 +112,11 @@ whole() {
 
 # Runs the scenarios that apply to any server; one that the revision does not know is skipped by the suite.
 selected() {
-    local revision=$1 name log all=0 passed=0 expected=0 failed=0
+    local bundled=$1 revision=$2 name log all=0 passed=0 expected=0 failed=0
     for name in $ANY_SERVER; do
-        log=$place/notes-$revision-$name.log
+        log=$place/$bundled-$revision-$name.log
         if ! suite server --url "$url" --scenario "$name" --spec-version "$revision" \
-            --expected-failures "$here/notes-failures.yml" --output-dir "$place/notes-$revision" >"$log" 2>&1; then
+            --expected-failures "$here/bundled-failures.yml" --output-dir "$place/$bundled-$revision" >"$log" 2>&1; then
             failed=$((failed + 1))
             sed -n '/^Checks:/,$p' "$log"
         elif grep -q '^SKIPPED' "$log"; then
@@ -125,7 +128,81 @@ selected() {
         fi
         all=$((all + 1))
     done
-    note notes "$revision" "$all" "$passed" "$expected" "$failed"
+    note "$bundled" "$revision" "$all" "$passed" "$expected" "$failed"
+}
+
+# Starts a Dovecot that ends with this script, and sets `mailbox` to its port.
+mailbox() {
+    [ -z "$mailbox" ] || return 0
+    { [ -x /usr/sbin/dovecot ] && [ "$(id -u)" = 0 ]; } || return 1
+    local home=$scratch/dovecot
+    mailbox=$(shuf -i 20000-30000 -n 1)
+    mkdir -p "$home/mail"
+    chown nobody "$home/mail"
+    chmod 755 "$scratch"
+    cat >"$home/dovecot.conf" <<-END
+		protocols = imap
+		base_dir = $home/run
+		listen = 127.0.0.1
+		log_path = $home/log
+		ssl = no
+		disable_plaintext_auth = no
+		mail_location = maildir:$home/mail/%u
+		first_valid_uid = 1
+		passdb {
+		 driver = static
+		 args = password=secret-pass
+		}
+		userdb {
+		 driver = static
+		 args = uid=nobody gid=nogroup home=$home/mail/%u
+		}
+		service imap-login {
+		 inet_listener imap {
+		  port = $mailbox
+		 }
+		 inet_listener imaps {
+		  port = 0
+		 }
+		}
+	END
+    /usr/sbin/dovecot -F -c "$home/dovecot.conf" &
+    dovecot=$!
+    until (exec 3<>"/dev/tcp/127.0.0.1/$mailbox") 2>/dev/null; do
+        kill -0 "$dovecot" 2>/dev/null || return 1
+        sleep 0.1
+    done
+}
+
+# Starts a bundled server on what it needs; fails where that cannot be had here, and says so.
+bundled() {
+    local start="serve $built/perihelion mcp --http 127.0.0.1:0"
+    case $1 in
+    notes) $start notes --file "$scratch/notes.jsonl" ;;
+    files) $start files --root "$PWD" ;;
+    sql)
+        command -v sqlite3 >/dev/null || { echo "sql: not tested, there is no sqlite3 to make a database with" >&2; return 1; }
+        sqlite3 "$scratch/some.db" 'create table if not exists t (n integer)'
+        $start sql --database "$scratch/some.db"
+        ;;
+    documents) $start documents --database "sqlite:$scratch/documents.db" ;;
+    python) command -v bwrap >/dev/null || { echo "python: not tested, there is no bubblewrap" >&2; return 1; }
+        $start python ;;
+    api)
+        printf 'base_url: http://127.0.0.1:9/\nendpoints:\n  - method: GET\n    path: /things/:id\n    description: One thing\n' >"$scratch/api.yaml"
+        $start api --spec "$scratch/api.yaml"
+        ;;
+    web) $start web ;;
+    mail)
+        # It logs in before it serves.
+        if ! mailbox; then
+            echo "mail: not tested, there is no Dovecot or no right to start it" >&2
+            return 1
+        fi
+        serve env PERIHELION_MAIL_PASSWORD=secret-pass "$built/perihelion" mcp --http 127.0.0.1:0 mail \
+            --imap "127.0.0.1:$mailbox" --smtp 127.0.0.1:9 --security plain --user bo --from bo@b.test
+        ;;
+    esac
 }
 
 for side in $sides; do
@@ -136,10 +213,14 @@ for side in $sides; do
             serve "$built/examples/conformance_server"
             whole server "$revision" --url "$url"
             ;;
-        notes)
-            rm -rf "$place/notes-$revision"
-            serve "$built/perihelion" mcp --http 127.0.0.1:0 notes --file "$scratch/notes.jsonl"
-            selected "$revision"
+        bundled)
+            for bundled in $BUNDLED; do
+                rm -rf "${place:?}/$bundled-$revision"
+                if bundled "$bundled"; then
+                    selected "$bundled" "$revision"
+                    stop
+                fi
+            done
             ;;
         esac
         stop

@@ -12,8 +12,9 @@ mod client;
 mod demo;
 mod doctor;
 mod mail_agent;
+mod mail_kills;
 mod python;
-#[path = "../../crates/mail/tests/support/mod.rs"]
+#[path = "../../crates/mail/tests/mailboxes/support/mod.rs"]
 mod support;
 mod tap;
 mod web_agent;

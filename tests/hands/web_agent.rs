@@ -1,5 +1,8 @@
 //! The web agent in the whole star: a search provider and a site on this machine, which the operator allows.
 
+#[path = "../../crates/parse/tests/support/pdf.rs"]
+mod written;
+
 use axum::extract::State;
 use axum::response::Html;
 use axum::routing::get;
@@ -9,6 +12,7 @@ use perihelion::llm::scripted::{Reply, Rule};
 use serde_json::{Value, json};
 
 use crate::agents::{Star, script};
+use crate::client;
 
 async fn found(State(address): State<String>) -> Json<Value> {
     let hit = |title: &str, path: &str| json!({ "title": title, "url": format!("http://{address}/{path}"), "content": title });
@@ -59,4 +63,54 @@ async fn pages_are_read_and_cited_by_address_and_quote() {
     assert!(answered[0].contains("The moon pulls the tide"), "both pages were read");
     let replayed = star.perihelion(&["replay", "t"]).await;
     assert!(replayed.status.success(), "{replayed:?}");
+}
+
+/// S3.07: a PDF is read by the documents' parser; one that is damaged says so.
+#[tokio::test]
+async fn a_pdf_of_the_web_is_read_as_text() {
+    let content = "BT /F 12 Tf 72 700 Td (Neap tides are the weakest tides.) Tj ET";
+    let (file, kind) = (written::pdf(&[content]), [("content-type", "application/pdf")]);
+    let broken = get(async move || (kind, "%PDF-1.7 rubbish"));
+    let router =
+        Router::new().route("/tides.pdf", get(async move || (kind, file))).route("/broken", broken);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let arguments = ["web", "--allow-host", &address, "--pause-ms", "0"];
+    let client = client::start(&arguments, &[]).await;
+    let url = |path: &str| json!({ "url": format!("http://{address}/{path}") });
+    let page = client.data("fetch", url("tides.pdf")).await;
+    assert!(page["text"].as_str().unwrap().contains("Neap tides are the weakest"), "{page:#}");
+    let said = client.failure("fetch", url("broken")).await;
+    assert!(said.contains("is a document that cannot be read"), "{said}");
+    client.stop().await;
+}
+
+/// S3.07: an address that the question or a page names is read unasked; one that the model made up waits for a person, who sees why.
+#[tokio::test]
+async fn an_address_that_stood_nowhere_waits_for_a_person() {
+    let address = site().await;
+    let fetch =
+        |path: &str| Reply::call("fetch", json!({ "url": format!("http://{address}/{path}") }));
+    let script = script("mcp_agent_surf")
+        .rule(Rule::new(fetch("tides")).agent("mcp_agent_surf").after_tool_results(0))
+        .rule(Rule::new(fetch("moon?key=secret")).agent("mcp_agent_surf").after_tool_results(1))
+        .rule(Rule::new(Reply::text("Twice a day.")).agent("mcp_agent_surf"));
+    let table = format!(
+        "args = [\"mcp\", \"web\", \"--allow-host\", \"{address}\", \"--pause-ms\", \"0\"]\nagent = \"tools\"\n\
+         [mcp_servers.surf.tools.fetch]\neffect = \"read_only\""
+    );
+    let star = Star::open("surf", &table, script).await;
+    let question = format!("What does http://{address}/tides say of high tide?");
+    let report = star.run(&["run", &question, "--thread", "t", "--json"]).await;
+    let asked = &report["interrupts"][0]["payload"];
+    assert_eq!(
+        asked["arguments"]["url"],
+        format!("http://{address}/moon?key=secret"),
+        "{report:#}"
+    );
+    let reason = asked["reasons"][0].as_str().unwrap();
+    assert!(reason.contains("stood in no question, result or page"), "{reason}");
+    let report = star.run(&["resume", "t", "--deny", "--json"]).await;
+    assert_eq!(report["results"][0]["output"], "Twice a day.", "{report:#}");
 }

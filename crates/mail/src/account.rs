@@ -1,14 +1,39 @@
-use secrecy::SecretString;
+//! Who reads and sends, and where.
 
-/// Who reads and sends, and where.
+use std::fmt;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use url::Url;
+
+use crate::Error;
+
+/// Longest exchange with a server.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// Who reads and sends.
 #[derive(Clone, Debug)]
 pub struct Account {
-    pub imap: Endpoint,
-    pub smtp: Endpoint,
     pub username: String,
     pub password: SecretString,
     /// Address of the sender, with a name where one is given: `Ann <ann@example.org>`.
     pub from: String,
+}
+
+/// Where mail is read by IMAP and sent by SMTP.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    pub imap: Endpoint,
+    pub smtp: Endpoint,
+}
+
+/// Where mail is read and sent by JMAP.
+#[derive(Clone, Debug)]
+pub struct JmapServer {
+    /// Where its session is described, or where that is found: `https://example.org/.well-known/jmap`.
+    pub session: Url,
+    /// Whether the account's password is a bearer token.
+    pub is_token: bool,
 }
 
 /// One server.
@@ -34,7 +59,39 @@ impl Endpoint {
     /// Returns whether the server is on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        let ip = self.host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-        self.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+        is_local(&self.host)
     }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl JmapServer {
+    /// Reads `HOST`, `HOST:PORT` or an address; `security` says how a host without one is reached.
+    ///
+    /// # Errors
+    /// [`Error::BadAddress`].
+    pub fn read(text: &str, security: Security, is_token: bool) -> Result<Self, Error> {
+        let scheme = if security == Security::Plain { "http" } else { "https" };
+        let text = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("{scheme}://{text}/.well-known/jmap")
+        };
+        let session = Url::parse(&text).map_err(|_| Error::BadAddress(text))?;
+        Ok(Self { session, is_token })
+    }
+}
+
+/// Returns whether credentials may be sent there.
+pub fn is_protected(url: &Url) -> bool {
+    url.scheme() == "https" || (url.scheme() == "http" && url.host_str().is_some_and(is_local))
+}
+
+fn is_local(host: &str) -> bool {
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }

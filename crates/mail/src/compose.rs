@@ -112,6 +112,23 @@ pub fn write(
     Ok(Written { id, bytes: builder.write_to_vec()? })
 }
 
+/// Makes a Message-ID of the account's own domain.
+pub fn own_id(account: &Account, unique: &str) -> Result<String, Error> {
+    let address = plain_address(&account.from)?;
+    let domain = address.rsplit('@').next().unwrap_or("localhost");
+    let plain: String =
+        unique.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(80).collect();
+    if plain.is_empty() {
+        return Err(Error::BadId(unique.to_owned()));
+    }
+    Ok(format!("<{plain}.perihelion@{domain}>"))
+}
+
+/// Returns everybody a draft goes to.
+pub fn recipients(draft: &Message) -> Vec<String> {
+    draft.to.iter().chain(&draft.cc).chain(&draft.bcc).cloned().collect()
+}
+
 /// Returns the thread up to a message, it included.
 fn references(message: &Message) -> Vec<String> {
     let mut references: Vec<String> =
@@ -197,13 +214,10 @@ fn plain(id: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Endpoint, Security, message};
+    use crate::message;
 
     fn account() -> Account {
-        let endpoint = Endpoint { host: "127.0.0.1".into(), port: 1, security: Security::Plain };
         Account {
-            imap: endpoint.clone(),
-            smtp: endpoint,
             username: "u".into(),
             password: "p".to_owned().into(),
             from: "Bo <bo@b.test>".into(),

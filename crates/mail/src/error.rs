@@ -7,6 +7,8 @@ pub enum Error {
     Unreachable { server: String, reason: String },
     #[error("the mail server refused the name or the password")]
     Login,
+    #[error("there is no mail by JMAP here: {0}")]
+    NoJmap(String),
     #[error("the mail server answered: {0}")]
     Server(String),
     #[error("the mail server gave no answer within {0} s")]
@@ -36,6 +38,8 @@ pub enum Error {
          then send it again with `resend`, or leave it: {0}"
     )]
     OutcomeUnknown(String),
+    #[error("the mail server refused the request, and did nothing: {0}")]
+    Rejected(String),
     #[error("the outgoing server refused the message: {0}")]
     Refused(String),
     #[error("the message cannot be written: {0}")]
@@ -45,5 +49,21 @@ pub enum Error {
 impl From<async_imap::error::Error> for Error {
     fn from(error: async_imap::error::Error) -> Self {
         Self::Server(error.to_string())
+    }
+}
+
+impl From<reqwest::Error> for Error {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() {
+            return Self::Timeout(crate::account::LIMIT.as_secs());
+        }
+        let server = error
+            .url()
+            .map_or_else(String::new, |url| url.host_str().unwrap_or_default().to_owned());
+        let mut reason: &dyn std::error::Error = &error;
+        while let Some(source) = reason.source() {
+            reason = source;
+        }
+        Self::Unreachable { server, reason: reason.to_string() }
     }
 }

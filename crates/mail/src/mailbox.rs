@@ -1,44 +1,55 @@
-//! Finds, reads and drafts.
+//! One account's mail, by whichever protocol it was opened.
 
-use std::collections::BTreeSet;
+use tokio::sync::Mutex;
 
-use futures::TryStreamExt;
-
-use crate::compose::{self, Follows, Written};
-use crate::connection::{Imap, connect, within};
-use crate::folders::{Folders, ensure};
-use crate::message::{self, bracketed};
-use crate::query::{quoted, search};
-use crate::{Account, Compose, Error, Message, Summary};
-
-/// Most messages of a thread that are read.
-const THREAD: usize = 50;
-/// What a list needs of a message.
-const HEADERS: &str = "(UID FLAGS BODY.PEEK[HEADER])";
-/// A whole message, left as unread as it was.
-const WHOLE: &str = "(UID FLAGS BODY.PEEK[])";
+use crate::account::{JmapServer, Servers};
+use crate::imap::ImapMailbox;
+use crate::jmap::JmapMailbox;
+use crate::message::bracketed;
+use crate::{Account, Compose, Error, Message, Sent, Shown, Summary, compose};
 
 /// One account's mail.
 pub struct Mailbox {
-    pub(crate) account: Account,
+    way: Way,
+    /// One draft at a time, so that two calls for the same one do not both find it unsent.
+    sending: Mutex<()>,
 }
 
-/// Where a message lies.
-pub(crate) struct Place {
-    pub folder: String,
-    pub uid: u32,
+enum Way {
+    Imap(ImapMailbox),
+    Jmap(Box<JmapMailbox>),
 }
 
 impl Mailbox {
-    /// Takes an account, and logs in once to see that it works.
+    /// Opens an account by IMAP and SMTP, and logs in once to see that it works.
     ///
     /// # Errors
     /// [`Error::Unreachable`], [`Error::Login`], [`Error::Unprotected`], [`Error::BadAddress`] for the sender.
-    pub async fn open(account: Account) -> Result<Self, Error> {
+    pub async fn open(account: Account, servers: Servers) -> Result<Self, Error> {
         compose::plain_address(&account.from)?;
-        let mut imap = connect(&account).await?;
-        imap.logout().await?;
-        Ok(Self { account })
+        Ok(Self::by(Way::Imap(ImapMailbox::open(account, servers).await?)))
+    }
+
+    /// Opens an account by JMAP: asks the server what it offers.
+    ///
+    /// # Errors
+    /// As [`Mailbox::open`], and [`Error::NoJmap`] where it is not offered.
+    pub async fn open_jmap(account: Account, server: &JmapServer) -> Result<Self, Error> {
+        compose::plain_address(&account.from)?;
+        Ok(Self::by(Way::Jmap(Box::new(JmapMailbox::open(account, server).await?))))
+    }
+
+    fn by(way: Way) -> Self {
+        Self { way, sending: Mutex::default() }
+    }
+
+    /// Returns the server that holds the mail, with the protocol it is reached by.
+    #[must_use]
+    pub fn server(&self) -> String {
+        match &self.way {
+            Way::Imap(imap) => imap.servers.imap.to_string(),
+            Way::Jmap(jmap) => format!("{} (JMAP)", jmap.host()),
+        }
     }
 
     /// Returns the folders of sent mail and of drafts, where there are some.
@@ -46,11 +57,27 @@ impl Mailbox {
     /// # Errors
     /// What the server says.
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
-        let mut imap = connect(&self.account).await?;
-        let folders = within(Folders::read(&mut imap)).await;
-        let _ = imap.logout().await;
-        let folders = folders?;
-        Ok((folders.sent, folders.drafts))
+        match &self.way {
+            Way::Imap(imap) => imap.special_folders().await,
+            Way::Jmap(jmap) => jmap.special_folders().await,
+        }
+    }
+
+    /// Sees that mail can be sent, and returns the server that takes it; sends nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`], [`Error::Login`], [`Error::Unprotected`].
+    pub async fn check_outgoing(&self) -> Result<String, Error> {
+        match &self.way {
+            Way::Imap(imap) => {
+                imap.check_outgoing().await?;
+                Ok(imap.servers.smtp.to_string())
+            }
+            Way::Jmap(jmap) => {
+                jmap.identity().await?;
+                Ok(self.server())
+            }
+        }
     }
 
     /// Finds messages in a folder, newest first.
@@ -63,25 +90,10 @@ impl Mailbox {
         folder: &str,
         limit: usize,
     ) -> Result<Vec<Summary>, Error> {
-        let key = search(query)?;
-        let mut imap = connect(&self.account).await?;
-        let found = within(async {
-            let folders = Folders::read(&mut imap).await?;
-            let folder = folders.named(folder)?;
-            imap.examine(&folder).await?;
-            let mut uids: Vec<u32> = imap.uid_search(&key).await?.into_iter().collect();
-            uids.sort_unstable_by(|a, b| b.cmp(a));
-            uids.truncate(limit);
-            let mut found = Vec::new();
-            for (uid, is_unread, bytes) in fetch(&mut imap, &uids, HEADERS).await? {
-                found.push((uid, message::read(&bytes, &folder, uid).summary(is_unread)));
-            }
-            found.sort_by_key(|(uid, _)| std::cmp::Reverse(*uid));
-            Ok(found.into_iter().map(|(_, summary)| summary).collect())
-        })
-        .await;
-        let _ = imap.logout().await;
-        found
+        match &self.way {
+            Way::Imap(imap) => imap.search(query, folder, limit).await,
+            Way::Jmap(jmap) => jmap.search(query, folder, limit).await,
+        }
     }
 
     /// Reads the messages of a thread, oldest first, from all folders.
@@ -89,38 +101,10 @@ impl Mailbox {
     /// # Errors
     /// [`Error::BadId`], [`Error::NoMessage`], or what the server says.
     pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
-        let mut imap = connect(&self.account).await?;
-        let read = within(async {
-            let folders = Folders::read(&mut imap).await?;
-            let (first, _) = self.message(&mut imap, &folders, id).await?;
-            let mut wanted: BTreeSet<String> = first.references.iter().cloned().collect();
-            wanted.extend(first.in_reply_to.clone());
-            wanted.insert(first.id.clone());
-            let mut messages = vec![first];
-            for folder in &folders.all {
-                if imap.examine(folder).await.is_err() {
-                    continue;
-                }
-                let mut uids = BTreeSet::new();
-                for id in wanted.iter().filter(|id| id.starts_with('<')).take(THREAD) {
-                    let id = quoted(id)?;
-                    let key = format!("OR OR HEADER MESSAGE-ID {id} HEADER REFERENCES {id} HEADER IN-REPLY-TO {id}");
-                    uids.extend(imap.uid_search(&key).await?);
-                }
-                let uids: Vec<u32> = uids.into_iter().take(THREAD).collect();
-                for (uid, _, bytes) in fetch(&mut imap, &uids, WHOLE).await? {
-                    let read = message::read(&bytes, folder, uid);
-                    if messages.len() < THREAD && !messages.iter().any(|known| known.id == read.id) {
-                        messages.push(read);
-                    }
-                }
-            }
-            messages.sort_by(|a, b| a.date.cmp(&b.date));
-            Ok(messages)
-        })
-        .await;
-        let _ = imap.logout().await;
-        read
+        match &self.way {
+            Way::Imap(imap) => imap.thread(id).await,
+            Way::Jmap(jmap) => jmap.thread(id).await,
+        }
     }
 
     /// Keeps a new message as a draft and returns it.
@@ -128,11 +112,10 @@ impl Mailbox {
     /// # Errors
     /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], or what the server says.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        let written = compose::write(&self.account, compose, Follows::Nothing, self.own_id(id)?)?;
-        let mut imap = connect(&self.account).await?;
-        let kept = within(self.keep(&mut imap, &written)).await;
-        let _ = imap.logout().await;
-        kept
+        match &self.way {
+            Way::Imap(imap) => imap.draft(compose, id).await,
+            Way::Jmap(jmap) => jmap.draft(compose, id).await,
+        }
     }
 
     /// Keeps an answer to a message as a draft and returns it.
@@ -140,18 +123,10 @@ impl Mailbox {
     /// # Errors
     /// As [`Mailbox::draft`], and [`Error::NoMessage`].
     pub async fn reply(&self, answered: &str, text: &str, id: &str) -> Result<Message, Error> {
-        let mut imap = connect(&self.account).await?;
-        let kept = within(async {
-            let folders = Folders::read(&mut imap).await?;
-            let (answered, _) = self.message(&mut imap, &folders, answered).await?;
-            let compose = compose::answer(&self.account, &answered, text)?;
-            let follows = Follows::Answer(&answered);
-            let written = compose::write(&self.account, &compose, follows, self.own_id(id)?)?;
-            self.keep(&mut imap, &written).await
-        })
-        .await;
-        let _ = imap.logout().await;
-        kept
+        match &self.way {
+            Way::Imap(imap) => imap.reply(answered, text, id).await,
+            Way::Jmap(jmap) => jmap.reply(answered, text, id).await,
+        }
     }
 
     /// Keeps a message that hands another one on, with what was attached to it, as a draft and returns it.
@@ -165,103 +140,23 @@ impl Mailbox {
         text: &str,
         id: &str,
     ) -> Result<Message, Error> {
-        let mut imap = connect(&self.account).await?;
-        let kept = within(async {
-            let folders = Folders::read(&mut imap).await?;
-            let (message, bytes) = self.message(&mut imap, &folders, forwarded).await?;
-            let compose = compose::forward(&message, message::parts(&bytes), to, text);
-            let follows = Follows::Forward(&message);
-            let written = compose::write(&self.account, &compose, follows, self.own_id(id)?)?;
-            self.keep(&mut imap, &written).await
-        })
-        .await;
-        let _ = imap.logout().await;
-        kept
-    }
-
-    async fn keep(&self, imap: &mut Imap, written: &Written) -> Result<Message, Error> {
-        let folders = Folders::read(imap).await?;
-        let drafts = ensure(imap, folders.drafts.clone(), "Drafts").await?;
-        // The same id is the same message: a repeated call finds what the first one kept.
-        if let Some(uid) = find(imap, &drafts, &written.id).await? {
-            let known = fetch(imap, &[uid], WHOLE).await?.into_iter().next();
-            if let Some((uid, _, bytes)) = known {
-                return Ok(message::read(&bytes, &drafts, uid));
-            }
-        }
-        imap.append(&drafts, Some("(\\Draft \\Seen)"), None, &written.bytes).await?;
-        Ok(message::read(&written.bytes, &drafts, 0))
-    }
-
-    /// Reads a message wherever it lies; returns it with its bytes.
-    async fn message(
-        &self,
-        imap: &mut Imap,
-        folders: &Folders,
-        id: &str,
-    ) -> Result<(Message, Vec<u8>), Error> {
-        let place = locate(imap, folders, id).await?;
-        let found = fetch(imap, &[place.uid], WHOLE).await?.into_iter().next();
-        let (uid, _, bytes) = found.ok_or_else(|| Error::NoMessage(id.to_owned()))?;
-        Ok((message::read(&bytes, &place.folder, uid), bytes))
-    }
-
-    /// Makes a Message-ID of the account's own domain.
-    fn own_id(&self, unique: &str) -> Result<String, Error> {
-        let address = compose::plain_address(&self.account.from)?;
-        let domain = address.rsplit('@').next().unwrap_or("localhost");
-        let plain: String =
-            unique.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(80).collect();
-        if plain.is_empty() {
-            return Err(Error::BadId(unique.to_owned()));
-        }
-        Ok(format!("<{plain}.perihelion@{domain}>"))
-    }
-}
-
-/// Finds a message in all folders, and leaves the folder of it open for reading.
-pub(crate) async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<Place, Error> {
-    if let Some(rest) = id.strip_prefix("uid:") {
-        let bad = || Error::BadId(id.to_owned());
-        let (uid, folder) = rest.split_once(':').ok_or_else(bad)?;
-        let folder = folders.named(folder)?;
-        imap.examine(&folder).await?;
-        return Ok(Place { folder, uid: uid.parse().map_err(|_| bad())? });
-    }
-    for folder in &folders.all {
-        if let Some(uid) = find(imap, folder, id).await? {
-            return Ok(Place { folder: folder.clone(), uid });
+        match &self.way {
+            Way::Imap(imap) => imap.forward(forwarded, to, text, id).await,
+            Way::Jmap(jmap) => jmap.forward(forwarded, to, text, id).await,
         }
     }
-    Err(Error::NoMessage(id.to_owned()))
-}
 
-/// Finds a message in one folder by its Message-ID, and leaves the folder open for reading.
-pub(crate) async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>, Error> {
-    let id = bracketed(id);
-    if id.len() < 5 || id.chars().any(char::is_whitespace) {
-        return Err(Error::BadId(id));
+    /// Sends a draft by its id, if it still is what was shown; `resend` is a person's word that one whose outcome is unknown did not
+    /// arrive.
+    ///
+    /// # Errors
+    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the draft as it was, or what the servers say.
+    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
+        let id = bracketed(id);
+        let _one = self.sending.lock().await;
+        match &self.way {
+            Way::Imap(imap) => imap.send(&id, shown, resend).await,
+            Way::Jmap(jmap) => jmap.send(&id, shown, resend).await,
+        }
     }
-    imap.examine(folder).await?;
-    let found = imap.uid_search(format!("HEADER MESSAGE-ID {}", quoted(&id)?)).await?;
-    Ok(found.into_iter().max())
-}
-
-/// Fetches parts of messages: their number, whether they are unread, the bytes.
-pub(crate) async fn fetch(
-    imap: &mut Imap,
-    uids: &[u32],
-    what: &str,
-) -> Result<Vec<(u32, bool, Vec<u8>)>, Error> {
-    if uids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let set: Vec<String> = uids.iter().map(u32::to_string).collect();
-    let fetched: Vec<_> = imap.uid_fetch(set.join(","), what).await?.try_collect().await?;
-    let parts = fetched.iter().filter_map(|part| {
-        let bytes = part.body().or_else(|| part.header())?.to_vec();
-        let is_unread = !part.flags().any(|flag| matches!(flag, async_imap::types::Flag::Seen));
-        Some((part.uid?, is_unread, bytes))
-    });
-    Ok(parts.collect())
 }

@@ -50,12 +50,13 @@ pub struct Message {
 
 /// Reads a message; what is broken in it is left out.
 pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
+    parse(bytes, folder, format!("uid:{uid}:{folder}"))
+}
+
+/// Reads a message; one without a Message-ID gets the name that is given.
+pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     let Some(parsed) = MessageParser::default().parse(bytes) else {
-        return Message {
-            id: fallback(folder, uid),
-            folder: folder.to_owned(),
-            ..Message::default()
-        };
+        return Message { id: fallback, folder: folder.to_owned(), ..Message::default() };
     };
     let texts: Vec<String> = (0..parsed.text_body_count())
         .filter_map(|n| parsed.body_text(n))
@@ -70,7 +71,7 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
         format!("{} ({} bytes)", part.attachment_name().unwrap_or("unnamed"), part.contents().len())
     });
     Message {
-        id: parsed.message_id().map_or_else(|| fallback(folder, uid), bracketed),
+        id: parsed.message_id().map_or(fallback, bracketed),
         folder: folder.to_owned(),
         from: addresses(parsed.from()).join(", "),
         to: addresses(parsed.to()),
@@ -87,7 +88,7 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
 }
 
 impl Message {
-    pub(crate) fn summary(&self, unread: bool) -> Summary {
+    pub fn summary(&self, unread: bool) -> Summary {
         Summary {
             id: self.id.clone(),
             folder: self.folder.clone(),
@@ -103,11 +104,6 @@ impl Message {
 /// Writes an id with the brackets that belong to it.
 pub fn bracketed(id: &str) -> String {
     format!("<{}>", id.trim().trim_matches(['<', '>']))
-}
-
-/// Names a message that has no Message-ID.
-fn fallback(folder: &str, uid: u32) -> String {
-    format!("uid:{uid}:{folder}")
 }
 
 fn ids(value: &HeaderValue<'_>) -> Vec<String> {

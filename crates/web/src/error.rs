@@ -20,6 +20,10 @@ pub enum Error {
     Redirects { address: String, most: usize },
     #[error("{address} is {media}, which cannot be read as text")]
     Media { address: String, media: String },
+    #[error("{address} holds more than {most} bytes, and a document is read whole")]
+    TooLarge { address: String, most: usize },
+    #[error("{address} is a document that cannot be read: {reason}")]
+    Document { address: String, reason: String },
     #[error("no search provider is configured: set --search-url, or PERIHELION_WEB_SEARCH_URL")]
     NoProvider,
     #[error("the search provider failed: {0}")]

@@ -8,7 +8,7 @@ use url::Url;
 use crate::cache::Cache;
 use crate::polite::{AGENT, Rules, Sites};
 use crate::search::Provider;
-use crate::{Addresses, Error, Hit, Kind, Limits, Page, page};
+use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, document, page};
 
 /// Redirects followed.
 const REDIRECTS: usize = 8;
@@ -22,6 +22,7 @@ pub struct Web {
     limits: Limits,
     provider: Option<Provider>,
     obeys_robots: bool,
+    documents: Option<Arc<dyn ReadDocument>>,
     sites: Sites,
     cache: Cache,
 }
@@ -56,9 +57,16 @@ impl Web {
             limits,
             provider,
             obeys_robots,
+            documents: None,
             sites: Sites::default(),
             cache: Cache::default(),
         })
+    }
+
+    /// Has documents that are no pages parsed; without, they are refused.
+    #[must_use]
+    pub fn with_documents(self, documents: Arc<dyn ReadDocument>) -> Self {
+        Self { documents: Some(documents), ..self }
     }
 
     /// Searches through the provider.
@@ -122,7 +130,12 @@ impl Web {
             ["text/", "json", "xml", "javascript"].iter().any(|kind| media.contains(kind))
                 || media.is_empty();
         if !is_text {
-            return Err(Error::Media { address, media });
+            return match document::name(url, &media).zip(self.documents.as_ref()) {
+                Some((name, documents)) => {
+                    self.document(url, &mut answer, &name, documents.as_ref()).await
+                }
+                None => Err(Error::Media { address, media }),
+            };
         }
         let (bytes, is_cut) = bounded(&mut answer, self.limits.bytes)
             .await
@@ -137,6 +150,25 @@ impl Web {
             .map_err(|_| Error::Unreachable { address, reason: "it cannot be read".to_owned() })?;
         page.truncated |= is_cut;
         Ok(page)
+    }
+
+    async fn document(
+        &self,
+        url: &Url,
+        answer: &mut reqwest::Response,
+        name: &str,
+        documents: &dyn ReadDocument,
+    ) -> Result<Page, Error> {
+        let (address, most) = (url.to_string(), self.limits.document_bytes);
+        let (bytes, is_cut) =
+            bounded(answer, most).await.map_err(|error| self.failed(url, &error))?;
+        if is_cut {
+            return Err(Error::TooLarge { address, most });
+        }
+        match documents.read(name, &bytes).await {
+            Ok(document) => Ok(page::of_document(url, document, &self.limits)),
+            Err(reason) => Err(Error::Document { address, reason }),
+        }
     }
 
     async fn rules(&self, url: &Url, site: &str) -> Result<Rules, Error> {

@@ -6,6 +6,7 @@
 mod address;
 mod cache;
 mod clock;
+mod document;
 mod error;
 mod fetch;
 mod limits;
@@ -14,8 +15,9 @@ mod polite;
 mod search;
 
 pub use address::{Addresses, is_public};
+pub use document::{Document, ReadDocument, Reading};
 pub use error::Error;
 pub use fetch::Web;
 pub use limits::Limits;
-pub use page::{Link, Page};
+pub use page::{Link, Page, read};
 pub use search::{Hit, Kind, Provider, Wire};

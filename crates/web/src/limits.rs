@@ -7,6 +7,8 @@ pub struct Limits {
     pub time: Duration,
     /// Most bytes read of a page.
     pub bytes: usize,
+    /// Most bytes of a document, which is read whole or not at all.
+    pub document_bytes: usize,
     /// Most characters of Markdown.
     pub characters: usize,
     /// Most links listed of a page.
@@ -24,6 +26,7 @@ impl Default for Limits {
         Self {
             time: Duration::from_secs(20),
             bytes: 4 << 20,
+            document_bytes: 32 << 20,
             characters: 60_000,
             links: 100,
             pause: Duration::from_millis(500),

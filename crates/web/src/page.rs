@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
-use crate::Limits;
+use crate::{Document, Limits};
 
 /// What was read of a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -37,11 +37,21 @@ pub struct Link {
 pub fn read(url: &Url, media: &str, text: &str, limits: &Limits) -> Page {
     let is_html =
         media.contains("html") || (media.is_empty() && text.trim_start().starts_with('<'));
-    let mut page = if is_html {
+    let page = if is_html {
         html(url, text, limits)
     } else {
         Page { text: text.to_owned(), ..Page::default() }
     };
+    bounded(page, url, limits)
+}
+
+/// Shows a document that was parsed elsewhere.
+pub fn of_document(url: &Url, document: Document, limits: &Limits) -> Page {
+    let title = document.title.unwrap_or_default();
+    bounded(Page { title, text: document.text, ..Page::default() }, url, limits)
+}
+
+fn bounded(mut page: Page, url: &Url, limits: &Limits) -> Page {
     page.url = url.to_string();
     if let Some((end, _)) = page.text.char_indices().nth(limits.characters) {
         page.text.truncate(end);

@@ -1,4 +1,4 @@
-//! Logs in to both servers and sees which folders there are.
+//! Logs in where mail is kept and where it is sent, and sees which folders there are.
 
 use super::Options;
 use crate::servers::Finding;
@@ -9,7 +9,7 @@ pub async fn check(options: &Options) -> Vec<Finding> {
         Ok(mailbox) => mailbox,
         Err(error) => return vec![Finding::bad(&error)],
     };
-    let mut findings = vec![Finding::Good(format!("{} takes the login", options.imap))];
+    let mut findings = vec![Finding::Good(format!("{} takes the login", mailbox.server()))];
     match mailbox.special_folders().await {
         Ok((Some(sent), Some(drafts))) => {
             findings.push(Finding::Good(format!("sent mail is in {sent}, drafts are in {drafts}")));
@@ -27,7 +27,7 @@ pub async fn check(options: &Options) -> Vec<Finding> {
         Err(error) => findings.push(Finding::bad(&error)),
     }
     findings.push(match mailbox.check_outgoing().await {
-        Ok(()) => Finding::Good(format!("{} takes the login", options.smtp)),
+        Ok(server) => Finding::Good(format!("{server} takes the login")),
         Err(error) => Finding::bad(&error),
     });
     findings

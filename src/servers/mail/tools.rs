@@ -255,7 +255,7 @@ fn kept(draft: Result<Message, perihelion_mail::Error>) -> CallToolResult {
 fn failed(error: &perihelion_mail::Error) -> CallToolResult {
     use perihelion_mail::Error;
     let kind = match error {
-        Error::Unprotected(_) | Error::Login => "ConfigurationError",
+        Error::Unprotected(_) | Error::Login | Error::NoJmap(_) => "ConfigurationError",
         Error::Timeout(_) => "Timeout",
         Error::NoFolder { .. } | Error::NoMessage(_) | Error::NoDraft(_) | Error::BadId(_) => {
             "PathResolutionError"

@@ -4,8 +4,10 @@
 //! says is never an instruction. Deliberately absent: scripts, cookies, logins.
 
 mod check;
+mod documents;
 mod tools;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use perihelion_web::Addresses;
@@ -75,7 +77,9 @@ impl Options {
             std::env::var(SEARCH_KEY).ok().filter(|key| !key.trim().is_empty()).map(Into::into);
         let url = self.search_url.as_deref().filter(|url| !url.trim().is_empty()).or(default);
         let provider = url.map(|url| Provider::new(wire, url, key)).transpose()?;
-        Ok(Web::open(Addresses::allowing(&self.allow_host), limits, provider, !self.ignore_robots)?)
+        let addresses = Addresses::allowing(&self.allow_host);
+        let web = Web::open(addresses, limits, provider, !self.ignore_robots)?;
+        Ok(web.with_documents(Arc::new(documents::Parsing::new())))
     }
 }
 

@@ -127,6 +127,7 @@ async fn decision(
     tainted_by: &Sources,
 ) -> Result<Option<Decision>, StageError> {
     let Value::Object(arguments) = arguments else { return Ok(None) };
-    let wanted = [Wanted { tool, arguments }];
+    // A stage takes addresses from the question and from what it found.
+    let wanted = [Wanted { tool, arguments, unknown: None }];
     Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
 }

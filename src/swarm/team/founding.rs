@@ -186,6 +186,7 @@ impl ArchitectNode {
             tool: &tool,
             arguments: &arguments,
             tainted_by: Default::default(),
+            unknown: None,
             timeout: self.star.limits.approval_timeout,
         };
         let decision = approval::decide(ctx, &[gated]).await?.pop();

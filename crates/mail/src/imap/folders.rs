@@ -3,8 +3,8 @@
 use async_imap::types::NameAttribute;
 use futures::TryStreamExt;
 
+use super::connection::Imap;
 use crate::Error;
-use crate::connection::Imap;
 
 /// The folders of a mailbox.
 #[derive(Clone, Debug, Default)]

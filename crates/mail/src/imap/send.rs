@@ -8,69 +8,32 @@
 //! | after Sent, before the draft is removed | it is in Sent: it removes the draft and says so |
 //! | after all | it is in Sent: it says so |
 
+use async_imap::imap_proto::{Response, Status};
 use futures::TryStreamExt;
 use lettre::address::Envelope;
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
-use schemars::JsonSchema;
-use secrecy::ExposeSecret;
-use serde::Serialize;
 
-use crate::compose::address;
-use crate::connection::{Imap, LIMIT, connect, within};
-use crate::folders::{Folders, ensure};
-use crate::mailbox::{Mailbox, fetch, find};
-use crate::message::{self, bracketed};
-use crate::{Account, Endpoint, Error, Message, Security, Shown};
+use super::connection::{Imap, within};
+use super::folders::{Folders, ensure};
+use super::mailbox::{ImapMailbox, fetch, find};
+use super::smtp;
+use crate::compose::{address, recipients};
+use crate::message;
+use crate::sent::{SENDING, Sent, SentState};
+use crate::{Account, Error, Shown};
 
-/// Marks a draft whose sending began.
-const SENDING: &str = "$PerihelionSending";
-
-/// What became of a draft.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Sent {
-    /// Its Message-ID.
-    pub id: String,
-    pub state: SentState,
-    /// Who it went to.
-    pub recipients: Vec<String>,
-}
-
-/// Whether this call sent it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SentState {
-    Sent,
-    /// An earlier call did.
-    AlreadySent,
-}
-
-impl Mailbox {
-    /// Sends a draft by its id, if it still is what was shown; `resend` is a person's word that one whose outcome is unknown did not
-    /// arrive.
-    ///
-    /// # Errors
-    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the draft as it was, or what the servers say.
+impl ImapMailbox {
     pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
-        let id = bracketed(id);
-        let mut imap = connect(&self.account).await?;
-        let sent = self.send_once(&mut imap, &id, shown, resend).await;
+        let mut imap = self.log_in().await?;
+        let sent = self.send_once(&mut imap, id, shown, resend).await;
         let _ = imap.logout().await;
         sent
     }
 
     /// Logs in where mail is sent, and sends nothing.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`], [`Error::Login`], [`Error::Unprotected`].
     pub async fn check_outgoing(&self) -> Result<(), Error> {
-        match transport(&self.account)?.test_connection().await {
-            Ok(_) => Ok(()),
-            // What it says of a login may repeat it.
-            Err(error) if error.is_permanent() || error.is_transient() => Err(Error::Login),
-            Err(error) => Err(unreachable(&self.account.smtp, &error)),
-        }
+        let mut connection = smtp::connect(&self.servers.smtp, &self.account).await?;
+        let _ = connection.quit().await;
+        Ok(())
     }
 
     async fn send_once(
@@ -96,6 +59,7 @@ impl Mailbox {
         }
         let uid = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
         within(async { Ok(imap.select(&drafts).await?) }).await?;
+        let change = within(last_change(imap, uid)).await?;
         let (bytes, is_marked) = within(whole(imap, uid)).await?;
         if is_marked && !resend {
             return Err(Error::OutcomeUnknown(id.to_owned()));
@@ -104,10 +68,15 @@ impl Mailbox {
         if let Some(shown) = shown {
             shown.check(&read)?;
         }
-        let (envelope, recipients) = self.envelope(&read)?;
+        let recipients = recipients(&read);
+        let envelope = envelope(&self.account, &recipients)?;
         let outgoing = without_bcc(&bytes);
-        within(mark(imap, uid, '+')).await?;
-        if let Err(error) = hand_over(&self.account, &envelope, &outgoing).await {
+        let endpoint = &self.servers.smtp;
+        let connection = smtp::connect(endpoint, &self.account).await?;
+        if !within(claim(imap, uid, change)).await? {
+            return Err(Error::OutcomeUnknown(id.to_owned()));
+        }
+        if let Err(error) = smtp::hand_over(connection, endpoint, &envelope, &outgoing).await {
             // A clear refusal is no unknown outcome.
             if matches!(error, Error::Refused(_)) {
                 within(mark(imap, uid, '-')).await?;
@@ -118,16 +87,11 @@ impl Mailbox {
         within(remove(imap, &drafts, uid)).await?;
         Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients })
     }
+}
 
-    fn envelope(&self, draft: &Message) -> Result<(Envelope, Vec<String>), Error> {
-        let recipients: Vec<String> =
-            draft.to.iter().chain(&draft.cc).chain(&draft.bcc).cloned().collect();
-        let addresses =
-            recipients.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
-        let envelope = Envelope::new(Some(address(&self.account.from)?), addresses)
-            .map_err(|_| Error::NoRecipient)?;
-        Ok((envelope, recipients))
-    }
+fn envelope(account: &Account, recipients: &[String]) -> Result<Envelope, Error> {
+    let addresses = recipients.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
+    Envelope::new(Some(address(&account.from)?), addresses).map_err(|_| Error::NoRecipient)
 }
 
 /// Reads a draft with its mark.
@@ -139,6 +103,43 @@ async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool), Error> {
         .ok_or(Error::NoDraft(uid.to_string()))?;
     let marked = imap.uid_search(format!("UID {uid} KEYWORD {SENDING}")).await?;
     Ok((bytes, !marked.is_empty()))
+}
+
+/// Returns the number of a message's last change, where the server counts them (RFC 7162).
+async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>, Error> {
+    if !imap.capabilities().await?.has_str("CONDSTORE") {
+        return Ok(None);
+    }
+    let fetched: Vec<_> =
+        imap.uid_fetch(uid.to_string(), "(UID MODSEQ)").await?.try_collect().await?;
+    Ok(fetched.iter().find(|part| part.uid == Some(uid)).and_then(|part| part.modseq))
+}
+
+/// Marks a draft, and returns whether nobody touched it since that change: of two senders, the other one finds this mark.
+///
+/// A process whose parent was killed may still be sending when its successor begins.
+async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool, Error> {
+    let Some(change) = change else {
+        mark(imap, uid, '+').await?;
+        return Ok(true);
+    };
+    let command = format!("UID STORE {uid} (UNCHANGEDSINCE {change}) +FLAGS ({SENDING})");
+    let id = imap.run_command(&command).await?;
+    loop {
+        let response =
+            imap.read_response().await.map_err(|error| Error::Server(error.to_string()))?;
+        let response = response.ok_or_else(|| Error::Server("it hung up".to_owned()))?;
+        if let Response::Done { tag, status, .. } = response.parsed()
+            && *tag == id
+        {
+            let said = String::from_utf8_lossy(response.borrow_owner()).into_owned();
+            return match status {
+                _ if said.to_ascii_uppercase().contains("[MODIFIED") => Ok(false),
+                Status::Ok => Ok(true),
+                _ => Err(Error::Server(said.trim().to_owned())),
+            };
+        }
+    }
 }
 
 async fn mark(imap: &mut Imap, uid: u32, sign: char) -> Result<(), Error> {
@@ -163,45 +164,6 @@ async fn remove(imap: &mut Imap, folder: &str, uid: u32) -> Result<(), Error> {
     // A server without the extension keeps it as deleted, which nobody sends again: it is in Sent.
     drop(expunged);
     Ok(())
-}
-
-async fn hand_over(account: &Account, envelope: &Envelope, bytes: &[u8]) -> Result<(), Error> {
-    match transport(account)?.send_raw(envelope, bytes).await {
-        Ok(_) => Ok(()),
-        // What the server said no to did not leave; anything else may have.
-        Err(error) if error.is_permanent() || error.is_transient() => {
-            Err(Error::Refused(error.to_string()))
-        }
-        Err(error) => Err(unreachable(&account.smtp, &error)),
-    }
-}
-
-fn unreachable(endpoint: &Endpoint, error: &dyn std::fmt::Display) -> Error {
-    Error::Unreachable {
-        server: format!("{}:{}", endpoint.host, endpoint.port),
-        reason: error.to_string(),
-    }
-}
-
-fn transport(account: &Account) -> Result<AsyncSmtpTransport<Tokio1Executor>, Error> {
-    let endpoint = &account.smtp;
-    let parameters =
-        || TlsParameters::new(endpoint.host.clone()).map_err(|error| unreachable(endpoint, &error));
-    let tls = match endpoint.security {
-        Security::Tls => Tls::Wrapper(parameters()?),
-        Security::StartTls => Tls::Required(parameters()?),
-        Security::Plain if endpoint.is_local() => Tls::None,
-        Security::Plain => {
-            return Err(Error::Unprotected(format!("{}:{}", endpoint.host, endpoint.port)));
-        }
-    };
-    let credentials =
-        Credentials::new(account.username.clone(), account.password.expose_secret().to_owned());
-    let builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(
-        endpoint.host.trim_matches(['[', ']']),
-    );
-    let builder = builder.port(endpoint.port).tls(tls).credentials(credentials);
-    Ok(builder.timeout(Some(LIMIT)).build())
 }
 
 /// Leaves out the header that recipients must not see.

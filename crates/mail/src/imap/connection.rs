@@ -1,7 +1,6 @@
 //! Connections to the IMAP server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_imap::{Client, Session};
 use secrecy::ExposeSecret;
@@ -12,10 +11,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::account::LIMIT;
 use crate::{Account, Endpoint, Error, Security};
-
-/// Longest exchange with a server.
-pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// What a connection runs over.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
@@ -26,8 +23,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> Stream for T {}
 pub type Imap = Session<Box<dyn Stream>>;
 
 /// Connects and logs in.
-pub async fn connect(account: &Account) -> Result<Imap, Error> {
-    within(log_in(account)).await
+pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
+    within(log_in(endpoint, account)).await
 }
 
 /// Bounds an exchange.
@@ -35,8 +32,7 @@ pub async fn within<T>(exchange: impl Future<Output = Result<T, Error>>) -> Resu
     tokio::time::timeout(LIMIT, exchange).await.map_err(|_| Error::Timeout(LIMIT.as_secs()))?
 }
 
-async fn log_in(account: &Account) -> Result<Imap, Error> {
-    let endpoint = &account.imap;
+async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
     let server = format!("{}:{}", endpoint.host, endpoint.port);
     if endpoint.security == Security::Plain && !endpoint.is_local() {
         return Err(Error::Unprotected(server));

@@ -1,4 +1,6 @@
-//! A Dovecot of a test's own, and an outgoing server that can fail.
+//! Mail servers of a test's own: Dovecot, Cyrus with OpenSMTPD, and an outgoing server that can fail.
+
+pub mod cyrus;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -63,17 +65,25 @@ pub fn dovecot(name: &str) -> Option<Dovecot> {
         .spawn()
         .unwrap();
     let started = Dovecot { child, port, home };
-    for _ in 0..2_000 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return Some(started);
-        }
-        std::thread::yield_now();
-        let _ = Command::new("true").status();
+    if answers(port) {
+        return Some(started);
     }
     panic!(
         "Dovecot does not answer: {}",
         std::fs::read_to_string(started.home.join("log")).unwrap_or_default()
     );
+}
+
+/// Waits until a server of this machine takes connections.
+fn answers(port: u16) -> bool {
+    for _ in 0..2_000 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return true;
+        }
+        std::thread::yield_now();
+        let _ = Command::new("true").status();
+    }
+    false
 }
 
 /// How the outgoing server takes a message.

@@ -1,21 +1,14 @@
 //! Against Debian's Dovecot, started here on a port of its own, and an outgoing server that can fail; `make test-mail`.
 //!
 //! Without Dovecot, or without the right to start it, nothing is tested and the tests say so.
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
-#![expect(clippy::panic, reason = "a test ends at what it did not expect")]
-#![expect(clippy::print_stderr, reason = "says why nothing was tested")]
 
-mod support;
+use perihelion_mail::{Account, Compose, Error, Mailbox, SentState};
 
-use perihelion_mail::{Account, Compose, Endpoint, Error, Mailbox, Security, SentState};
-
+use crate::servers;
 use crate::support::{Mood, dovecot, outgoing};
 
-fn account(user: &str, imap: u16, smtp: u16) -> Account {
-    let endpoint = |port| Endpoint { host: "127.0.0.1".into(), port, security: Security::Plain };
+fn account(user: &str) -> Account {
     Account {
-        imap: endpoint(imap),
-        smtp: endpoint(smtp),
         username: user.into(),
         password: "secret-pass".to_owned().into(),
         from: format!("{user}@b.test"),
@@ -36,7 +29,7 @@ fn compose(subject: &str) -> Compose {
 #[tokio::test]
 async fn mail_is_searched_read_and_answered_in_its_thread() {
     let Some(dovecot) = dovecot("read") else { return };
-    let mailbox = Mailbox::open(account("bo", dovecot.port, 1)).await.unwrap();
+    let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, 1)).await.unwrap();
     let first = mailbox.draft(&compose("Quarterly report"), "one").await.unwrap();
     assert_eq!(first.id, "<one.perihelion@b.test>");
     mailbox.draft(&compose("Something else"), "two").await.unwrap();
@@ -59,8 +52,8 @@ async fn mail_is_searched_read_and_answered_in_its_thread() {
     assert_eq!(ids, [first.id.as_str(), "<three.perihelion@b.test>"]);
     assert!(matches!(mailbox.thread("<nobody@b.test>").await, Err(Error::NoMessage(_))));
     assert!(matches!(mailbox.search("x", "Nowhere", 9).await, Err(Error::NoFolder { .. })));
-    let wrong = Account { password: "wrong".to_owned().into(), ..account("bo", dovecot.port, 1) };
-    assert!(matches!(Mailbox::open(wrong).await, Err(Error::Login)));
+    let wrong = Account { password: "wrong".to_owned().into(), ..account("bo") };
+    assert!(matches!(Mailbox::open(wrong, servers(dovecot.port, 1)).await, Err(Error::Login)));
 }
 
 /// S3.07: a draft is sent once, to the hidden recipients too, whose names stay hidden.
@@ -68,7 +61,7 @@ async fn mail_is_searched_read_and_answered_in_its_thread() {
 async fn a_draft_is_sent_once_and_lies_in_sent() {
     let Some(dovecot) = dovecot("send") else { return };
     let outgoing = outgoing();
-    let mailbox = Mailbox::open(account("bo", dovecot.port, outgoing.port)).await.unwrap();
+    let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, outgoing.port)).await.unwrap();
     let draft = mailbox.draft(&compose("Once"), "once").await.unwrap();
     let sent = mailbox.send(&draft.id, None, false).await.unwrap();
     assert_eq!((sent.state, sent.recipients.len()), (SentState::Sent, 2));
@@ -91,7 +84,7 @@ async fn a_draft_is_sent_once_and_lies_in_sent() {
 async fn a_refused_draft_stays_and_an_unknown_outcome_waits_for_a_person() {
     let Some(dovecot) = dovecot("unknown") else { return };
     let outgoing = outgoing();
-    let mailbox = Mailbox::open(account("bo", dovecot.port, outgoing.port)).await.unwrap();
+    let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, outgoing.port)).await.unwrap();
     let draft = mailbox.draft(&compose("Perhaps"), "perhaps").await.unwrap();
     *outgoing.mood.lock().unwrap() = Mood::Refuses;
     assert!(matches!(mailbox.send(&draft.id, None, false).await, Err(Error::Refused(_))));

@@ -1,0 +1,254 @@
+//! Finds, reads and drafts.
+
+use std::collections::BTreeSet;
+
+use futures::TryStreamExt;
+
+use super::connection::{Imap, connect, within};
+use super::folders::{Folders, ensure};
+use crate::account::Servers;
+use crate::compose::{self, Follows, Written};
+use crate::message::{self, bracketed};
+use crate::query::{imap_key, quoted};
+use crate::{Account, Compose, Error, Message, Summary};
+
+/// Most messages of a thread that are read.
+const THREAD: usize = 50;
+/// What a list needs of a message.
+const HEADERS: &str = "(UID FLAGS BODY.PEEK[HEADER])";
+/// A whole message, left as unread as it was.
+const WHOLE: &str = "(UID FLAGS BODY.PEEK[])";
+
+/// One account's mail, by IMAP and SMTP.
+pub struct ImapMailbox {
+    pub account: Account,
+    pub servers: Servers,
+}
+
+/// Where a message lies.
+pub struct Place {
+    pub folder: String,
+    pub uid: u32,
+}
+
+impl ImapMailbox {
+    /// Logs in once to see that it works.
+    pub async fn open(account: Account, servers: Servers) -> Result<Self, Error> {
+        let mailbox = Self { account, servers };
+        mailbox.log_in().await?.logout().await?;
+        Ok(mailbox)
+    }
+
+    pub async fn log_in(&self) -> Result<Imap, Error> {
+        connect(&self.servers.imap, &self.account).await
+    }
+
+    /// Returns the folders of sent mail and of drafts, where there are some.
+    pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
+        let mut imap = self.log_in().await?;
+        let folders = within(Folders::read(&mut imap)).await;
+        let _ = imap.logout().await;
+        let folders = folders?;
+        Ok((folders.sent, folders.drafts))
+    }
+
+    /// Finds messages in a folder, newest first.
+    pub async fn search(
+        &self,
+        query: &str,
+        folder: &str,
+        limit: usize,
+    ) -> Result<Vec<Summary>, Error> {
+        let key = imap_key(query)?;
+        let mut imap = self.log_in().await?;
+        let found = within(async {
+            let folders = Folders::read(&mut imap).await?;
+            let folder = folders.named(folder)?;
+            imap.examine(&folder).await?;
+            let mut uids: Vec<u32> = imap.uid_search(&key).await?.into_iter().collect();
+            uids.sort_unstable_by(|a, b| b.cmp(a));
+            uids.truncate(limit);
+            let mut found = Vec::new();
+            for (uid, is_unread, bytes) in fetch(&mut imap, &uids, HEADERS).await? {
+                found.push((uid, message::read(&bytes, &folder, uid).summary(is_unread)));
+            }
+            found.sort_by_key(|(uid, _)| std::cmp::Reverse(*uid));
+            Ok(found.into_iter().map(|(_, summary)| summary).collect())
+        })
+        .await;
+        let _ = imap.logout().await;
+        found
+    }
+
+    /// Reads the messages of a thread, oldest first, from all folders.
+    pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
+        let mut imap = self.log_in().await?;
+        let read = within(async {
+            let folders = Folders::read(&mut imap).await?;
+            let (first, _) = self.message(&mut imap, &folders, id).await?;
+            let mut wanted: BTreeSet<String> = first.references.iter().cloned().collect();
+            wanted.extend(first.in_reply_to.clone());
+            wanted.insert(first.id.clone());
+            let mut messages = vec![first];
+            for folder in &folders.all {
+                if imap.examine(folder).await.is_err() {
+                    continue;
+                }
+                let mut uids = BTreeSet::new();
+                for id in wanted.iter().filter(|id| id.starts_with('<')).take(THREAD) {
+                    let id = quoted(id)?;
+                    let key = format!("OR OR HEADER MESSAGE-ID {id} HEADER REFERENCES {id} HEADER IN-REPLY-TO {id}");
+                    uids.extend(imap.uid_search(&key).await?);
+                }
+                let uids: Vec<u32> = uids.into_iter().take(THREAD).collect();
+                for (uid, _, bytes) in fetch(&mut imap, &uids, WHOLE).await? {
+                    let read = message::read(&bytes, folder, uid);
+                    if messages.len() < THREAD && !messages.iter().any(|known| known.id == read.id) {
+                        messages.push(read);
+                    }
+                }
+            }
+            messages.sort_by(|a, b| a.date.cmp(&b.date));
+            Ok(messages)
+        })
+        .await;
+        let _ = imap.logout().await;
+        read
+    }
+
+    /// Keeps a new message as a draft and returns it.
+    pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
+        let written = compose::write(
+            &self.account,
+            compose,
+            Follows::Nothing,
+            compose::own_id(&self.account, id)?,
+        )?;
+        let mut imap = self.log_in().await?;
+        let kept = within(self.keep(&mut imap, &written)).await;
+        let _ = imap.logout().await;
+        kept
+    }
+
+    /// Keeps an answer to a message as a draft and returns it.
+    pub async fn reply(&self, answered: &str, text: &str, id: &str) -> Result<Message, Error> {
+        let mut imap = self.log_in().await?;
+        let kept = within(async {
+            let folders = Folders::read(&mut imap).await?;
+            let (answered, _) = self.message(&mut imap, &folders, answered).await?;
+            let compose = compose::answer(&self.account, &answered, text)?;
+            let follows = Follows::Answer(&answered);
+            let written = compose::write(
+                &self.account,
+                &compose,
+                follows,
+                compose::own_id(&self.account, id)?,
+            )?;
+            self.keep(&mut imap, &written).await
+        })
+        .await;
+        let _ = imap.logout().await;
+        kept
+    }
+
+    /// Keeps a message that hands another one on, with what was attached to it, as a draft and returns it.
+    pub async fn forward(
+        &self,
+        forwarded: &str,
+        to: &[String],
+        text: &str,
+        id: &str,
+    ) -> Result<Message, Error> {
+        let mut imap = self.log_in().await?;
+        let kept = within(async {
+            let folders = Folders::read(&mut imap).await?;
+            let (message, bytes) = self.message(&mut imap, &folders, forwarded).await?;
+            let compose = compose::forward(&message, message::parts(&bytes), to, text);
+            let follows = Follows::Forward(&message);
+            let written = compose::write(
+                &self.account,
+                &compose,
+                follows,
+                compose::own_id(&self.account, id)?,
+            )?;
+            self.keep(&mut imap, &written).await
+        })
+        .await;
+        let _ = imap.logout().await;
+        kept
+    }
+
+    async fn keep(&self, imap: &mut Imap, written: &Written) -> Result<Message, Error> {
+        let folders = Folders::read(imap).await?;
+        let drafts = ensure(imap, folders.drafts.clone(), "Drafts").await?;
+        // The same id is the same message: a repeated call finds what the first one kept.
+        if let Some(uid) = find(imap, &drafts, &written.id).await? {
+            let known = fetch(imap, &[uid], WHOLE).await?.into_iter().next();
+            if let Some((uid, _, bytes)) = known {
+                return Ok(message::read(&bytes, &drafts, uid));
+            }
+        }
+        imap.append(&drafts, Some("(\\Draft \\Seen)"), None, &written.bytes).await?;
+        Ok(message::read(&written.bytes, &drafts, 0))
+    }
+
+    /// Reads a message wherever it lies; returns it with its bytes.
+    async fn message(
+        &self,
+        imap: &mut Imap,
+        folders: &Folders,
+        id: &str,
+    ) -> Result<(Message, Vec<u8>), Error> {
+        let place = locate(imap, folders, id).await?;
+        let found = fetch(imap, &[place.uid], WHOLE).await?.into_iter().next();
+        let (uid, _, bytes) = found.ok_or_else(|| Error::NoMessage(id.to_owned()))?;
+        Ok((message::read(&bytes, &place.folder, uid), bytes))
+    }
+}
+
+/// Finds a message in all folders, and leaves the folder of it open for reading.
+pub async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<Place, Error> {
+    if let Some(rest) = id.strip_prefix("uid:") {
+        let bad = || Error::BadId(id.to_owned());
+        let (uid, folder) = rest.split_once(':').ok_or_else(bad)?;
+        let folder = folders.named(folder)?;
+        imap.examine(&folder).await?;
+        return Ok(Place { folder, uid: uid.parse().map_err(|_| bad())? });
+    }
+    for folder in &folders.all {
+        if let Some(uid) = find(imap, folder, id).await? {
+            return Ok(Place { folder: folder.clone(), uid });
+        }
+    }
+    Err(Error::NoMessage(id.to_owned()))
+}
+
+/// Finds a message in one folder by its Message-ID, and leaves the folder open for reading.
+pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>, Error> {
+    let id = bracketed(id);
+    if id.len() < 5 || id.chars().any(char::is_whitespace) {
+        return Err(Error::BadId(id));
+    }
+    imap.examine(folder).await?;
+    let found = imap.uid_search(format!("HEADER MESSAGE-ID {}", quoted(&id)?)).await?;
+    Ok(found.into_iter().max())
+}
+
+/// Fetches parts of messages: their number, whether they are unread, the bytes.
+pub async fn fetch(
+    imap: &mut Imap,
+    uids: &[u32],
+    what: &str,
+) -> Result<Vec<(u32, bool, Vec<u8>)>, Error> {
+    if uids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let set: Vec<String> = uids.iter().map(u32::to_string).collect();
+    let fetched: Vec<_> = imap.uid_fetch(set.join(","), what).await?.try_collect().await?;
+    let parts = fetched.iter().filter_map(|part| {
+        let bytes = part.body().or_else(|| part.header())?.to_vec();
+        let is_unread = !part.flags().any(|flag| matches!(flag, async_imap::types::Flag::Seen));
+        Some((part.uid?, is_unread, bytes))
+    });
+    Ok(parts.collect())
+}

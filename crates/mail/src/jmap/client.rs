@@ -1,0 +1,213 @@
+//! The exchange with a JMAP server.
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, StatusCode};
+use secrecy::ExposeSecret;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::wire::{CORE, Failure, MAIL, Response, SUBMISSION, Session, Uploaded};
+use crate::account::{JmapServer, LIMIT, is_protected};
+use crate::{Account, Error};
+
+/// Largest answer that is read, in bytes.
+const LARGEST: usize = 64 << 20;
+/// Most redirections on the way to the session.
+const HOPS: usize = 5;
+
+/// A client that knows where the server takes what.
+pub struct JmapClient {
+    http: Client,
+    login: Login,
+    api: Url,
+    download: String,
+    upload: String,
+    base: Url,
+    account: String,
+}
+
+enum Login {
+    Token(secrecy::SecretString),
+    Password { username: String, password: secrecy::SecretString },
+}
+
+impl JmapClient {
+    /// Asks for the session.
+    pub async fn open(account: &Account, server: &JmapServer) -> Result<Self, Error> {
+        if !is_protected(&server.session) {
+            return Err(Error::Unprotected(server.session.to_string()));
+        }
+        let policy = Policy::custom(|attempt| {
+            if attempt.previous().len() > HOPS || !is_protected(attempt.url()) {
+                attempt.stop()
+            } else {
+                attempt.follow()
+            }
+        });
+        let http = Client::builder().timeout(LIMIT).redirect(policy);
+        // A proxy does not know this machine.
+        let http = if server.session.scheme() == "http" { http.no_proxy() } else { http };
+        let http = http.build()?;
+        let password = account.password.clone();
+        let login = if server.is_token {
+            Login::Token(password)
+        } else {
+            Login::Password { username: account.username.clone(), password }
+        };
+        let answer = login.on(http.get(server.session.clone())).send().await?;
+        let (status, base) = (answer.status(), answer.url().clone());
+        let offers = |what: &str| Error::NoJmap(format!("{} {what}", server.session));
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Error::Login),
+            status if !status.is_success() => return Err(offers(&format!("answers {status}"))),
+            _ => {}
+        }
+        let session: Session = serde_json::from_slice(&body(answer).await?)
+            .map_err(|_| offers("describes no session"))?;
+        let missing = [MAIL, SUBMISSION]
+            .into_iter()
+            .find(|needed| !session.capabilities.contains_key(*needed));
+        if let Some(missing) = missing {
+            return Err(offers(&format!("lacks {missing}")));
+        }
+        let own = session.primary_accounts.get(MAIL).ok_or_else(|| offers("names no account"))?;
+        let api = base.join(&session.api_url).map_err(|_| offers("names no address for calls"))?;
+        protected(&api)?;
+        let account = own.clone();
+        Ok(Self {
+            http,
+            login,
+            api,
+            download: session.download_url,
+            upload: session.upload_url,
+            base,
+            account,
+        })
+    }
+
+    pub fn host(&self) -> String {
+        let host = self.api.host_str().unwrap_or_default();
+        self.api.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
+    /// Makes calls in one request; each is about the account.
+    pub async fn call(&self, calls: Vec<(&str, Value)>) -> Result<Answers, Error> {
+        let calls: Vec<Value> = calls
+            .into_iter()
+            .enumerate()
+            .map(|(number, (name, mut arguments))| {
+                if let Some(arguments) = arguments.as_object_mut() {
+                    arguments.insert("accountId".to_owned(), json!(self.account));
+                }
+                json!([name, arguments, number.to_string()])
+            })
+            .collect();
+        let request = json!({ "using": [CORE, MAIL, SUBMISSION], "methodCalls": calls });
+        let answer = self.login.on(self.http.post(self.api.clone())).json(&request).send().await?;
+        let bytes = taken(answer).await?;
+        let response: Response = serde_json::from_slice(&bytes)
+            .map_err(|error| Error::Server(format!("what is no JMAP: {error}")))?;
+        Ok(Answers(response.method_responses))
+    }
+
+    /// Keeps a message's bytes at the server and returns their name.
+    pub async fn upload(&self, bytes: Vec<u8>) -> Result<String, Error> {
+        let url = self.url(&self.upload, &[])?;
+        let request = self.http.post(url).header("content-type", "message/rfc822").body(bytes);
+        let bytes = taken(self.login.on(request).send().await?).await?;
+        let uploaded: Uploaded = serde_json::from_slice(&bytes)
+            .map_err(|error| Error::Server(format!("what is no JMAP: {error}")))?;
+        Ok(uploaded.blob_id)
+    }
+
+    /// Reads a whole message.
+    pub async fn download(&self, blob: &str) -> Result<Vec<u8>, Error> {
+        let fields = [("blobId", blob), ("name", "message.eml"), ("type", "message/rfc822")];
+        let url = self.url(&self.download, &fields)?;
+        taken(self.login.on(self.http.get(url)).send().await?).await
+    }
+
+    fn url(&self, template: &str, fields: &[(&str, &str)]) -> Result<Url, Error> {
+        let mut text = template.to_owned();
+        for (name, value) in [("accountId", self.account.as_str())].iter().chain(fields) {
+            let value: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+            text = text.replace(&format!("{{{name}}}"), &value.replace('+', "%20"));
+        }
+        let url = self.base.join(&text).map_err(|_| Error::BadAddress(text))?;
+        protected(&url)?;
+        Ok(url)
+    }
+}
+
+impl Login {
+    fn on(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::Token(token) => request.bearer_auth(token.expose_secret()),
+            Self::Password { username, password } => {
+                request.basic_auth(username, Some(password.expose_secret()))
+            }
+        }
+    }
+}
+
+fn protected(url: &Url) -> Result<(), Error> {
+    if is_protected(url) { Ok(()) } else { Err(Error::Unprotected(url.to_string())) }
+}
+
+/// Reads the body of an answer that took the request.
+async fn taken(answer: reqwest::Response) -> Result<Vec<u8>, Error> {
+    let status = answer.status();
+    match status {
+        StatusCode::UNAUTHORIZED => Err(Error::Login),
+        status if status.is_success() => body(answer).await,
+        // A whole request that is refused was not begun.
+        status if status.is_client_error() => Err(Error::Rejected(status.to_string())),
+        status => Err(Error::Server(status.to_string())),
+    }
+}
+
+async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.chunk().await? {
+        if bytes.len() + piece.len() > LARGEST {
+            return Err(Error::Server(format!("more than {LARGEST} bytes")));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// The answers to the calls of one request.
+pub struct Answers(Vec<(String, Value, String)>);
+
+impl Answers {
+    /// Reads the answer to a call by its number.
+    pub fn get<T: DeserializeOwned>(&self, call: usize) -> Result<T, Error> {
+        match self.read(call, None)? {
+            Ok(answer) => Ok(answer),
+            Err(failure) => Err(Error::Server(failure.text())),
+        }
+    }
+
+    /// Reads the answer to a call, or why it failed; `name` tells apart the answers to one call.
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        call: usize,
+        name: Option<&str>,
+    ) -> Result<Result<T, Failure>, Error> {
+        let odd = |error: serde_json::Error| Error::Server(format!("what is no JMAP: {error}"));
+        let id = call.to_string();
+        let (said, value, _) = self
+            .0
+            .iter()
+            .find(|(said, _, of)| {
+                *of == id && name.is_none_or(|name| name == said || said == "error")
+            })
+            .ok_or_else(|| Error::Server("no word about a call".to_owned()))?;
+        if said == "error" {
+            return Ok(Err(serde_json::from_value(value.clone()).map_err(odd)?));
+        }
+        Ok(Ok(serde_json::from_value(value.clone()).map_err(odd)?))
+    }
+}

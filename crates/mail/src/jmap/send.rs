@@ -1,0 +1,158 @@
+//! Sends a draft, once.
+//!
+//! | ended | what the next call finds |
+//! |---|---|
+//! | before the mark | a plain draft: it sends |
+//! | after the mark, before the server files it | a marked draft that is not in Sent: nobody knows; a person decides |
+//! | after the server filed it | it is in Sent: it says so |
+//!
+//! The server files what it took in the same request. The mark is set only if nothing changed since the draft was read, so that of two
+//! senders one finds the other's mark.
+
+use serde_json::{Value, json};
+
+use super::folders::Folders;
+use super::mailbox::{Found, JmapMailbox};
+use super::wire::Changed;
+use crate::compose::{plain_address, recipients};
+use crate::sent::{SENDING, Sent, SentState};
+use crate::{Error, Shown};
+
+/// How often a draft is looked at again because other mail arrived meanwhile.
+const LOOKS: usize = 20;
+
+/// Ids of the folders that a sending is about.
+struct Places {
+    drafts: String,
+    sent: String,
+}
+
+impl JmapMailbox {
+    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
+        let folders = Folders::read(&self.client).await?;
+        let (_, drafts) = folders.ensure(&self.client, "drafts", "Drafts").await?;
+        let (_, sent) = folders.ensure(&self.client, "sent", "Sent").await?;
+        let places = Places { drafts, sent };
+        let identity = self.identity().await?;
+        for _ in 0..LOOKS {
+            let draft = self.find(Some(&places.drafts), id).await?;
+            if self.find(Some(&places.sent), id).await?.is_some() {
+                if let Some(draft) = draft {
+                    self.remove(&draft, &places).await?;
+                }
+                return Ok(Sent::before(id));
+            }
+            let draft = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
+            if draft.email.is_marked() && !resend {
+                return Err(Error::OutcomeUnknown(id.to_owned()));
+            }
+            let (read, _) = self.read(&draft.email, &folders).await?;
+            if let Some(shown) = shown {
+                shown.check(&read)?;
+            }
+            let recipients = recipients(&read);
+            let envelope = self.envelope(&recipients)?;
+            if !self.mark(&draft).await? {
+                continue;
+            }
+            self.submit(&draft, &places, &identity, envelope).await?;
+            return Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients });
+        }
+        Err(Error::Server("its mailbox changes all the time".to_owned()))
+    }
+
+    fn envelope(&self, recipients: &[String]) -> Result<Value, Error> {
+        if recipients.is_empty() {
+            return Err(Error::NoRecipient);
+        }
+        let to = recipients.iter().map(|text| Ok(json!({ "email": plain_address(text)? })));
+        let to = to.collect::<Result<Vec<Value>, Error>>()?;
+        let from = plain_address(&self.account.from)?;
+        Ok(json!({ "mailFrom": { "email": from }, "rcptTo": to }))
+    }
+
+    /// Marks a draft, and returns whether it was as it had been read.
+    async fn mark(&self, draft: &Found) -> Result<bool, Error> {
+        let update = json!({ "ifInState": draft.state, "update": {
+            draft.email.id.clone(): { (format!("keywords/{SENDING}")): true },
+        } });
+        let answers = self.client.call(vec![("Email/set", update)]).await?;
+        match answers.read::<Changed>(0, None)? {
+            Ok(changed) => match changed.failure() {
+                Some(failure) => Err(Error::Server(failure.text())),
+                None => Ok(true),
+            },
+            Err(failure) if failure.kind == "stateMismatch" => Ok(false),
+            Err(failure) => Err(Error::Server(failure.text())),
+        }
+    }
+
+    /// Has the server send it and file it; takes the mark away where it clearly did not leave.
+    async fn submit(
+        &self,
+        draft: &Found,
+        places: &Places,
+        identity: &str,
+        envelope: Value,
+    ) -> Result<(), Error> {
+        let submission = json!({
+            "create": { "s": { "identityId": identity, "emailId": draft.email.id, "envelope": envelope } },
+            "onSuccessUpdateEmail": { "#s": places.filed() },
+        });
+        let answers = match self.client.call(vec![("EmailSubmission/set", submission)]).await {
+            Ok(answers) => answers,
+            Err(error @ (Error::Login | Error::Rejected(_))) => {
+                self.unmark(draft).await?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        };
+        let failure = match answers.read::<Changed>(0, Some("EmailSubmission/set"))? {
+            Ok(changed) => changed.failure(),
+            Err(failure) => Some(failure),
+        };
+        if let Some(failure) = failure {
+            if failure.is_unclear() {
+                return Err(Error::Server(failure.text()));
+            }
+            self.unmark(draft).await?;
+            return Err(Error::Refused(failure.text()));
+        }
+        match answers.read::<Changed>(0, Some("Email/set")) {
+            Ok(Ok(changed)) if !changed.has_failed() => Ok(()),
+            _ => self.update(draft, places.filed()).await,
+        }
+    }
+
+    /// Takes a draft away that lies in Sent as well.
+    async fn remove(&self, draft: &Found, places: &Places) -> Result<(), Error> {
+        if draft.email.mailbox_ids.contains_key(&places.sent) {
+            return self.update(draft, places.filed()).await;
+        }
+        let destroy = json!({ "destroy": [draft.email.id] });
+        let changed: Changed = self.client.call(vec![("Email/set", destroy)]).await?.get(0)?;
+        changed.failure().map_or(Ok(()), |failure| Err(Error::Server(failure.text())))
+    }
+
+    async fn unmark(&self, draft: &Found) -> Result<(), Error> {
+        self.update(draft, json!({ (format!("keywords/{SENDING}")): null })).await
+    }
+
+    async fn update(&self, draft: &Found, patch: Value) -> Result<(), Error> {
+        let update = json!({ "update": { draft.email.id.clone(): patch } });
+        let changed: Changed = self.client.call(vec![("Email/set", update)]).await?.get(0)?;
+        changed.failure().map_or(Ok(()), |failure| Err(Error::Server(failure.text())))
+    }
+}
+
+impl Places {
+    /// What makes a draft a sent message.
+    fn filed(&self) -> Value {
+        json!({
+            (format!("mailboxIds/{}", self.drafts)): null,
+            (format!("mailboxIds/{}", self.sent)): true,
+            "keywords/$draft": null,
+            (format!("keywords/{SENDING}")): null,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! What a JMAP server says, as far as it is needed.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Summary;
+use crate::message::bracketed;
+use crate::sent::SENDING;
+
+pub const CORE: &str = "urn:ietf:params:jmap:core";
+pub const MAIL: &str = "urn:ietf:params:jmap:mail";
+pub const SUBMISSION: &str = "urn:ietf:params:jmap:submission";
+
+/// Where a server takes what, and for which account.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    pub api_url: String,
+    pub download_url: String,
+    pub upload_url: String,
+    pub capabilities: BTreeMap<String, Value>,
+    pub primary_accounts: BTreeMap<String, String>,
+}
+
+/// The answers to the calls of a request: name, arguments, and the id of the call.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    pub method_responses: Vec<(String, Value, String)>,
+}
+
+/// Why a call, or what one object of it asked for, failed.
+#[derive(Debug, Deserialize)]
+pub struct Failure {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(rename = "existingId")]
+    pub existing: Option<String>,
+}
+
+impl Failure {
+    /// Tells it in one line.
+    pub fn text(&self) -> String {
+        match &self.description {
+            Some(description) => format!("{}: {description}", self.kind),
+            None => self.kind.clone(),
+        }
+    }
+
+    /// Returns whether something may have been done all the same.
+    pub fn is_unclear(&self) -> bool {
+        matches!(self.kind.as_str(), "serverFail" | "serverPartialFail")
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Got<T> {
+    /// State of all objects of that type.
+    #[serde(default)]
+    pub state: String,
+    pub list: Vec<T>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Queried {
+    pub ids: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    #[serde(default)]
+    pub created: Option<BTreeMap<String, Option<Value>>>,
+    #[serde(default)]
+    pub not_created: Option<BTreeMap<String, Failure>>,
+    #[serde(default)]
+    pub not_updated: Option<BTreeMap<String, Failure>>,
+    #[serde(default)]
+    pub not_destroyed: Option<BTreeMap<String, Failure>>,
+}
+
+impl Changed {
+    pub fn has_failed(&self) -> bool {
+        let lists = [&self.not_created, &self.not_updated, &self.not_destroyed];
+        lists.into_iter().flatten().any(|list| !list.is_empty())
+    }
+
+    /// Returns why one of the objects was not changed.
+    pub fn failure(self) -> Option<Failure> {
+        let lists = [self.not_created, self.not_updated, self.not_destroyed];
+        lists.into_iter().flatten().find_map(|list| list.into_values().next())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Uploaded {
+    pub blob_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Identity {
+    pub id: String,
+    #[serde(default)]
+    pub email: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MailFolder {
+    pub id: String,
+    pub name: String,
+    pub parent_id: Option<String>,
+    pub role: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Person {
+    pub name: Option<String>,
+    pub email: String,
+}
+
+/// What a list and a search need of a message.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Email {
+    pub id: String,
+    pub blob_id: String,
+    #[serde(default)]
+    pub mailbox_ids: BTreeMap<String, bool>,
+    #[serde(default)]
+    pub keywords: BTreeMap<String, bool>,
+    pub message_id: Option<Vec<String>>,
+    pub from: Option<Vec<Person>>,
+    pub to: Option<Vec<Person>>,
+    pub subject: Option<String>,
+    pub sent_at: Option<String>,
+}
+
+/// The properties of [`Email`].
+pub const EMAIL: [&str; 9] =
+    ["id", "blobId", "mailboxIds", "keywords", "messageId", "from", "to", "subject", "sentAt"];
+
+impl Email {
+    /// Names it: its Message-ID, or what the server calls it.
+    pub fn name(&self) -> String {
+        let id = self.message_id.iter().flatten().next();
+        id.map_or_else(|| self.fallback(), |id| bracketed(id))
+    }
+
+    /// Names a message that has no Message-ID.
+    pub fn fallback(&self) -> String {
+        format!("jmap:{}", self.id)
+    }
+
+    /// Returns whether its sending began.
+    pub fn is_marked(&self) -> bool {
+        self.keywords.get(SENDING).copied().unwrap_or(false)
+    }
+
+    pub fn summary(&self, folder: &str) -> Summary {
+        let people = |list: &Option<Vec<Person>>| {
+            list.iter().flatten().map(Person::text).collect::<Vec<String>>()
+        };
+        Summary {
+            id: self.name(),
+            folder: folder.to_owned(),
+            from: people(&self.from).join(", "),
+            to: people(&self.to),
+            subject: self.subject.clone().unwrap_or_default(),
+            date: self.sent_at.clone(),
+            unread: !self.keywords.get("$seen").copied().unwrap_or(false),
+        }
+    }
+}
+
+impl Person {
+    fn text(&self) -> String {
+        match &self.name {
+            Some(name) if !name.is_empty() => format!("{name} <{}>", self.email),
+            _ => self.email.clone(),
+        }
+    }
+}

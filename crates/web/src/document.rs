@@ -1,0 +1,60 @@
+//! Documents that are no pages, PDF first of all, which a parser of its own reads.
+
+use std::pin::Pin;
+
+use url::Url;
+
+/// The text of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    pub title: Option<String>,
+    pub text: String,
+}
+
+/// What a parser will return: the document, or why it cannot be read.
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Document, String>> + Send + 'a>>;
+
+/// Parses documents.
+pub trait ReadDocument: Send + Sync {
+    /// Parses one; `name` is its file name.
+    fn read<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> Reading<'a>;
+}
+
+/// Endings of the documents that are read.
+const ENDINGS: [&str; 5] = ["pdf", "docx", "pptx", "xlsx", "ods"];
+
+/// Returns the file name of a document, if an answer is one.
+pub fn name(url: &Url, media: &str) -> Option<String> {
+    let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
+    let ending = last.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    let known = ending.filter(|ending| ENDINGS.contains(&ending.as_str()));
+    let said = [
+        ("pdf", "pdf"),
+        ("wordprocessingml", "docx"),
+        ("presentationml", "pptx"),
+        ("spreadsheetml", "xlsx"),
+        ("opendocument.spreadsheet", "ods"),
+    ];
+    let said = said.iter().find(|(kind, _)| media.contains(kind)).map(|(_, ending)| *ending);
+    match (said, known) {
+        (Some(said), _) => Some(format!("document.{said}")),
+        // A server that does not know sends bytes.
+        (None, Some(known)) if media.contains("octet-stream") => Some(format!("document.{known}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_known_by_what_the_server_says_or_by_their_ending() {
+        let named = |address: &str, media: &str| name(&Url::parse(address).unwrap(), media);
+        let pdf = Some("document.pdf".to_owned());
+        assert_eq!(named("https://a.test/x", "application/pdf; charset=binary"), pdf);
+        assert_eq!(named("https://a.test/x.PDF", "application/octet-stream"), pdf);
+        assert_eq!(named("https://a.test/x.pdf", "image/png"), None);
+        assert_eq!(named("https://a.test/", "application/octet-stream"), None);
+    }
+}

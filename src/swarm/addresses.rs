@@ -1,0 +1,106 @@
+//! Which addresses of the web an agent may go to unasked: those that stood in what people said or in what was found.
+//!
+//! A tool that only reads still tells the one it reads from what it asks for: an address made up by a model can carry away what the model
+//! knows. Part of an address that was shown is shown as well: it says nothing that its owner did not write.
+
+use serde_json::{Map, Value};
+
+use super::state::GraphState;
+
+/// What was shown of addresses so far.
+#[derive(Default)]
+pub(super) struct Shown(Vec<String>);
+
+impl Shown {
+    /// Collects what people said, and what was found by others, when an agent begins.
+    ///
+    /// The words of other agents are a model's: theirs count only where nothing of the open world stands behind them.
+    pub(super) fn at_opening(state: &GraphState) -> Self {
+        let said = state.messages.iter().filter(|message| message.role == "user");
+        let results = || state.results_of_turn();
+        let own = results().filter(|result| result.tainted_by.is_empty());
+        let sources = results().flat_map(|result| &result.sources);
+        let texts = std::iter::once(&state.input_request)
+            .chain(said.map(|message| &message.content))
+            .chain(state.request_context.values())
+            .chain(own.map(|result| &result.output))
+            .chain(sources.flat_map(|source| source.reference.iter().chain(&source.quote)))
+            .chain(state.global_state.values().map(|artifact| &artifact.content));
+        Self(texts.filter(|text| text.contains('.')).cloned().collect())
+    }
+
+    /// Adds what a tool or a person said.
+    pub(super) fn add(&mut self, text: &str) {
+        if text.contains('.') {
+            self.0.push(text.to_owned());
+        }
+    }
+
+    /// Returns the first argument that is an address which stood nowhere.
+    pub(super) fn unknown<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
+        arguments.values().find_map(|value| self.unknown_in(value))
+    }
+
+    fn unknown_in<'a>(&self, value: &'a Value) -> Option<&'a str> {
+        match value {
+            Value::String(text) => {
+                let address = stripped(text)?;
+                let is_known = self.0.iter().any(|shown| shown.contains(address));
+                (!is_known).then_some(text.as_str())
+            }
+            Value::Array(list) => list.iter().find_map(|value| self.unknown_in(value)),
+            Value::Object(map) => self.unknown(map),
+            _ => None,
+        }
+    }
+}
+
+/// Returns an address without its scheme and its end; nothing of a text that is none.
+fn stripped(text: &str) -> Option<&str> {
+    let text = text.trim();
+    if text.contains(char::is_whitespace) {
+        return None;
+    }
+    let (scheme, rest) = text.split_once("://")?;
+    let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let rest = rest.split('#').next().unwrap_or(rest);
+    is_web.then(|| rest.trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn unknown(shown: &str, arguments: Value) -> Option<String> {
+        let mut all = Shown::default();
+        all.add(shown);
+        all.unknown(arguments.as_object().unwrap()).map(str::to_owned)
+    }
+
+    /// S3.07: an address that stood in no question, result or page is found, wherever in the arguments it stands.
+    #[test]
+    fn an_address_is_known_by_where_it_stood() {
+        let shown = "Read https://sea.test/tides?of=may, and harbour.test.";
+        for known in
+            ["https://sea.test/tides?of=may", "https://sea.test/tides", "http://harbour.test/#top"]
+        {
+            assert_eq!(unknown(shown, json!({ "url": known })), None);
+        }
+        for made_up in [
+            "https://sea.test/tides?of=may&key=k",
+            "https://evil.test/?of=may",
+            "HTTPS://evil.test",
+        ] {
+            assert_eq!(
+                unknown(shown, json!({ "in": [{ "url": made_up }] })).as_deref(),
+                Some(made_up)
+            );
+        }
+        assert_eq!(
+            unknown(shown, json!({ "query": "about https://evil.test/ in words", "n": 3 })),
+            None
+        );
+    }
+}
