@@ -6,9 +6,9 @@
 KILLS ?= 200
 test-mail: ## Drive mail on Dovecot, and on Cyrus with OpenSMTPD by IMAP and JMAP (root; brought where missing), with KILLS kills of each (200)
 	tests/hands/mail-servers.sh
-	MAIL_SERVERS=1 $(CARGO) test --workspace --test mailboxes
-	MAIL_SERVERS=1 $(CARGO) test --workspace --test hands mail_agent
-	MAIL_SERVERS=1 MAIL_KILLS=$(KILLS) $(CARGO) test --workspace --test hands mail_kills -- --nocapture
+	MAIL_SERVERS=1 $(CARGO) test --workspace --test mailboxes -- --include-ignored
+	MAIL_SERVERS=1 $(CARGO) test --workspace --test hands mail_agent -- --include-ignored
+	MAIL_SERVERS=1 MAIL_KILLS=$(KILLS) $(CARGO) test --workspace --test hands mail_kills -- --include-ignored --nocapture
 
 test-escapes: ## Run 480 programs that try to leave the Python sandbox (builds the interpreter)
 	$(CARGO) test -p perihelion-sandbox --features wasm

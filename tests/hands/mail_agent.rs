@@ -217,6 +217,7 @@ async fn a_refused_message_is_a_typed_error_and_stays_a_draft() {
 
 /// S3.07: by JMAP the agent searches, answers in the thread and sends as it does by IMAP.
 #[tokio::test]
+#[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
 async fn by_jmap_mail_is_found_answered_in_its_thread_and_sent() {
     let script = script(AGENT)
         .rule(Rule::new(plan("DRAFT", "inbox", &[], true)).stage("plan").contains("Invite"))

@@ -87,6 +87,7 @@ async fn correspond(cyrus: &Cyrus, bo: &Mailbox, ann: &Mailbox, subject: &str) {
 
 /// S3.07: search, read, draft, answer, forward and send mean the same by IMAP with SMTP and by JMAP, between the two as well.
 #[tokio::test]
+#[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
 async fn two_people_write_to_each_other_by_either_protocol() {
     let Some(cyrus) = cyrus("both") else { return };
     let (imap, jmap) = (by_imap(&cyrus, "bo").await, by_jmap(&cyrus, "bo").await);
@@ -103,6 +104,7 @@ async fn two_people_write_to_each_other_by_either_protocol() {
 
 /// S3.07: of many senders of one draft, one sends it, by either protocol.
 #[tokio::test]
+#[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
 async fn of_many_senders_one_sends() {
     let Some(cyrus) = cyrus("race") else { return };
     for (subject, is_jmap) in [("Race", true), ("Course", false)] {
@@ -127,6 +129,7 @@ async fn of_many_senders_one_sends() {
 
 /// S3.07: what the outgoing server refuses stays a draft, by either protocol; a login that is wrong is said as such.
 #[tokio::test]
+#[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
 async fn what_is_refused_stays_a_draft_and_a_wrong_login_is_one() {
     let Some(cyrus) = cyrus("refused") else { return };
     for (number, mailbox) in
