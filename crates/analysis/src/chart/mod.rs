@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use data::Values;
-pub use png::png;
+pub use png::{Error as PaintError, png};
 
 /// The kinds of charts that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
