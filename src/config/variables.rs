@@ -8,7 +8,7 @@ use super::strict::{Error, nearest};
 const PREFIX: &str = "PERIHELION_";
 
 /// Variables that are read elsewhere than in the settings: by bundled servers, and for the settings themselves.
-const OTHERS: [&str; 23] = [
+const OTHERS: [&str; 25] = [
     "PERIHELION_ANALYSIS_CORPORA",
     "PERIHELION_API_BASE_URL",
     "PERIHELION_API_KEY",
@@ -19,8 +19,10 @@ const OTHERS: [&str; 23] = [
     "PERIHELION_CONFIG",
     "PERIHELION_EMBEDDINGS_API_KEY",
     "PERIHELION_MAIL_IMAP",
+    "PERIHELION_MAIL_JMAP",
     "PERIHELION_MAIL_PASSWORD",
     "PERIHELION_MAIL_SMTP",
+    "PERIHELION_MAIL_TOKEN",
     "PERIHELION_MAIL_USER",
     "PERIHELION_MCP_PROCESS",
     "PERIHELION_SERVE_JWT",

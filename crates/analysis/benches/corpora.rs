@@ -245,8 +245,11 @@ fn sql_eval(directory: &Path, dialect: Dialect) -> Result<(), Problem> {
                 catalogues.insert(id.clone(), defog(&stored, dialect));
             }
             let policy = policy(&catalogues[id]);
-            // Several right statements stand one after the other, and columns of which one will do in braces.
+            // Several right statements stand one after the other, and columns of which one will do in braces; empty
+            // ones stand for the first.
             for sql in query.split(';').filter(|sql| !sql.trim().is_empty()) {
+                let first = sql.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+                let sql = sql.replace("{}", first.map_or("", |(columns, _)| columns));
                 let sql = sql.replace(['{', '}'], "");
                 asked += 1;
                 match guard(&sql, dialect, &policy) {
@@ -268,7 +271,11 @@ fn defog(stored: &Value, dialect: Dialect) -> Catalogue {
     for (table, columns) in stored["table_metadata"].as_object().into_iter().flatten() {
         let mut name = name(table, dialect);
         if let Some((schema, table)) = table.split_once('.') {
-            name = TableName { schema: schema.into(), name: table.into(), unqualified: false };
+            name = match dialect {
+                // A file of SQLite has no schemas: the corpus leaves them out there.
+                Dialect::Sqlite => self::name(table, dialect),
+                _ => TableName { schema: schema.into(), name: table.into(), unqualified: false },
+            };
         }
         // Unquoted names are lower case in Postgres, whatever the list says.
         let fold = |text: &str| match dialect {
