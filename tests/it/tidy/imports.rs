@@ -237,7 +237,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("worker", &["runtime", "clock", "ids"]);
     only("api", &["runtime", "service", "servers", "people", "http", "config", "clock", "ids"]);
     let edges = ["worker", "api", "service", "runtime", "servers", "http", "documents"];
-    let more = ["people", "database", "config", "clock", "ids"];
+    let more = ["people", "database", "analysis", "config", "clock", "ids"];
     only("cli", &[&edges[..], &more].concat());
 }
 
