@@ -5,7 +5,8 @@
 //! and `LIMIT NULL` are none.
 
 use sqlparser::ast::{
-    Expr, Fetch, LimitClause, Query, SetExpr, Statement, Top, TopQuantity, UnaryOperator, Value,
+    Expr, Fetch, LimitClause, Query, SetExpr, Statement, TableFactor, Top, TopQuantity,
+    UnaryOperator, Value,
 };
 
 use crate::{Dialect, clauses, guard};
@@ -88,6 +89,10 @@ fn bound_tsql(query: &mut Query, most: usize) -> bool {
             Some(Fetch { with_ties: false, percent: false, quantity: Some(number(most)) });
         return true;
     }
+    if let SetExpr::SetOperation { .. } = query.body.as_ref() {
+        // What stands before and after it, WITH and ORDER BY, is not allowed within parentheses.
+        return bound_arms(query, most);
+    }
     let SetExpr::Select(select) = query.body.as_mut() else { return false };
     match &mut select.top {
         None => {
@@ -112,6 +117,23 @@ fn bound_tsql(query: &mut Query, most: usize) -> bool {
             true
         }
     }
+}
+
+/// Selects the first rows of a UNION or another operation on arms.
+fn bound_arms(query: &mut Query, most: usize) -> bool {
+    let around = wrapped("SELECT 1", Dialect::TSql, most);
+    let Ok(Statement::Query(mut around)) = guard::parse(&around, Dialect::TSql) else {
+        return false;
+    };
+    if let SetExpr::Select(select) = around.body.as_mut()
+        && let Some(TableFactor::Derived { subquery, .. }) =
+            select.from.first_mut().map(|from| &mut from.relation)
+    {
+        std::mem::swap(&mut subquery.body, &mut query.body);
+        query.body = around.body;
+        return true;
+    }
+    false
 }
 
 /// What a limit says.
@@ -205,6 +227,11 @@ mod tests {
             (
                 "SELECT a FROM t UNION SELECT b FROM u",
                 "SELECT TOP 11 * FROM (SELECT a FROM t UNION SELECT b FROM u) AS [bounded]",
+            ),
+            (
+                "WITH c AS (SELECT 1 AS a) SELECT a FROM c UNION SELECT b FROM u ORDER BY 1 OPTION (MAXRECURSION 0);",
+                "WITH c AS (SELECT 1 AS a) SELECT TOP 11 * FROM (SELECT a FROM c UNION SELECT b FROM u) AS [bounded] \
+                 ORDER BY 1 OPTION (MAXRECURSION 0)",
             ),
             (
                 "SELECT a FROM t ORDER BY a OFFSET 5 ROWS",

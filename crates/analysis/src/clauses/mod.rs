@@ -1,5 +1,5 @@
-//! Clauses that databases know and the parser does not: a window frame's `EXCLUDE`, and `SEARCH` and `CYCLE`
-//! after a recursive `WITH` query.
+//! Clauses that databases know and the parser does not: a window frame's `EXCLUDE`, `SEARCH` and `CYCLE`
+//! after a recursive `WITH` query, and `OPTION (MAXRECURSION n)` at a statement's end.
 //!
 //! Enter at [`cut`], which takes them out of the tokens; [`attach`] hangs them on the tree where they stood, [`written`] puts
 //! them back. Invariant: what is put back is one of four fixed texts, or a clause whose every word was read
@@ -7,6 +7,7 @@
 //! Deliberately absent: what the names of a clause mean, which is for the guard.
 
 mod frames;
+mod hint;
 mod recursion;
 
 use std::ops::ControlFlow;
@@ -16,14 +17,16 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
 use crate::Dialect;
 
+pub use hint::is_ours as is_hint;
 pub use recursion::Recursion;
 
 /// Stands before what was cut out; no statement may hold it.
 pub const MARK: char = '\0';
 
-/// A clause that was cut out behind the parenthesis at this place.
+/// A clause that was cut out.
 pub struct Cut {
-    behind: Span,
+    /// The parenthesis before it; none where it ended the statement.
+    behind: Option<Span>,
     clause: String,
 }
 
@@ -32,16 +35,26 @@ pub fn cut(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> (Vec<TokenWithSpan>,
     match dialect {
         Dialect::Sqlite => (frames::cut(tokens), Vec::new()),
         Dialect::Postgres => recursion::cut(frames::cut(tokens)),
-        Dialect::DuckDb | Dialect::TSql => (tokens, Vec::new()),
+        Dialect::TSql => {
+            let (tokens, hint) = hint::cut(tokens);
+            (tokens, hint.into_iter().map(|clause| Cut { behind: None, clause }).collect())
+        }
+        Dialect::DuckDb => (tokens, Vec::new()),
     }
 }
 
-/// Hangs the clauses of `WITH` queries on the tree; false where one stood somewhere else.
+/// Hangs the clauses on the tree; false where one stood somewhere else.
 pub fn attach(statement: &mut Statement, cuts: Vec<Cut>) -> bool {
     if cuts.is_empty() {
         return true;
     }
-    let mut hanger = recursion::Hanger { cuts };
+    let (of_queries, at_end): (Vec<_>, Vec<_>) =
+        cuts.into_iter().partition(|cut| cut.behind.is_some());
+    for cut in at_end {
+        let Statement::Query(query) = statement else { return false };
+        hint::hang_on(query, &cut.clause);
+    }
+    let mut hanger = recursion::Hanger { cuts: of_queries };
     let ControlFlow::Continue(()) = statement.visit(&mut hanger);
     hanger.cuts.is_empty()
 }
@@ -51,7 +64,7 @@ pub fn attach(statement: &mut Statement, cuts: Vec<Cut>) -> bool {
 pub fn written(statement: &mut Statement) -> Option<String> {
     let ControlFlow::Continue(()) = statement.visit(&mut Writer);
     let text = statement.to_string();
-    let text = text.replace(&format!(" FROM {MARK}"), " ");
+    let text = text.replace(&format!(" FROM {MARK}"), " ").replace(&format!(" FORMAT {MARK}"), " ");
     (!text.contains(MARK)).then_some(text)
 }
 

@@ -150,7 +150,7 @@ pub fn cut(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, Vec<Cut>) {
         }
         let mut reader = Reader { tokens: &tokens, at };
         if let Some(clause) = Recursion::read(&mut reader) {
-            cuts.push(Cut { behind: token.span, clause: clause.to_string() });
+            cuts.push(Cut { behind: Some(token.span), clause: clause.to_string() });
             at = reader.at;
         }
     }
@@ -168,7 +168,7 @@ impl VisitorMut for Hanger {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             let place = cte.closing_paren_token.0.span;
-            if let Some(at) = self.cuts.iter().position(|cut| cut.behind == place) {
+            if let Some(at) = self.cuts.iter().position(|cut| cut.behind == Some(place)) {
                 let cut = self.cuts.swap_remove(at);
                 cte.from = Some(Ident::new(format!("{MARK}{}", cut.clause)));
             }

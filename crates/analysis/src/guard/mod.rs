@@ -7,6 +7,7 @@
 
 mod bind;
 mod caps;
+mod counting;
 mod functions;
 mod kinds;
 mod normal;
@@ -19,6 +20,8 @@ mod visit;
 mod accepted;
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod server_cases;
 
 pub use functions::{is_allowed_function, is_allowed_table_function};
 pub(crate) use policy::shown;
@@ -152,7 +155,9 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
             if clauses::attach(&mut statement, cuts) {
                 Ok(statement)
             } else {
-                Err(Refusal::Construct("SEARCH or CYCLE outside WITH".into()))
+                Err(Refusal::Construct(
+                    "SEARCH or CYCLE outside WITH, or OPTION after what is no query".into(),
+                ))
             }
         }
         (Some(_), others) => Err(Refusal::NotOneStatement(others + 1)),

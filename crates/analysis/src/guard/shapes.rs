@@ -12,7 +12,7 @@ use sqlparser::ast::{
 use super::kinds::{is_allowed_operator, plain_type};
 use super::{Refusal, is_allowed_function};
 use crate::Dialect;
-use crate::clauses::Recursion;
+use crate::clauses::{Recursion, is_hint};
 
 type Checked = Result<(), Refusal>;
 
@@ -44,7 +44,7 @@ pub fn query(query: &Query, dialect: Dialect) -> Checked {
     require(locks.is_empty(), "FOR UPDATE or FOR SHARE")?;
     require(for_clause.is_none(), "FOR XML or FOR JSON")?;
     require(query.settings.is_none(), "SETTINGS")?;
-    require(query.format_clause.is_none(), "FORMAT")?;
+    require(query.format_clause.as_ref().is_none_or(is_hint), "FORMAT")?;
     require(query.pipe_operators.is_empty(), "a pipe operator")
 }
 

@@ -7,7 +7,7 @@ use sqlparser::ast::{
 };
 
 use super::scope::Scope;
-use super::{Policy, Refusal, is_allowed_table_function, shapes};
+use super::{Policy, Refusal, counting, is_allowed_table_function, shapes};
 use crate::Dialect;
 
 /// The visitor; breaks with the first refusal.
@@ -89,7 +89,8 @@ impl<'a> Inspector<'a> {
                     || self.policy.find(self.dialect, None, table).is_some()
             }
             Some([schema, table]) => self.policy.find(self.dialect, Some(schema), table).is_some(),
-            _ => false,
+            Some(parts) => counting::is_meant(parts, self.dialect),
+            None => false,
         };
         if permitted {
             return Ok(());

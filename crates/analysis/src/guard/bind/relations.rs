@@ -5,6 +5,7 @@ use sqlparser::ast::{
     SetExpr, Statement, TableAlias, TableFactor, TableWithJoins,
 };
 
+use super::super::counting;
 use super::super::normal::everything_of;
 use super::super::policy::Permitted;
 use super::{Binder, Bound, Columns, Level, Refusal, Relation};
@@ -151,6 +152,13 @@ impl Binder<'_> {
                 let name = alias.or(Some(folded));
                 return Ok((Relation { name, schema: None, columns, stored: false }, None));
             }
+        }
+        if counting::is_meant(&idents.iter().collect::<Vec<_>>(), self.dialect) {
+            *name = counting::name();
+            let (alias, columns) =
+                self.aliased(alias.as_mut(), Some(counting::columns().into()))?;
+            let name = alias.or_else(|| Some("spt_values".to_owned()));
+            return Ok((Relation { name, schema: None, columns, stored: false }, None));
         }
         let found = match idents.as_slice() {
             [table] => self.policy.find(self.dialect, None, table),
