@@ -13,6 +13,7 @@ mod mailbox;
 mod message;
 mod query;
 mod sent;
+mod written;
 
 pub use account::{Account, Endpoint, JmapServer, Security, Servers};
 pub use compose::{Attachment, Compose};

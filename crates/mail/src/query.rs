@@ -87,11 +87,7 @@ pub fn jmap_conditions(query: &str) -> Result<Vec<Value>, Error> {
 
 /// Keeps words that belong together together.
 fn phrase(text: &str) -> String {
-    if text.contains(char::is_whitespace) {
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    } else {
-        text.to_owned()
-    }
+    if text.contains(char::is_whitespace) { in_quotes(text) } else { text.to_owned() }
 }
 
 /// Writes a text so that it is nothing but a text to the server.
@@ -99,7 +95,11 @@ pub fn quoted(text: &str) -> Result<String, Error> {
     if text.chars().any(char::is_control) {
         return Err(Error::Control { what: "a search" });
     }
-    Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+    Ok(in_quotes(text))
+}
+
+fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn words(query: &str) -> Result<Vec<String>, Error> {

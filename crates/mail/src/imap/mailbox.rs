@@ -7,10 +7,10 @@ use futures::TryStreamExt;
 use super::connection::{Imap, connect, within};
 use super::folders::{Folders, ensure};
 use crate::account::Servers;
-use crate::compose::{self, Follows, Written};
+use crate::compose::Written;
 use crate::message::{self, bracketed};
 use crate::query::{imap_key, quoted};
-use crate::{Account, Compose, Error, Message, Summary};
+use crate::{Account, Compose, Error, Message, Summary, written};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -118,14 +118,13 @@ impl ImapMailbox {
 
     /// Keeps a new message as a draft and returns it.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        let written = compose::write(
-            &self.account,
-            compose,
-            Follows::Nothing,
-            compose::own_id(&self.account, id)?,
-        )?;
+        let written = written::new(&self.account, compose, id)?;
         let mut imap = self.log_in().await?;
-        let kept = within(self.keep(&mut imap, &written)).await;
+        let kept = within(async {
+            let folders = Folders::read(&mut imap).await?;
+            self.keep(&mut imap, &folders, &written).await
+        })
+        .await;
         let _ = imap.logout().await;
         kept
     }
@@ -136,15 +135,8 @@ impl ImapMailbox {
         let kept = within(async {
             let folders = Folders::read(&mut imap).await?;
             let (answered, _) = self.message(&mut imap, &folders, answered).await?;
-            let compose = compose::answer(&self.account, &answered, text)?;
-            let follows = Follows::Answer(&answered);
-            let written = compose::write(
-                &self.account,
-                &compose,
-                follows,
-                compose::own_id(&self.account, id)?,
-            )?;
-            self.keep(&mut imap, &written).await
+            let written = written::answer(&self.account, &answered, text, id)?;
+            self.keep(&mut imap, &folders, &written).await
         })
         .await;
         let _ = imap.logout().await;
@@ -163,23 +155,20 @@ impl ImapMailbox {
         let kept = within(async {
             let folders = Folders::read(&mut imap).await?;
             let (message, bytes) = self.message(&mut imap, &folders, forwarded).await?;
-            let compose = compose::forward(&message, message::parts(&bytes), to, text);
-            let follows = Follows::Forward(&message);
-            let written = compose::write(
-                &self.account,
-                &compose,
-                follows,
-                compose::own_id(&self.account, id)?,
-            )?;
-            self.keep(&mut imap, &written).await
+            let written = written::forward(&self.account, (&message, &bytes), to, text, id)?;
+            self.keep(&mut imap, &folders, &written).await
         })
         .await;
         let _ = imap.logout().await;
         kept
     }
 
-    async fn keep(&self, imap: &mut Imap, written: &Written) -> Result<Message, Error> {
-        let folders = Folders::read(imap).await?;
+    async fn keep(
+        &self,
+        imap: &mut Imap,
+        folders: &Folders,
+        written: &Written,
+    ) -> Result<Message, Error> {
         let drafts = ensure(imap, folders.drafts.clone(), "Drafts").await?;
         // The same id is the same message: a repeated call finds what the first one kept.
         if let Some(uid) = find(imap, &drafts, &written.id).await? {

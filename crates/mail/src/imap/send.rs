@@ -51,11 +51,7 @@ impl ImapMailbox {
             if let Some(uid) = draft {
                 within(remove(imap, &drafts, uid)).await?;
             }
-            return Ok(Sent {
-                id: id.to_owned(),
-                state: SentState::AlreadySent,
-                recipients: Vec::new(),
-            });
+            return Ok(Sent::before(id));
         }
         let uid = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
         within(async { Ok(imap.select(&drafts).await?) }).await?;

@@ -6,10 +6,10 @@ use super::client::JmapClient;
 use super::folders::Folders;
 use super::wire::{Changed, EMAIL, Email, Failure, Got, Identity, Queried};
 use crate::account::JmapServer;
-use crate::compose::{self, Follows, Written};
+use crate::compose::{self, Written};
 use crate::message::{self, bracketed};
 use crate::query::jmap_conditions;
-use crate::{Account, Compose, Error, Message, Summary};
+use crate::{Account, Compose, Error, Message, Summary, written};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -97,16 +97,14 @@ impl JmapMailbox {
     }
 
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
-        let id = compose::own_id(&self.account, id)?;
-        self.keep(compose::write(&self.account, compose, Follows::Nothing, id)?).await
+        let folders = Folders::read(&self.client).await?;
+        self.keep(&folders, written::new(&self.account, compose, id)?).await
     }
 
     pub async fn reply(&self, answered: &str, text: &str, id: &str) -> Result<Message, Error> {
-        let (answered, _) = self.message(answered).await?;
-        let compose = compose::answer(&self.account, &answered, text)?;
-        let id = compose::own_id(&self.account, id)?;
-        let follows = Follows::Answer(&answered);
-        self.keep(compose::write(&self.account, &compose, follows, id)?).await
+        let folders = Folders::read(&self.client).await?;
+        let (answered, _) = self.message(&folders, answered).await?;
+        self.keep(&folders, written::answer(&self.account, &answered, text, id)?).await
     }
 
     pub async fn forward(
@@ -116,19 +114,17 @@ impl JmapMailbox {
         text: &str,
         id: &str,
     ) -> Result<Message, Error> {
-        let (message, bytes) = self.message(forwarded).await?;
-        let compose = compose::forward(&message, message::parts(&bytes), to, text);
-        let id = compose::own_id(&self.account, id)?;
-        let follows = Follows::Forward(&message);
-        self.keep(compose::write(&self.account, &compose, follows, id)?).await
+        let folders = Folders::read(&self.client).await?;
+        let (message, bytes) = self.message(&folders, forwarded).await?;
+        let written = written::forward(&self.account, (&message, &bytes), to, text, id)?;
+        self.keep(&folders, written).await
     }
 
-    async fn keep(&self, written: Written) -> Result<Message, Error> {
-        let folders = Folders::read(&self.client).await?;
+    async fn keep(&self, folders: &Folders, written: Written) -> Result<Message, Error> {
         let (path, drafts) = folders.ensure(&self.client, "drafts", "Drafts").await?;
         // The same id is the same message: a repeated call finds what the first one kept.
         if let Some(found) = self.find(Some(&drafts), &written.id).await? {
-            return Ok(self.read(&found.email, &folders).await?.0);
+            return Ok(self.read(&found.email, folders).await?.0);
         }
         let blob = self.client.upload(written.bytes.clone()).await?;
         let import = json!({ "emails": { "d": {
@@ -144,10 +140,9 @@ impl JmapMailbox {
     }
 
     /// Reads a message wherever it lies; returns it with its bytes.
-    async fn message(&self, id: &str) -> Result<(Message, Vec<u8>), Error> {
-        let folders = Folders::read(&self.client).await?;
+    async fn message(&self, folders: &Folders, id: &str) -> Result<(Message, Vec<u8>), Error> {
         let found = self.locate(id).await?;
-        self.read(&found.email, &folders).await
+        self.read(&found.email, folders).await
     }
 
     pub async fn read(
