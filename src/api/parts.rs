@@ -5,16 +5,38 @@ use serde_json::{Value, json};
 use crate::swarm::Attachment;
 
 /// Stands in the question's place where a message is attachments alone.
-pub(in crate::api) const NO_WORDS: &str = "See what is attached.";
+const NO_WORDS: &str = "See what is attached.";
 
 /// Longest text in a part that is shown again as it came.
 const SHOWN: usize = 1_000;
+
+/// Puts a question together: its words, and what came with it; nothing where neither is there.
+pub(in crate::api) fn question(
+    words: String,
+    attachments: Vec<Attachment>,
+) -> Option<(String, Vec<Attachment>)> {
+    match (words.trim().is_empty(), attachments.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some((NO_WORDS.to_owned(), attachments)),
+        (false, _) => Some((words, attachments)),
+    }
+}
+
+/// Reads what the contents of several messages carry beside their texts, in order.
+///
+/// # Errors
+/// As [`attachments`].
+pub(in crate::api) fn attachments_of<'a>(
+    contents: impl Iterator<Item = &'a Value>,
+) -> Result<Vec<Attachment>, String> {
+    Ok(contents.map(attachments).collect::<Result<Vec<_>, _>>()?.concat())
+}
 
 /// Reads what a message's content carries beside its text.
 ///
 /// # Errors
 /// What is no text, image or file, or stands elsewhere, with the way out.
-pub(in crate::api) fn attachments(content: &Value) -> Result<Vec<Attachment>, String> {
+fn attachments(content: &Value) -> Result<Vec<Attachment>, String> {
     let parts = content.as_array().map_or(&[][..], Vec::as_slice);
     parts.iter().filter_map(|part| read(part).transpose()).collect()
 }

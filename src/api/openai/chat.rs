@@ -105,17 +105,12 @@ fn conversation_of(messages: &[Value]) -> Result<(Turn, Vec<Message>), Refusal> 
     let said: Vec<&Value> =
         messages.iter().filter(|one| matches!(role(one).as_str(), "user" | "assistant")).collect();
     let at = said.iter().rposition(|one| role(one) != "user").map_or(0, |at| at + 1);
-    let mut question = said[at..].iter().map(|one| text(one)).collect::<Vec<_>>().join("\n\n");
+    let words = said[at..].iter().map(|one| text(one)).collect::<Vec<_>>().join("\n\n");
     // Clients send the whole conversation each time, with all that ever came with it.
-    let attachments = said.iter().map(|one| parts::attachments(&one["content"]));
     let attachments =
-        attachments.collect::<Result<Vec<_>, _>>().map_err(Refusal::invalid)?.concat();
-    if question.trim().is_empty() && !attachments.is_empty() {
-        question = parts::NO_WORDS.to_owned();
-    }
-    if question.trim().is_empty() {
-        return Err(Refusal::invalid("messages must end with a message of the user's"));
-    }
+        parts::attachments_of(said.iter().map(|one| &one["content"])).map_err(Refusal::invalid)?;
+    let (question, attachments) = parts::question(words, attachments)
+        .ok_or_else(|| Refusal::invalid("messages must end with a message of the user's"))?;
     let before = said[..at].iter().enumerate().map(|(index, one)| Message {
         id: format!("0.{index}"),
         role: role(one),

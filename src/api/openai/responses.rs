@@ -104,7 +104,7 @@ async fn the_thread(
 /// Reads an input: its text, or what the user says and sends at the end of its items.
 fn question(input: &Value) -> Result<(String, Vec<Attachment>), Refusal> {
     let missing = || Refusal::invalid("input must be a text, or end with a message of the user's");
-    let (text, attachments) = match input {
+    let (words, attachments) = match input {
         Value::String(text) => (text.clone(), Vec::new()),
         Value::Array(items) => {
             let of_user = |one: &&Value| one["role"].as_str().is_none_or(|role| role == "user");
@@ -113,17 +113,12 @@ fn question(input: &Value) -> Result<(String, Vec<Attachment>), Refusal> {
             let contents: Vec<&Value> =
                 said.into_iter().map(|one| one.get("content").unwrap_or(one)).collect();
             let texts: Vec<String> = contents.iter().map(|one| text_of_content(one)).collect();
-            let attached = contents.iter().map(|one| parts::attachments(one));
-            let attached = attached.collect::<Result<Vec<_>, _>>().map_err(Refusal::invalid)?;
-            (texts.join("\n\n"), attached.concat())
+            let attached = parts::attachments_of(contents.into_iter()).map_err(Refusal::invalid)?;
+            (texts.join("\n\n"), attached)
         }
         _ => return Err(missing()),
     };
-    match (text.trim().is_empty(), attachments.is_empty()) {
-        (true, true) => Err(missing()),
-        (true, false) => Ok((parts::NO_WORDS.to_owned(), attachments)),
-        (false, _) => Ok((text, attachments)),
-    }
+    parts::question(words, attachments).ok_or_else(missing)
 }
 
 async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {

@@ -266,13 +266,8 @@ fn said(messages: &[Value]) -> Result<Option<(String, Vec<Attachment>)>, String>
     contents.reverse();
     let texts = contents.iter().map(|content| message::content(content));
     let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
-    let attached = contents.iter().map(|content| parts::attachments(content));
-    let attached: Vec<Attachment> = attached.collect::<Result<Vec<_>, _>>()?.concat();
-    Ok(match (texts.is_empty(), attached.is_empty()) {
-        (true, true) => None,
-        (true, false) => Some((parts::NO_WORDS.to_owned(), attached)),
-        (false, _) => Some((texts.join("\n\n"), attached)),
-    })
+    let attached = parts::attachments_of(contents.into_iter())?;
+    Ok(parts::question(texts.join("\n\n"), attached))
 }
 
 /// Returns the content of a human message, in whatever form it comes.
