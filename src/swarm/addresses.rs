@@ -7,46 +7,53 @@ use serde_json::{Map, Value};
 
 use super::state::GraphState;
 
-/// What was shown of addresses so far.
-#[derive(Default)]
-pub(super) struct Shown(Vec<String>);
+/// What was shown of addresses so far: by the state in which an agent began, and by what came after.
+pub(super) struct Shown<'a> {
+    state: &'a GraphState,
+    after: Vec<String>,
+}
 
-impl Shown {
-    /// Collects what people said, and what was found by others, when an agent begins.
+impl<'a> Shown<'a> {
+    pub(super) fn at_opening(state: &'a GraphState) -> Self {
+        Self { state, after: Vec::new() }
+    }
+
+    /// Tells whether an address stood in what people said or what was found.
     ///
     /// The words of other agents are a model's: theirs count only where nothing of the open world stands behind them.
-    pub(super) fn at_opening(state: &GraphState) -> Self {
+    fn holds(&self, address: &str) -> bool {
+        let state = self.state;
         let said = state.messages.iter().filter(|message| message.role == "user");
         let results = || state.results_of_turn();
         let own = results().filter(|result| result.tainted_by.is_empty());
         let sources = results().flat_map(|result| &result.sources);
-        let texts = std::iter::once(&state.input_request)
+        let mut texts = std::iter::once(&state.input_request)
             .chain(said.map(|message| &message.content))
             .chain(state.request_context.values())
             .chain(own.map(|result| &result.output))
             .chain(sources.flat_map(|source| source.reference.iter().chain(&source.quote)))
-            .chain(state.global_state.values().map(|artifact| &artifact.content));
-        Self(texts.filter(|text| text.contains('.')).cloned().collect())
+            .chain(state.global_state.values().map(|artifact| &artifact.content))
+            .chain(&self.after);
+        texts.any(|text| text.contains(address))
     }
 
     /// Adds what a tool or a person said.
     pub(super) fn add(&mut self, text: &str) {
         if text.contains('.') {
-            self.0.push(text.to_owned());
+            self.after.push(text.to_owned());
         }
     }
 
     /// Returns the first argument that is an address which stood nowhere.
-    pub(super) fn unknown<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
+    pub(super) fn unknown<'v>(&self, arguments: &'v Map<String, Value>) -> Option<&'v str> {
         arguments.values().find_map(|value| self.unknown_in(value))
     }
 
-    fn unknown_in<'a>(&self, value: &'a Value) -> Option<&'a str> {
+    fn unknown_in<'v>(&self, value: &'v Value) -> Option<&'v str> {
         match value {
             Value::String(text) => {
                 let address = stripped(text)?;
-                let is_known = self.0.iter().any(|shown| shown.contains(address));
-                (!is_known).then_some(text.as_str())
+                (!self.holds(address)).then_some(text.as_str())
             }
             Value::Array(list) => list.iter().find_map(|value| self.unknown_in(value)),
             Value::Object(map) => self.unknown(map),
@@ -74,7 +81,8 @@ mod tests {
     use super::*;
 
     fn unknown(shown: &str, arguments: Value) -> Option<String> {
-        let mut all = Shown::default();
+        let state = GraphState::default();
+        let mut all = Shown::at_opening(&state);
         all.add(shown);
         all.unknown(arguments.as_object().unwrap()).map(str::to_owned)
     }

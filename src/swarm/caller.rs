@@ -96,7 +96,7 @@ pub(super) struct Caller<'a> {
 pub(super) struct Wanted<'a> {
     pub tool: &'a ToolDefinition,
     pub arguments: &'a Map<String, Value>,
-    /// An address among them that stood in nothing that people said or tools found.
+    /// An address among them that a person is asked about: it stood in nothing that people said or tools found.
     pub unknown: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl Caller<'_> {
     }
 
     /// Returns whether a person is asked about made-up addresses that a tool is given.
-    fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
+    pub(super) fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
         self.parts.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
     }
 
@@ -147,7 +147,7 @@ impl Caller<'_> {
         let mut gated = Vec::new();
         for (place, Wanted { tool, arguments, unknown }) in wanted.iter().enumerate() {
             let tainted_by = self.taint_of(tool, tainted_by);
-            let unknown = unknown.clone().filter(|_| self.asks_about_addresses(tool));
+            let unknown = unknown.clone();
             let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
             if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
                 let (agent, server) = (self.agent, self.server.name.as_str());

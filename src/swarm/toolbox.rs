@@ -49,7 +49,7 @@ pub(super) struct Toolbox<'a> {
     search: Option<ToolSearch>,
     pub log: CallLog,
     /// What people said and tools found, as far as it can hold addresses.
-    shown: Shown,
+    shown: Shown<'a>,
     /// What people decided of the calls of the model's last answer, by their places in it.
     decisions: BTreeMap<usize, Decision>,
     /// What surrounds the tools of that answer, by their names: what did when the agent began, or stricter.
@@ -64,7 +64,7 @@ pub(super) struct Toolbox<'a> {
 
 impl<'a> Toolbox<'a> {
     /// Opens the tools of a server for a task; `about` says what it is.
-    pub(super) fn new(caller: Caller<'a>, state: &GraphState, about: &str) -> Self {
+    pub(super) fn new(caller: Caller<'a>, state: &'a GraphState, about: &str) -> Self {
         let limits = caller.parts.limits;
         let definitions = caller.server.open_world.then(|| caller.server.name.clone());
         Self {
@@ -138,7 +138,9 @@ impl<'a> Toolbox<'a> {
             let (Some(tool), Value::Object(arguments)) = (tool, &call.arguments) else { continue };
             if !self.is_repeated(&tool.name, &call.arguments) {
                 places.push(place);
-                let unknown = self.shown.unknown(arguments).map(str::to_owned);
+                let is_asked = self.caller.asks_about_addresses(tool);
+                let unknown = is_asked.then(|| self.shown.unknown(arguments)).flatten();
+                let unknown = unknown.map(str::to_owned);
                 wanted.push(Wanted { tool, arguments, unknown });
             }
         }
