@@ -109,7 +109,10 @@ impl Process {
         let _ = timeout(patience, self.tail.ended()).await;
         let ended = ended.map(describe)?;
         let memory = self.bound.as_ref().and_then(|bound| bound.explain(&self.last_words()));
-        Some(memory.map_or(ended.clone(), |memory| format!("{memory}; {ended}")))
+        Some(match memory {
+            Some(memory) => format!("{memory}; {ended}"),
+            None => ended,
+        })
     }
 
     /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.

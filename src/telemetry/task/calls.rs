@@ -58,7 +58,8 @@ impl Work<'_> {
         let request: Value = row.request.decode().unwrap_or_default();
         let (server, tool) = row.name.split_once('.').unwrap_or(("", &row.name));
         let arguments = &request["arguments"];
-        let met = progress.asked.iter().position(|(.., call)| is_of(row, call));
+        let is_met = |call: &ToolCall| call.name == tool && call.arguments == *arguments;
+        let met = progress.asked.iter().position(|(.., call)| is_met(call));
         let call_id = met.map(|at| progress.asked.remove(at).3.id);
         let outcome: Value =
             row.outcome.as_ref().and_then(|outcome| outcome.decode().ok()).unwrap_or_default();
@@ -98,8 +99,13 @@ impl Work<'_> {
         top: SpanId,
         progress: &mut TaskProgress,
     ) {
+        if progress.asked.is_empty() {
+            return;
+        }
+        let sent = self.elsewhere.iter().filter(|row| row.kind == EffectKind::Tool);
+        let sent: Vec<(&str, Value)> = sent.map(|row| tool_and_arguments(row)).collect();
         let is_elsewhere = |call: &ToolCall| {
-            self.elsewhere.iter().any(|row| row.kind == EffectKind::Tool && is_of(row, call))
+            sent.iter().any(|(tool, arguments)| *tool == call.name && *arguments == call.arguments)
         };
         for (chat, at, when, call) in progress.asked.drain(..) {
             if is_elsewhere(&call) {
@@ -135,11 +141,11 @@ impl Work<'_> {
     }
 }
 
-/// Returns whether an effect is the sending of a call that a model asked for.
-fn is_of(row: &EffectRow, call: &ToolCall) -> bool {
+/// Returns what was sent: the tool without its server, and the arguments.
+fn tool_and_arguments(row: &EffectRow) -> (&str, Value) {
     let tool = row.name.split_once('.').map_or(row.name.as_str(), |(_, tool)| tool);
-    let request: Value = row.request.decode().unwrap_or_default();
-    tool == call.name && request["arguments"] == call.arguments
+    let mut request: Value = row.request.decode().unwrap_or_default();
+    (tool, request["arguments"].take())
 }
 
 /// Returns the recorded message of a failure.

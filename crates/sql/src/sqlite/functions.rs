@@ -12,7 +12,7 @@ type Number = extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sql
 ///
 /// # Safety
 /// `value` comes from SQLite and is valid during the call.
-unsafe fn number(value: *mut ffi::sqlite3_value) -> Option<f64> {
+pub(super) unsafe fn number(value: *mut ffi::sqlite3_value) -> Option<f64> {
     // SAFETY: as the caller promises.
     unsafe {
         let kind = ffi::sqlite3_value_numeric_type(value);
@@ -25,7 +25,7 @@ unsafe fn number(value: *mut ffi::sqlite3_value) -> Option<f64> {
 ///
 /// # Safety
 /// `context` comes from SQLite and is valid during the call.
-unsafe fn answer(context: *mut ffi::sqlite3_context, result: Option<f64>) {
+pub(super) unsafe fn answer(context: *mut ffi::sqlite3_context, result: Option<f64>) {
     // SAFETY: as the caller promises.
     unsafe {
         match result {

@@ -5,6 +5,8 @@ use std::ffi::{CStr, c_int};
 
 use libsqlite3_sys as ffi;
 
+use super::functions::{answer, number};
+
 /// What an aggregate has seen so far.
 #[derive(Default)]
 struct Seen {
@@ -60,11 +62,13 @@ extern "C" fn step(
         let mut part = 0.5;
         if count > 1 {
             let given = *values.add(1);
-            let kinds = [ffi::SQLITE_INTEGER, ffi::SQLITE_FLOAT];
-            part = ffi::sqlite3_value_double(given) / kind.whole;
-            let is_number = kinds.contains(&ffi::sqlite3_value_numeric_type(given));
-            if !is_number || !(0.0..=1.0).contains(&part) {
-                return refuse(context, c"the part of a percentile is not within its bounds");
+            let given = number(given).map(|given| given / kind.whole);
+            match given.filter(|given| (0.0..=1.0).contains(given)) {
+                Some(given) => part = given,
+                None => {
+                    let why = c"the part of a percentile is not within its bounds";
+                    return refuse(context, why);
+                }
             }
         }
         let size = size_of::<*mut Seen>() as c_int;
@@ -79,12 +83,10 @@ extern "C" fn step(
         if seen.part != part {
             return refuse(context, c"the part of a percentile must be the same for all rows");
         }
-        match ffi::sqlite3_value_numeric_type(*values) {
-            ffi::SQLITE_NULL => {}
-            ffi::SQLITE_INTEGER | ffi::SQLITE_FLOAT => {
-                seen.numbers.push(ffi::sqlite3_value_double(*values));
-            }
-            _ => refuse(context, c"a percentile is made of numbers"),
+        match number(*values) {
+            Some(number) => seen.numbers.push(number),
+            None if ffi::sqlite3_value_type(*values) == ffi::SQLITE_NULL => {}
+            None => refuse(context, c"a percentile is made of numbers"),
         }
     }
 }
@@ -98,10 +100,7 @@ extern "C" fn done(context: *mut ffi::sqlite3_context) {
             return ffi::sqlite3_result_null(context);
         }
         let mut seen = Box::from_raw(std::mem::replace(&mut *place, std::ptr::null_mut()));
-        match percentile(&mut seen, kind) {
-            Some(number) => ffi::sqlite3_result_double(context, number),
-            None => ffi::sqlite3_result_null(context),
-        }
+        answer(context, percentile(&mut seen, kind));
     }
 }
 
