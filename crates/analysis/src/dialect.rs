@@ -67,6 +67,11 @@ impl Dialect {
         }
     }
 
+    /// Tells whether a `WITH` query may name itself without the word RECURSIVE.
+    pub(crate) fn recursion_is_implied(self) -> bool {
+        self == Self::TSql
+    }
+
     pub(crate) fn quote_mark(self) -> char {
         if self == Self::TSql { '[' } else { '"' }
     }

@@ -21,7 +21,7 @@ mod accepted;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
-mod server_cases;
+mod server_tests;
 
 pub use functions::{is_allowed_function, is_allowed_table_function};
 pub(crate) use policy::shown;

@@ -41,7 +41,7 @@ impl Scope {
             with.cte_tables.iter().map(|cte| Definition {
                 name: dialect.fold(&cte.alias.name),
                 query: address(&cte.query),
-                recursive: with.recursive,
+                recursive: with.recursive || dialect.recursion_is_implied(),
             })
         });
         self.frames.push(Frame { definitions: definitions.collect(), in_force: 0 });

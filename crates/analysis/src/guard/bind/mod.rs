@@ -126,7 +126,7 @@ impl Binder<'_> {
         let ctes = self.ctes.len();
         self.depth += 1;
         if let Some(with) = &mut query.with {
-            let recursive = with.recursive;
+            let recursive = with.recursive || self.dialect.recursion_is_implied();
             let ahead = self.ahead.len();
             if recursive {
                 let names = with.cte_tables.iter().rev();
