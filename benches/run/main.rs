@@ -108,7 +108,7 @@ async fn open(home: &Path, model: &str) -> Arc<Runtime> {
         std::fs::create_dir(&root).unwrap();
         std::fs::write(root.join("a.txt"), "The answer is 42.\n").unwrap();
         servers += &format!(
-            "[mcp_servers.{name}]\ncommand = {program:?}\nargs = [\"mcp\", \"files\", {root:?}]\n"
+            "[mcp_servers.{name}]\ncommand = {program:?}\nargs = [\"mcp\", \"files\", \"--root\", {root:?}]\n"
         );
     }
     let file = home.join("mcp-servers.toml");

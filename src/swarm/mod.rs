@@ -62,6 +62,7 @@ mod team;
 mod together;
 mod tool_loop;
 mod tool_names;
+mod tool_schema;
 mod tool_search;
 mod toolbox;
 mod trace_context;

@@ -13,6 +13,7 @@ use super::instruction::{Instruction, InstructionKind};
 use super::report::CallRecord;
 use super::state::GraphState;
 use super::tool_names::ToolNames;
+use super::tool_schema;
 use super::tool_search::ToolSearch;
 use super::window::{clip, prompt_failed};
 use crate::graph::NodeError;
@@ -91,7 +92,7 @@ impl<'a> Toolbox<'a> {
         let spec = |(tool, name): (&ToolDefinition, &str)| ToolSpec {
             name: name.to_owned(),
             description: tool.description.clone(),
-            parameters: tool.input_schema.clone(),
+            parameters: tool_schema::shown(&tool.input_schema),
         };
         let all = self.caller.server.tools.iter().zip(self.names.iter()).enumerate();
         let shown = all.filter(|(number, _)| self.shows(*number)).map(|(_, tool)| spec(tool));
