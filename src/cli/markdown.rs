@@ -21,6 +21,11 @@ pub(super) fn answer(text: &str) -> Result<(), Error> {
     }
 }
 
+/// Renders Markdown for a terminal, unless colours are refused.
+pub(super) fn shown(markdown: &str) -> String {
+    if output::is_colour_refused() { markdown.to_owned() } else { rendered(markdown) }
+}
+
 /// Renders Markdown for a terminal.
 fn rendered(markdown: &str) -> String {
     let mut page = Page::default();

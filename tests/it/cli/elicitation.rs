@@ -48,6 +48,16 @@ async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
     assert_eq!(world.read("orders.log"), "bread to \"Bern\", \"slow\"\n");
 }
 
+/// X8
+#[tokio::test]
+async fn a_form_is_filled_in_on_a_terminal_and_asked_again_where_it_does_not_fit() {
+    let world = shop("order").await;
+    let run = ["run", "Order bread", "--thread", "o"];
+    let told = world.run_on_a_terminal(&run, "y\n\n\ny\nBern\nfast\n").await.code(0);
+    assert!(told.stdout.contains("does not fit the form"), "{told:#?}");
+    assert_eq!(world.read("orders.log"), "bread to \"Bern\", \"fast\"\n");
+}
+
 #[tokio::test]
 async fn an_address_is_shown_with_its_host_and_approved_after_the_visit() {
     let world = shop("pay").await;

@@ -22,6 +22,7 @@ mod refusals;
 mod residence;
 mod runs;
 mod secrets;
+mod terminal;
 mod trace_commands;
 mod traces;
 mod travels;

@@ -1,0 +1,126 @@
+//! What moves on a terminal: one line that says what goes on now, and above it the answer while it is written.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use console::Term;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::output::{BARS, one_line, plain};
+use crate::cli::{markdown, output};
+
+/// The answer is drawn again when it grew by this part of itself.
+const GROWTH: usize = 32;
+/// Lines of a terminal that the answer leaves free.
+const FREE_LINES: u16 = 4;
+
+pub(super) struct Live {
+    line: ProgressBar,
+    /// What happened last.
+    last: String,
+    /// The answer as far as it was streamed, and where it is drawn; nowhere when it goes into a file.
+    answer: Option<ProgressBar>,
+    writing: String,
+    /// How much of it was drawn last, in bytes.
+    drawn: usize,
+}
+
+impl Live {
+    /// Begins to show, if somebody looks on.
+    pub(super) fn begin() -> Option<Self> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let answer = std::io::stdout().is_terminal().then(|| {
+            let answer = BARS.add(ProgressBar::new_spinner());
+            styled(&answer, "{msg}");
+            answer
+        });
+        let line = BARS.add(ProgressBar::new_spinner());
+        styled(&line, "{spinner:.cyan} {elapsed:>4} {wide_msg}");
+        line.enable_steady_tick(Duration::from_millis(120));
+        Some(Self { line, last: String::new(), answer, writing: String::new(), drawn: 0 })
+    }
+
+    /// Takes in what happened, until the next thing does.
+    pub(super) fn passing(&mut self, text: String) {
+        self.last = text;
+    }
+
+    /// Brings the line up to date; it is cut where the terminal ends.
+    pub(super) fn refresh<'a>(&self, running: impl Iterator<Item = &'a str>, tokens: u64) {
+        let said = self.last.split_once(": ").map(|(who, _)| who);
+        // Who said the last thing needs no second mention.
+        let others: Vec<&str> = running.filter(|node| Some(*node) != said).collect();
+        let parts = [one_line(&self.last), others.join(", "), output::count(tokens, "token")];
+        let parts: Vec<&str> =
+            parts.iter().map(String::as_str).filter(|one| !one.is_empty()).collect();
+        self.line.set_message(parts.join(" · "));
+    }
+
+    /// Adds a piece of the answer.
+    pub(super) fn write(&mut self, piece: &str) {
+        self.writing.push_str(piece);
+        let is_due = self.writing.len() > self.drawn + self.drawn / GROWTH;
+        // An object is for programs; what is shown of it comes at the end.
+        let is_prose = !self.writing.trim_start().starts_with('{');
+        if let Some(answer) = self.answer.as_ref().filter(|_| is_due && is_prose) {
+            self.drawn = self.writing.len();
+            let (rows, columns) = Term::stderr().size();
+            let shown = markdown::shown(&plain(&self.writing));
+            answer.set_message(last_lines(&shown, rows.saturating_sub(FREE_LINES), columns));
+        }
+    }
+
+    /// Forgets the answer, which is written again.
+    pub(super) fn write_again(&mut self) {
+        self.writing.clear();
+        self.drawn = 0;
+        if let Some(answer) = &self.answer {
+            answer.set_message("");
+        }
+    }
+
+    /// Leaves the terminal as it was; the answer follows as it stands in the end.
+    pub(super) fn end(self) {
+        if let Some(answer) = self.answer {
+            answer.finish_and_clear();
+        }
+        self.line.finish_and_clear();
+    }
+}
+
+fn styled(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}
+
+/// Returns as many of the last lines as fit into rows of so many columns.
+fn last_lines(text: &str, rows: u16, columns: u16) -> String {
+    let mut left = usize::from(rows.max(1));
+    let columns = usize::from(columns.max(1));
+    let mut lines = Vec::new();
+    for line in text.lines().rev() {
+        let rows = console::measure_text_width(line).div_ceil(columns).max(1);
+        let Some(rest) = left.checked_sub(rows) else { break };
+        left = rest;
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_of_the_last_lines_are_shown_as_fit() {
+        let text = "one\ntwo\nthree three three\n\nfour";
+        assert_eq!(last_lines(text, 9, 80), text);
+        assert_eq!(last_lines(text, 3, 80), "three three three\n\nfour");
+        assert_eq!(last_lines(text, 3, 10), "\nfour");
+        assert_eq!(last_lines("\u{1b}[1mtwo\u{1b}[0m words", 1, 9), "\u{1b}[1mtwo\u{1b}[0m words");
+    }
+}

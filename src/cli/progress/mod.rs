@@ -1,0 +1,174 @@
+//! Live progress on standard error: one line that changes on a terminal, with what lasts above it; a line for everything elsewhere.
+
+mod lines;
+mod live;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio::sync::mpsc::Receiver;
+
+use self::lines::line_of;
+use self::live::Live;
+use super::execute::Observer;
+use super::output::{brief, note};
+use crate::clock;
+use crate::graph::{RunEvent, StreamMode};
+use crate::ids::ThreadId;
+use crate::llm::Usage;
+use crate::runtime::{RunReport, RunStatusView};
+use crate::swarm::{AgentEvent, GraphState};
+
+/// Characters of arguments, previews and thoughts in a line.
+const SHOWN: usize = 120;
+
+/// The node that writes the answer.
+const QA: &str = "qa";
+
+/// Shows a run while it goes on.
+pub(super) struct Progress {
+    quiet: bool,
+    live: Option<Live>,
+    /// Until it was told; a run that is refused has nothing to tell of.
+    thread: Option<ThreadId>,
+    started: Instant,
+    /// Tokens as far as nodes told them; the report has the whole.
+    usage: Usage,
+    running: BTreeMap<u32, String>,
+}
+
+impl Progress {
+    /// Begins to show a run.
+    pub(super) fn begin(quiet: bool, thread: ThreadId) -> Self {
+        Self {
+            quiet,
+            live: if quiet { None } else { Live::begin() },
+            thread: Some(thread),
+            started: clock::monotonic(),
+            usage: Usage::default(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Shows events until the run has ended.
+    pub(super) async fn follow(
+        mut self,
+        mut events: Receiver<RunEvent<GraphState>>,
+        observer: Option<Observer>,
+    ) -> Self {
+        while let Some(event) = events.recv().await {
+            if let Some(observer) = &observer {
+                observer(&event);
+            }
+            if !self.quiet {
+                self.show(event);
+            }
+        }
+        self
+    }
+
+    /// Ends with a line that sums the run up.
+    pub(super) fn end(mut self, report: Option<&RunReport>) {
+        if let Some(live) = self.live.take() {
+            live.end();
+        }
+        let Some(report) = report else { return };
+        if report.status == RunStatusView::Done {
+            let answer = report.answer.as_deref().unwrap_or_default();
+            let is_cited = |number: usize| answer.contains(&format!("[{number}]"));
+            for source in report.citations.iter().filter(|one| is_cited(one.number)) {
+                let arguments = brief(&source.arguments.to_string(), SHOWN);
+                self.line(&format!("source [{}] {} {arguments}", source.number, source.source));
+            }
+        }
+        let tokens = report.usage.input_tokens + report.usage.output_tokens;
+        let status = match report.status {
+            RunStatusView::Done => "done",
+            RunStatusView::Interrupted => "waiting",
+            RunStatusView::Queued => "left to the workers",
+            RunStatusView::Failed => "ended early",
+        };
+        self.line(&format!("{status}; steps: {}, tokens: {tokens}", report.steps));
+    }
+
+    fn show(&mut self, event: RunEvent<GraphState>) {
+        if let Some(thread) = self.thread.take() {
+            self.line(&format!("thread {thread}"));
+        }
+        match event {
+            RunEvent::TaskStarted { task, node, attempt, .. } => {
+                if attempt > 1 {
+                    self.line(&format!("{node}: attempt {attempt}"));
+                } else if node == QA {
+                    match &mut self.live {
+                        Some(live) => live.passing("qa: writes the answer".to_owned()),
+                        None => self.line("qa: writes the answer"),
+                    }
+                }
+                self.running.insert(task, node);
+            }
+            RunEvent::TaskEnded { task, node, error, retry, .. } => {
+                self.running.remove(&task);
+                if let Some(error) = error {
+                    let then = if retry { "; trying again" } else { "" };
+                    self.line(&format!("{node}: failed{then}: {}", brief(&error, 2 * SHOWN)));
+                }
+            }
+            RunEvent::Published { mode: StreamMode::Messages, node, payload, .. } => {
+                if let (Some(live), QA) = (&mut self.live, node.as_str()) {
+                    live.write(payload["text"].as_str().unwrap_or_default());
+                }
+            }
+            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => {
+                if let Some(event) = AgentEvent::read(&payload) {
+                    self.agent(&event);
+                }
+            }
+            // What an agent's own graph says of itself; its tasks are those of the agent.
+            RunEvent::Nested { event, .. } => {
+                if let Some(event) = AgentEvent::read(&event["payload"]) {
+                    self.agent(&event);
+                }
+            }
+            RunEvent::StepRestarted { .. } => {
+                self.running.clear();
+                if let Some(live) = &mut self.live {
+                    live.write_again();
+                }
+            }
+            RunEvent::Interrupted { interrupts, .. } => {
+                for one in interrupts {
+                    self.line(&format!("{}: asks a person ({})", one.node, one.kind));
+                }
+            }
+            _ => {}
+        }
+        self.refresh();
+    }
+
+    /// Shows what the star's nodes say of themselves.
+    fn agent(&mut self, event: &AgentEvent) {
+        if let AgentEvent::Decision { usage, .. } | AgentEvent::AgentResult { usage, .. } = event {
+            self.usage += *usage;
+        }
+        match (line_of(event), &mut self.live) {
+            (Some(line), Some(live)) if !line.lasts => live.passing(line.text),
+            (Some(line), _) => self.line(&line.text),
+            (None, _) => {}
+        }
+    }
+
+    fn line(&self, text: &str) {
+        if !self.quiet {
+            note(&format!("{:>6.1}s {text}", self.started.elapsed().as_secs_f64()));
+        }
+    }
+
+    /// Brings what moves on a terminal up to date.
+    fn refresh(&mut self) {
+        if let Some(live) = &mut self.live {
+            let tokens = self.usage.input_tokens + self.usage.output_tokens;
+            live.refresh(self.running.values().map(String::as_str), tokens);
+        }
+    }
+}
