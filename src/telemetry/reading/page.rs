@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn spans_stand_in_elements_of_a_few_each() {
         assert_eq!(parts(&[]).unwrap(), "");
-        let span = |index: usize| json!({ "name": format!("<{index}>"), "text": "x".repeat(20_000) });
+        let span =
+            |index: usize| json!({ "name": format!("<{index}>"), "text": "x".repeat(20_000) });
         let spans: Vec<Value> = (0..10).map(span).collect();
         let written = parts(&spans).unwrap();
         let read: Vec<Vec<Value>> = written
