@@ -94,13 +94,22 @@ async function steps(browser, server, count) {
 async function trace(browser, server, thread, count) {
   const address = `${server.url}/v1/threads/${thread}/trace/page`;
   const page = await (await fetch(address)).text();
-  const held = /(<script type="application\/json" id="trace-data">)(.*?)(<\/script>)/s;
-  const data = JSON.parse(held.exec(page)[2]);
-  const [root, ...rest] = data.spans;
+  const held = /<script type="application\/json" class="spans">(.*?)<\/script>\n/gs;
+  const [root, ...rest] = [...page.matchAll(held)].flatMap(([, part]) => JSON.parse(part));
   const named = (id, copy) => (id === root.span_id ? id : `${id}${copy}`);
   const copies = Array.from({ length: Math.ceil(count / rest.length) }, (_, copy) => rest.map((span) => ({ ...span, span_id: named(span.span_id, copy), parent: named(span.parent, copy) })));
-  data.spans = [root, ...copies.flat().slice(0, count - 1)];
-  const body = page.replace(held, (_, open, __, close) => open + JSON.stringify(data).replaceAll("<", "\\u003c") + close);
+  const spans = [root, ...copies.flat().slice(0, count - 1)];
+  // In parts of as many bytes as the program writes.
+  const parts = [[]];
+  for (let size = 0; spans.length; ) {
+    const span = JSON.stringify(spans.shift()).replaceAll("<", "\\u003c");
+    if (parts.at(-1).length && size + span.length > 65_536) (parts.push([]), (size = 0));
+    parts.at(-1).push(span);
+    size += span.length + 1;
+  }
+  const written = parts.map((part) => `<script type="application/json" class="spans">[${part.join(",")}]</script>\n`).join("");
+  let isFirst = true;
+  const body = page.replace(held, () => (isFirst ? ((isFirst = false), written) : ""));
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   await context.addInitScript(() => {
     window.tasks = [];

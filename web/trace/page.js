@@ -1,9 +1,19 @@
 "use strict";
-(() => {
+(async () => {
   const data = JSON.parse(document.getElementById("trace-data").textContent);
   const $ = (id) => document.getElementById(id);
   const ROW = 26;
   const SHORT = 300; // spans up to which everything is unfolded at first
+  const SLICE = 16; // milliseconds of work between which the page answers
+
+  let began = performance.now();
+  /** Returns whether it is time to `rest`. */
+  const tired = () => performance.now() - began > SLICE;
+  /** Lets the page answer, as long work does between its slices. */
+  async function rest() {
+    await (globalThis.scheduler?.yield ? scheduler.yield() : new Promise((done) => setTimeout(done)));
+    began = performance.now();
+  }
 
   /** Makes an element; what is not an element becomes text, never markup. */
   function make(name, attributes = {}, ...inner) {
@@ -40,19 +50,37 @@
 
   // The tree.
 
-  const nodes = data.spans.map((span) => ({
-    span, children: [], parent: null, depth: 0, below: 0, open: true,
-    failed: span.status.code === "error", bad: false,
-    start: moment(span.start), end: moment(span.end), text: null,
-  }));
-  const byId = new Map(nodes.map((node) => [node.span.span_id, node]));
+  const nodes = [], roots = [], byId = new Map();
+  let t0 = Infinity, t1 = -Infinity;
+  for (const part of document.querySelectorAll("script.spans")) {
+    for (const span of JSON.parse(part.textContent)) {
+      const node = {
+        span, children: [], parent: null, depth: 0, below: 0, place: 0, open: true,
+        failed: span.status.code === "error", bad: false,
+        start: moment(span.start), end: moment(span.end), text: null,
+      };
+      nodes.push(node);
+      byId.set(span.span_id, node);
+      t0 = Math.min(t0, node.start);
+      t1 = Math.max(t1, node.end);
+    }
+    part.remove();
+    if (!tired()) continue;
+    $("sums").textContent = `reading… ${nodes.length} spans`;
+    await rest();
+  }
+  t1 = Math.max(t1, t0 + 0.001);
   for (const node of nodes) {
     node.parent = byId.get(node.span.parent) || null;
-    if (node.parent) node.parent.children.push(node);
+    (node.parent ? node.parent.children : roots).push(node);
+    if (tired()) await rest();
   }
-  const roots = nodes.filter((node) => !node.parent);
-  for (const node of nodes) node.children.sort((a, b) => a.start - b.start);
-  for (const node of nodes) node.depth = node.parent ? node.parent.depth + 1 : 0;
+  roots.forEach((node, at) => { node.place = at; });
+  for (const node of nodes) {
+    node.depth = node.parent ? node.parent.depth + 1 : 0;
+    node.children.sort((a, b) => a.start - b.start).forEach((child, at) => { child.place = at; });
+    if (tired()) await rest();
+  }
   for (let at = nodes.length - 1; at >= 0; at--) {
     const node = nodes[at];
     node.bad = node.bad || node.failed;
@@ -61,15 +89,14 @@
       node.parent.below += node.below + 1;
     }
   }
+  if (tired()) await rest();
   const notes = new Map();
   for (const note of data.notes) {
     if (!notes.has(note.span_id)) notes.set(note.span_id, []);
     notes.get(note.span_id).push(note);
   }
-  const t0 = nodes.reduce((least, node) => Math.min(least, node.start), Infinity);
-  const t1 = Math.max(nodes.reduce((most, node) => Math.max(most, node.end), -Infinity), t0 + 0.001);
 
-  const state = { from: t0, to: t1, selected: null, filter: null, visible: [], matches: [] };
+  const state = { from: t0, to: t1, selected: null, filter: null, asked: 0, visible: [], matches: [] };
 
   function words(node) {
     const s = node.span;
@@ -97,9 +124,17 @@
     return haystack(node).includes(filter.text);
   }
 
-  function apply(filter, label) {
+  /** Shows what a filter finds, unless another one was asked for before it was through. */
+  async function apply(filter, label) {
+    const asked = ++state.asked, matches = [];
+    began = performance.now();
+    for (const node of filter ? nodes : []) {
+      if (meets(node, filter)) matches.push(node);
+      if (tired()) await rest();
+      if (asked !== state.asked) return;
+    }
     state.filter = filter;
-    state.matches = filter ? nodes.filter((node) => meets(node, filter)) : [];
+    state.matches = matches;
     const shown = new Set();
     for (const match of state.matches) {
       match.match = true;
@@ -156,11 +191,10 @@
 
   function row(node, at) {
     const [what, more] = words(node);
-    const siblings = node.parent ? node.parent.children : roots;
     const element = make("div", {
       class: `row${node.match ? " match" : ""}`, id: `row-${at}`, role: "treeitem", "aria-level": node.depth + 1,
-      "aria-selected": node === state.selected, "aria-setsize": siblings.length,
-      "aria-posinset": siblings.indexOf(node) + 1,
+      "aria-selected": node === state.selected, "aria-setsize": (node.parent ? node.parent.children : roots).length,
+      "aria-posinset": node.place + 1,
     });
     if (node.children.length) element.setAttribute("aria-expanded", node.open);
     element.style.top = `${at * ROW}px`;
@@ -348,6 +382,7 @@
   }
 
   function sums() {
+    $("sums").replaceChildren();
     const root = nodes[0], failed = nodes.filter((node) => node.failed).length;
     if (!root) { $("sums").append("no spans"); return; }
     const said = [words(root)[1], length(t1 - t0), root.span.spent ? `${tokens(root.span.spent)} tokens` : "", dollars(root.span.spent), `${nodes.length} spans`];
@@ -408,6 +443,7 @@
   sums();
   table();
   star();
+  if (tired()) await rest();
   ruler();
   lay();
   const deepest = nodes.filter((node) => node.failed).sort((a, b) => b.depth - a.depth || a.start - b.start)[0];

@@ -20,6 +20,9 @@ const SCRIPT: &str = include_str!("../../../web/trace/page.js");
 /// Bytes that the texts of a page may have together; a browser stays quick with that.
 const PAGE_BYTES: usize = 24 * 1024 * 1024;
 
+/// Bytes of spans that stand in an element of their own: few enough that a browser reads one at a glance.
+const PART_BYTES: usize = 64 * 1024;
+
 /// Bytes of one text, however few there are.
 const TEXT_BYTES: usize = 32 * 1024;
 
@@ -42,12 +45,14 @@ pub fn page(
         Value::Object(head) => head,
         other => Map::from_iter([("head".to_owned(), other)]),
     };
-    data.insert("spans".to_owned(), Value::Array(slim(spans)?));
+    data.remove("spans");
     let data = escaped(&serde_json::to_string(&data)?);
+    let parts = parts(&slim(spans)?)?;
     // Nobody can write it into the data whose digest it is.
-    let nonce: String =
-        Sha256::digest(data.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let mut page = String::with_capacity(data.len() + TEMPLATE.len() + STYLE.len() + SCRIPT.len());
+    let digest = Sha256::new().chain_update(&data).chain_update(&parts).finalize();
+    let nonce: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let own = TEMPLATE.len() + STYLE.len() + SCRIPT.len();
+    let mut page = String::with_capacity(data.len() + parts.len() + own);
     let mut rest = TEMPLATE;
     // In one pass, so that a placeholder within what was put in stays what it is.
     while let Some((before, after)) = rest.split_once("{{") {
@@ -59,12 +64,38 @@ pub fn page(
             "style" => page.push_str(STYLE),
             "script" => page.push_str(SCRIPT),
             "data" => page.push_str(&data),
+            "spans" => page.push_str(&parts),
             _ => {}
         }
         rest = after;
     }
     page.push_str(rest);
     Ok(page)
+}
+
+/// Writes spans as elements, each with an array of as many as have room in it.
+fn parts(spans: &[Value]) -> Result<String, serde_json::Error> {
+    let mut parts = String::new();
+    let mut part = String::new();
+    let mut end = |part: &mut String| {
+        parts.push_str("<script type=\"application/json\" class=\"spans\">[");
+        parts.push_str(&std::mem::take(part));
+        parts.push_str("]</script>\n");
+    };
+    for span in spans {
+        let span = escaped(&serde_json::to_string(span)?);
+        if !part.is_empty() && part.len() + span.len() > PART_BYTES {
+            end(&mut part);
+        }
+        if !part.is_empty() {
+            part.push(',');
+        }
+        part.push_str(&span);
+    }
+    if !part.is_empty() {
+        end(&mut part);
+    }
+    Ok(parts)
 }
 
 /// Escapes what could end a script element, in a way that JSON reads back.
@@ -134,6 +165,22 @@ mod tests {
         assert_eq!(read["title"], hostile);
         assert_eq!(page.matches("alert(1)").count(), 3, "in title, heading and data, as text");
         assert_eq!(page.matches("<script").count(), 2);
+    }
+
+    #[test]
+    fn spans_stand_in_elements_of_a_few_each() {
+        assert_eq!(parts(&[]).unwrap(), "");
+        let span =
+            |index: usize| json!({ "name": format!("<{index}>"), "text": "x".repeat(20_000) });
+        let spans: Vec<Value> = (0..10).map(span).collect();
+        let written = parts(&spans).unwrap();
+        let read: Vec<Vec<Value>> = written
+            .lines()
+            .map(|line| line.split_once('>').unwrap().1.strip_suffix("</script>").unwrap())
+            .map(|json| serde_json::from_str(json).unwrap())
+            .collect();
+        assert_eq!(read.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, 3, 1]);
+        assert_eq!(read.concat(), spans);
     }
 
     #[test]

@@ -8,112 +8,70 @@ import { micromark } from "micromark";
 import { gfm, gfmHtml } from "micromark-extension-gfm";
 import { memo } from "preact/compat";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Cutter } from "./pieces.ts";
 import { legible } from "./text.ts";
 
-/** Cuts Markdown into blocks at blank lines outside of code fences, lists and tables included whole. */
-export function blocks(text: string): string[] {
-  const found: string[] = [];
-  let block: string[] = [];
-  let fence: string | null = null;
-  for (const line of text.split("\n")) {
-    const mayFence = line.includes("```") || line.includes("~~~");
-    const mark = mayFence && /^\s{0,3}(`{3,}|~{3,})/.exec(line)?.[1];
-    if (mark && (!fence || mark.startsWith(fence))) fence = fence ? null : mark;
-    if (line.trim() === "" && !fence) {
-      if (block.length) found.push(block.join("\n"));
-      block = [];
-    } else if (!fence && block.length === 0 && /^(\s{2,}|[-*+] |\d+[.)] )/.test(line) && found.length && isList(found[found.length - 1])) {
-      // A list with blank lines between its items stays one list.
-      block = [`${found.pop()}\n`, line];
-    } else {
-      block.push(line);
-    }
-  }
-  if (block.length) found.push(block.join("\n"));
-  return found;
-}
-
-function isList(block: string | undefined): boolean {
-  return /^([-*+] |\d+[.)] )/.test(block ?? "");
-}
+const SYNTAX = [gfm()];
+const SHAPES = [gfmHtml()];
 
 /** Renders Markdown; `![…](…)` becomes a link, so that no picture of a stranger is ever fetched. */
 export function html(text: string): string {
   const withoutImages = legible(text).replace(/!\[/g, "[");
-  return micromark(withoutImages, { extensions: [gfm()], htmlExtensions: [gfmHtml()] })
+  return micromark(withoutImages, { extensions: SYNTAX, htmlExtensions: SHAPES })
     .replace(/<a href="(https?:[^"]*)"/g, '<a target="_blank" rel="noopener noreferrer nofollow" href="$1"')
     .replace(/\[(\d{1,3})\](?![^<]*<\/(?:a|code|pre)>)/g, '<a class="citation" href="#cite-$1" data-cite="$1">[$1]</a>');
 }
 
-/** Characters that are parsed at a time: few enough that a page of any length stays answering. */
-const AT_ONCE = 2_000;
+/** Milliseconds of parsing between which the page answers. */
+const SLICE = 8;
 
-/** Joins blocks to pieces that are parsed at a time, and cuts what is longer than one. */
-export function pieces(text: string): string[] {
-  const found: string[] = [];
-  for (const block of blocks(text)) {
-    const last = found[found.length - 1];
-    if (last !== undefined && last.length + block.length < AT_ONCE) found[found.length - 1] = `${last}\n\n${block}`;
-    else if (block.length <= AT_ONCE) found.push(block);
-    else found.push(...cutLong(block));
-  }
-  return found;
-}
+/** Renders the pieces of a text: a long one grows bit by bit, and only what changed is parsed again. */
+class Growing {
+  private readonly cutter = new Cutter();
+  private readonly done: { text: string; html: string }[] = [];
+  isWhole = false;
 
-/** Cuts a long block between lines; code stays code in each part, and a table has its header in each. */
-function cutLong(block: string): string[] {
-  const lines = block.split("\n");
-  const fence = /^\s{0,3}(`{3,}|~{3,})/.exec(lines[0] ?? "")?.[1];
-  const isTable = /^[\s|:-]+$/.test(lines[1] ?? "") && (lines[1] ?? "").includes("-");
-  const head = fence ? lines.slice(0, 1) : isTable ? lines.slice(0, 2) : [];
-  const isClosed = fence !== undefined && lines.length > 1 && (lines.at(-1) ?? "").trim().startsWith(fence);
-  const body = lines.slice(head.length, isClosed ? -1 : undefined);
-  const found: string[] = [];
-  let part: string[] = [];
-  let size = 0;
-  const end = () => {
-    if (part.length) found.push([...head, ...part, ...(fence ? [fence] : [])].join("\n"));
-    part = [];
-    size = 0;
-  };
-  for (const line of body) {
-    for (let from = 0; from === 0 || from < line.length; from += AT_ONCE) {
-      const slice = line.slice(from, from + AT_ONCE);
-      if (size + slice.length > AT_ONCE) end();
-      part.push(slice);
-      size += slice.length + 1;
+  step(text: string) {
+    const began = performance.now();
+    this.cutter.take(text);
+    if (this.done.length >= this.cutter.pieces.length && !this.cutter.isThrough) this.cutter.step();
+    const parts = this.cutter.pieces;
+    this.done.length = Math.min(this.done.length, parts.length);
+    let parsed = 0;
+    for (const [at, part] of parts.entries()) {
+      if (this.done[at]?.text === part) continue;
+      if (parsed > 0 && performance.now() - began > SLICE) {
+        this.done.length = at;
+        break;
+      }
+      this.done[at] = { text: part, html: html(part) };
+      parsed += 1;
     }
+    this.isWhole = this.cutter.isThrough && this.done.length === parts.length;
   }
-  end();
-  return found;
+
+  get pieces(): string[] {
+    return this.done.map((piece) => piece.html);
+  }
 }
 
-/** Lets a long text grow by a piece at a time, between which the page answers. */
-function useGrowing(length: number): number {
-  const [shown, setShown] = useState(1);
+function useGrowing(text: string): string[] {
+  const growing = useMemo(() => new Growing(), []);
+  const [turn, setTurn] = useState(0);
+  const pieces = useMemo(() => {
+    growing.step(text);
+    return growing.pieces;
+  }, [text, turn]);
   useEffect(() => {
-    if (shown >= length) return;
-    const next = setTimeout(() => setShown(shown + 1), 0);
+    if (growing.isWhole) return;
+    const next = setTimeout(() => setTurn(turn + 1), 0);
     return () => clearTimeout(next);
-  }, [shown, length]);
-  return shown;
+  }, [text, turn]);
+  return pieces;
 }
 
-/** Characters of which the first view of a text is made; what is longer is cut once that is there. */
-const AT_FIRST = 50_000;
-
-function usePieces(text: string): string[] {
-  const [whole, setWhole] = useState(text.length <= AT_FIRST);
-  useEffect(() => {
-    if (whole) return;
-    const next = setTimeout(() => setWhole(true), 0);
-    return () => clearTimeout(next);
-  }, []);
-  return useMemo(() => pieces(whole ? text : text.slice(0, Math.max(text.lastIndexOf("\n\n", AT_FIRST), 0))), [text, whole]);
-}
-
-const Block = memo(function Block({ text }: { text: string }) {
-  return <div class="piece" dangerouslySetInnerHTML={{ __html: html(text) }} />;
+const Piece = memo(function Piece({ html }: { html: string }) {
+  return <div class="piece" dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
 interface Props {
@@ -123,8 +81,7 @@ interface Props {
 }
 
 export function Markdown({ text, onCite }: Props) {
-  const parts = usePieces(text);
-  const shown = useGrowing(parts.length);
+  const pieces = useGrowing(text);
   function click(event: MouseEvent) {
     const target = (event.target as Element).closest?.("[data-cite]");
     if (!target) return;
@@ -133,8 +90,8 @@ export function Markdown({ text, onCite }: Props) {
   }
   return (
     <div class="markdown" onClick={click}>
-      {parts.slice(0, shown).map((part, index) => (
-        <Block key={index} text={part} />
+      {pieces.map((piece, index) => (
+        <Piece key={index} html={piece} />
       ))}
     </div>
   );
