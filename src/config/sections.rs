@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::Age;
 use super::resolve::{Setting, any, not_empty, positive, positive_if_any, seconds, section};
 
 section! {
@@ -81,7 +82,7 @@ section! {
 }
 
 section! {
-    /// How much each tenant may keep of documents.
+    /// How much each tenant may keep of documents, and for how long.
     DocumentQuotas, DocumentQuotasFile, "documents" {
         /// Documents.
         max_documents: u64 = 100_000, "PERIHELION_DOCUMENTS_MAX_DOCUMENTS", positive;
@@ -89,6 +90,8 @@ section! {
         max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", positive_if_any;
         /// Pieces that can be found; none: not bounded.
         max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", positive_if_any;
+        /// Documents that were not changed for so long are deleted, hourly by a service; none: of any age are kept.
+        max_age: Option<Age> = None, "PERIHELION_DOCUMENTS_MAX_AGE", any;
     }
 }
 

@@ -17,6 +17,7 @@ mod error;
 mod evaluate;
 mod library;
 mod page;
+mod people;
 mod prepare;
 mod record;
 mod remove;

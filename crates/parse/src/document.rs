@@ -12,6 +12,9 @@ pub struct Parsed {
     pub format: Format,
     /// The document's own title: its properties' or its first heading.
     pub title: Option<String>,
+    /// Names of the people who wrote it, as its properties say.
+    #[serde(default)]
+    pub authors: Vec<String>,
     pub text: String,
     /// In order, without gaps; empty where the format has no pages.
     pub pages: Vec<Page>,
