@@ -20,7 +20,7 @@ use crate::ids::ThreadId;
 use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure};
 use crate::llm::{ChatModel, OpenAiModel};
 use crate::runner::RunResult;
-use crate::servers::documents::{OWNER, TENANT, embeddings, parser, quotas};
+use crate::servers::documents::{OWNER, TENANT, embeddings, parser_of, quotas};
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Documents {
         };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        let library = Library::new(database, parser()).with_quotas(quotas(settings));
+        let library = Library::new(database, parser_of(settings)).with_quotas(quotas(settings));
         Ok(Self { library, scope, store, model, embeddings, stop: CancellationToken::new() })
     }
 

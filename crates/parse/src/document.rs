@@ -68,6 +68,8 @@ pub enum Warning {
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
     EncodingGuessed { encoding: String },
+    /// Another program read it, which knows of no pages.
+    OtherParser { program: String },
     /// Records with more or fewer fields than the header.
     UnevenRecords { count: usize },
 }
@@ -85,6 +87,9 @@ impl std::fmt::Display for Warning {
                 write!(f, "pages that cannot be read: {}", listed(pages))
             }
             Self::EncodingGuessed { encoding } => write!(f, "the encoding was guessed: {encoding}"),
+            Self::OtherParser { program } => {
+                write!(f, "read by another program, without pages: {program}")
+            }
             Self::UnevenRecords { count } => {
                 write!(f, "records with more or fewer fields than the header: {count}")
             }
