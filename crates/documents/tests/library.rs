@@ -71,7 +71,7 @@ async fn documents_are_found_by_who_wrote_them() {
             hits.into_iter().map(|hit| hit.document).collect::<Vec<_>>()
         };
         for person in ["Ann Archer", "ben o'brook", "ARCHER"] {
-            assert_eq!(found(person).await, [added.document.id.clone()], "{person}");
+            assert_eq!(found(person).await.concat(), added.document.id, "{person}");
         }
         for person in ["Ann Brook", "Cy", "\"; --", ""] {
             assert!(found(person).await.is_empty(), "{person}");
