@@ -123,6 +123,10 @@ pub enum Error {
         "nothing is to be pruned: say --older-than, --keep or --keep-steps, or set them in the [retention] section of the settings"
     )]
     NothingToPrune,
+    #[error(
+        "nothing is to be pruned: say --older-than, or set max_age in the [documents] section of the settings"
+    )]
+    NoDocumentAge,
     #[error("threads that could not be shortened: {0}; the others were")]
     NotShortened(usize),
     /// A thread that is to be deleted is at work, or is to be.

@@ -32,8 +32,8 @@ pub use models::{AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, RoleSe
 pub use prices::{Price, Prices, nano_usd};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, DocumentQuotas, Events, Founding, Limits, Log, LogFormat, Prompts, Servers, Store,
-    Swarm, Worker, cache_directory, data_directory, processes_directory,
+    DatabaseUrl, DocumentSettings, Events, Founding, Limits, Log, LogFormat, Prompts, Servers,
+    Store, Swarm, Worker, cache_directory, data_directory, processes_directory,
 };
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Key, Overrides, Settings};

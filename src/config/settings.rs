@@ -11,7 +11,7 @@ use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
-    DocumentQuotas, DocumentQuotasFile, Events, EventsFile, Limits, LimitsFile, Log, LogFile,
+    DocumentSettings, DocumentSettingsFile, Events, EventsFile, Limits, LimitsFile, Log, LogFile,
     Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile, Swarm, SwarmFile, Teams,
     TeamsFile, Worker, WorkerFile,
 };
@@ -29,7 +29,7 @@ pub struct Settings {
     pub models: Models,
     /// None: everything is found by words alone.
     pub embeddings: Option<Embeddings>,
-    pub documents: DocumentQuotas,
+    pub documents: DocumentSettings,
     pub store: Store,
     pub worker: Worker,
     pub serve: Serve,
@@ -81,7 +81,7 @@ pub struct Key {
 struct File {
     models: ModelsFile,
     embeddings: EmbeddingsFile,
-    documents: DocumentQuotasFile,
+    documents: DocumentSettingsFile,
     store: StoreFile,
     worker: WorkerFile,
     serve: ServeFile,
@@ -132,7 +132,7 @@ impl Settings {
             models,
             embeddings,
             limits,
-            documents: DocumentQuotas::resolve(parsed.documents, &sources)?,
+            documents: DocumentSettings::resolve(parsed.documents, &sources)?,
             teams,
             store: Store::resolve(parsed.store, &sources)?,
             worker: Worker::resolve(parsed.worker, &sources)?,
@@ -164,7 +164,7 @@ impl Settings {
         [
             Models::KEYS,
             EmbeddingKeys::KEYS,
-            DocumentQuotas::KEYS,
+            DocumentSettings::KEYS,
             Store::KEYS,
             Worker::KEYS,
             Serve::KEYS,

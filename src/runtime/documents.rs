@@ -20,17 +20,17 @@ use crate::ids::ThreadId;
 use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure};
 use crate::llm::{ChatModel, OpenAiModel};
 use crate::runner::RunResult;
-use crate::servers::documents::{OWNER, TENANT, embeddings, parser, quotas};
+use crate::servers::documents::{OWNER, TENANT, embeddings, parser_of, quotas};
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
 pub struct Documents {
-    library: Library,
-    scope: Scope,
-    store: Arc<dyn Store>,
+    pub(super) library: Library,
+    pub(super) scope: Scope,
+    pub(super) store: Arc<dyn Store>,
     model: Option<Arc<dyn ChatModel>>,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
 /// What became of a document that was to be added.
@@ -72,7 +72,7 @@ impl Documents {
         };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        let library = Library::new(database, parser()).with_quotas(quotas(settings));
+        let library = Library::new(database, parser_of(settings)).with_quotas(quotas(settings));
         Ok(Self { library, scope, store, model, embeddings, stop: CancellationToken::new() })
     }
 
@@ -258,6 +258,12 @@ impl Documents {
     /// [`Error::Documents`].
     pub async fn delete(&self, given: &str) -> Result<Document, Error> {
         let document = self.library.delete(&self.scope, given).await?;
+        self.forget_thread(&document).await?;
+        Ok(document)
+    }
+
+    /// Deletes the thread that added a document.
+    pub(super) async fn forget_thread(&self, document: &Document) -> Result<(), Error> {
         let adding = Adding {
             path: document.path.clone(),
             collection: document.collection.clone(),
@@ -265,7 +271,7 @@ impl Documents {
             hash: document.hash.clone(),
         };
         match self.store.delete(Ingest::thread_of(&self.scope, &adding)).await {
-            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(document),
+            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -9,7 +9,7 @@ use super::kept::{Begin, Run};
 use super::{Error, Service};
 use crate::clock;
 use crate::runner::holder_is_dead;
-use crate::runtime::demo;
+use crate::runtime::{Documents, demo};
 
 /// How often runs are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -39,6 +39,9 @@ impl Service {
             {
                 tracing::debug!(%error, "what runs took long ago could not be forgotten");
             }
+            if turn.is_multiple_of(FORGET_EVERY) {
+                self.prune_documents();
+            }
             if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
                 tracing::debug!(%error, "runs could not be looked for; trying again");
             }
@@ -48,6 +51,28 @@ impl Service {
                 () = clock::sleep(LOOK_EVERY) => {}
             }
         }
+    }
+
+    /// Deletes documents that are older than the settings permit, beside everything else.
+    fn prune_documents(&self) {
+        let settings = self.runtime().settings().clone();
+        let Some(age) = settings.documents.max_age else { return };
+        let stop = self.0.stop.clone();
+        self.0.tasks.spawn(async move {
+            let pruned = async {
+                let documents = Documents::open(&settings).await?.stopping_at(stop);
+                let pruned = documents.prune_all(clock::now() - age.0).await;
+                documents.close().await;
+                pruned
+            };
+            match pruned.await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "deleted documents older than documents.max_age"),
+                Err(error) => {
+                    tracing::warn!(%error, "old documents could not be deleted; trying again in an hour");
+                }
+            }
+        });
     }
 
     async fn look(&self, beats: bool) -> Result<(), Error> {

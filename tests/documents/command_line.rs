@@ -28,6 +28,13 @@ async fn documents_are_added_listed_searched_shown_and_deleted() {
     assert_eq!(hit["section"], "Lease › Rent");
     assert_eq!(characters(LEASE, &hit["start"], &hit["end"]), hit["quote"]);
 
+    let exported = home.run(&["documents", "export", "--collection", "home"]).await;
+    let lines = String::from_utf8(exported.stdout).unwrap();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().any(|one| one["text"] == LEASE && one["document"]["title"] == "Lease"));
+
     let id = hit["document"].as_str().unwrap();
     let shown = home.json(&["documents", "show", &id[..10], "--json"]).await;
     assert_eq!(shown["read"]["text"], LEASE);
@@ -60,6 +67,31 @@ async fn a_list_says_what_is_used_of_what_is_permitted() {
     let listed = run(&["documents", "list"]).await;
     let said = String::from_utf8_lossy(&listed.stderr).into_owned();
     assert!(said.contains("used: 1 of 1 documents"), "{said}");
+}
+
+/// S3.05: what was not changed for long is deleted by a command, as the option or the settings say.
+#[tokio::test(flavor = "multi_thread")]
+async fn old_documents_are_pruned_when_an_age_is_given() {
+    let home = Home::new(None);
+    home.json(&["documents", "add", "lease.md", "--json"]).await;
+    home.json(&["documents", "add", "garden.md", "--collection", "garden", "--json"]).await;
+    let output = home.run(&["documents", "prune"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("max_age in the [documents] section"));
+    let old = home.json(&["documents", "prune", "--older-than", "1d", "--json"]).await;
+    assert_eq!(old["deleted"], serde_json::json!([]));
+    let would =
+        home.json(&["documents", "prune", "--older-than", "0s", "--dry-run", "--json"]).await;
+    assert_eq!(would["deleted"].as_array().unwrap().len(), 2);
+    let pruned = ["documents", "prune", "--collection", "garden", "--json"];
+    let mut command = home.command(&pruned);
+    let output = command.env("PERIHELION_DOCUMENTS_MAX_AGE", "0s").output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let listed = home.json(&["documents", "list", "--json"]).await;
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["title"], "Lease");
+    let threads = home.json(&["threads", "list", "--json"]).await.to_string();
+    assert!(!threads.contains("garden.md"), "{threads}");
 }
 
 /// One document that cannot be read fails by name; the others are there.

@@ -7,6 +7,7 @@
 mod agent;
 mod command_line;
 mod endpoint;
+mod external;
 mod server;
 mod watching;
 

@@ -74,6 +74,17 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
         found["hits"].as_array().unwrap().iter().all(|hit| hit["document"] == minutes["document"])
     );
 
+    let narrowed = async |filters: Value| {
+        let asked = json!({ "query": "lease notice crowns", "filters": filters });
+        let found = data(&client, "search_documents", asked).await;
+        found["hits"].as_array().unwrap().len()
+    };
+    assert_eq!(narrowed(json!({ "section": "termination" })).await, 1);
+    assert_eq!(narrowed(json!({ "format": "pdf" })).await, 0);
+    assert_eq!(narrowed(json!({ "person": "archer" })).await, 0);
+    assert_eq!(narrowed(json!({ "until": "2020-01-01T00:00:00Z" })).await, 0);
+    assert!(narrowed(json!({ "since": "2020-01-01T00:00:00Z" })).await > 1);
+
     data(&client, "delete_document", json!({ "document": lease["document"] })).await;
     let found = data(&client, "search_documents", json!({ "query": "lease" })).await;
     assert!(

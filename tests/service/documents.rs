@@ -11,7 +11,8 @@ use super::served::Served;
 
 on_both!(
     a_tenants_documents_are_held_to_its_quotas,
-    documents_are_sent_found_cited_with_their_page_and_deleted
+    documents_are_sent_found_cited_with_their_page_and_deleted,
+    old_documents_are_deleted_when_an_age_is_set,
 );
 
 /// Writes a PDF whose pages say a sentence again and again.
@@ -63,6 +64,16 @@ async fn a_tenants_documents_are_held_to_its_quotas(served: Served) {
     assert_eq!(listed["permitted"], json!({ "documents": 2, "text_bytes": 1000, "chunks": null }));
 }
 
+/// S3.05: the service deletes what is older than the settings permit, of all tenants.
+async fn old_documents_are_deleted_when_an_age_is_set(served: Served) {
+    let text = b"# Old\n\nNobody needs this.\n".to_vec();
+    assert_eq!(sent(&served, "/v1/documents?name=old.md", "text/markdown", text).await.0, 200);
+    let served = served.again_with(&[("PERIHELION_DOCUMENTS_MAX_AGE", "0s")]).await;
+    served.until_got("/v1/documents", |listed| listed["used"]["documents"] == 0).await;
+    let (_, listed) = served.get("/v1/documents").await;
+    assert_eq!(listed["documents"], json!([]));
+}
+
 /// S3.08
 async fn documents_are_sent_found_cited_with_their_page_and_deleted(served: Served) {
     let file = pdf(&[
@@ -92,6 +103,28 @@ async fn documents_are_sent_found_cited_with_their_page_and_deleted(served: Serv
     let (_, found) = served.get("/v1/documents/search?text=rent&collection=work").await;
     let hit = &found["hits"][0];
     assert_eq!(hit["document"], json!(id), "{found}");
+    for (filter, finds) in [
+        ("format=pdf", true),
+        ("format=markdown", false),
+        (&format!("document={id}"), true),
+        ("person=archer", true),
+        ("person=Nobody", false),
+        ("section=elsewhere", false),
+        ("since=2020-01-01T00:00:00Z", true),
+        ("until=2020-01-01T00:00:00Z", false),
+    ] {
+        let (code, found) = served.get(&format!("/v1/documents/search?text=rent&{filter}")).await;
+        let is_found = !found["hits"].as_array().unwrap().is_empty();
+        assert_eq!((code, is_found), (200, finds), "{filter}: {found}");
+    }
+    let exported = served.http.get(format!("{}/v1/documents/export?collection=work", served.url));
+    let exported = exported.send().await.unwrap().text().await.unwrap();
+    let lines: Vec<Value> =
+        exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2, "{exported}");
+    let lease = lines.iter().find(|line| line["document"]["id"] == json!(id)).unwrap();
+    assert_eq!(lease["document"]["authors"], json!(["Ann Archer"]));
+    assert!(lease["text"].as_str().unwrap().contains("1250 crowns"));
     let place = format!("/v1/documents/{id}/page?at={}", hit["start"]);
     let (_, page) = served.get(&place).await;
     assert_eq!((&page["number"], &page["pages"]), (&hit["page"], &json!(3)), "{page}");

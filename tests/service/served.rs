@@ -120,6 +120,18 @@ impl Served {
         panic!("it never became so: {path}")
     }
 
+    /// Gets until the answer is as it is to become.
+    pub async fn until_got(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..5_000 {
+            let (_, answer) = self.get(path).await;
+            if is_so(&answer) {
+                return answer;
+            }
+            perihelion::clock::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("it never became so: {path}")
+    }
+
     pub async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.http.get(format!("{}{path}", self.url)).send().await.unwrap();
         let code = answer.status().as_u16();

@@ -47,6 +47,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 16, "0016_users"),
     migration!("sqlite", 17, "0017_documents_of_tenants"),
     migration!("sqlite", 19, "0019_spending"),
+    migration!("sqlite", 20, "0020_authors"),
 ];
 
 /// Postgres's migrations in order.
@@ -69,6 +70,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 17, "0017_documents_of_tenants"),
     migration!("postgres", 18, "0018_people_of_tenants"),
     migration!("postgres", 19, "0019_spending"),
+    migration!("postgres", 20, "0020_authors"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

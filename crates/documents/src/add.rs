@@ -317,12 +317,13 @@ async fn write(
     let parsed = &prepared.parsed;
     let insert = query(
         "INSERT INTO document (tenant, owner, id, collection, path, title, format, hash, version, bytes,
-            characters, chunks, description, warnings, added_at, changed_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)
+            characters, chunks, description, warnings, added_at, changed_at, authors)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16)
          ON CONFLICT (tenant, owner, id) DO UPDATE SET title = excluded.title, format = excluded.format,
             hash = excluded.hash, version = excluded.version, bytes = excluded.bytes,
             characters = excluded.characters, chunks = excluded.chunks, description = excluded.description,
-            warnings = excluded.warnings, changed_at = excluded.changed_at",
+            warnings = excluded.warnings, changed_at = excluded.changed_at,
+            authors = excluded.authors",
     );
     let insert = insert
         .bind(scope.tenant())
@@ -339,7 +340,8 @@ async fn write(
         .bind(count(chunks))
         .bind(Value::Json(description.map(|description| json!(description))))
         .bind(json!(warnings))
-        .bind(prepared.now);
+        .bind(prepared.now)
+        .bind(json!(parsed.authors));
     transaction.execute(&insert).await?;
     let outline =
         json!({ "pages": parsed.pages, "sections": parsed.sections, "tables": parsed.tables });

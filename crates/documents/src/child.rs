@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use perihelion_parse::{Limits, Parsed};
+use perihelion_parse::{Format, Limits, Parsed, Warning};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::Error;
+use crate::{Error, External};
 
 /// Where documents are parsed.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub enum Parser {
     Process { program: PathBuf, arguments: Vec<OsString>, limits: Limits, timeout: Duration },
     /// In this process, for documents that are trusted.
     Here(Limits),
+    /// By `own`, and by a program of somebody else's what that is meant for.
+    Helped { own: Box<Parser>, by: External },
 }
 
 /// Most bytes of an answer, in sizes of the text it may hold: JSON escapes, and the outline.
@@ -26,11 +28,55 @@ impl Parser {
     /// Parses a document.
     ///
     /// # Errors
-    /// [`Error::Parse`] naming what is wrong with it, [`Error::Parser`] when the process cannot be started.
+    /// [`Error::Parse`] naming what is wrong with it, [`Error::Parser`] when the process cannot be started,
+    /// [`Error::External`] when the other program fails.
     pub async fn parse(&self, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
+        let Self::Helped { own, by } = self else { return self.parse_alone(path, bytes).await };
+        if !by.is_for(path) {
+            let parsed = own.parse_alone(path, bytes).await;
+            let is_refused = matches!(&parsed, Err(Error::Parse { source, .. })
+                if matches!(source.class(), "scan" | "no_text" | "unsupported"));
+            if !is_refused {
+                return parsed;
+            }
+        }
+        own.parse_by(by, path, bytes).await
+    }
+
+    /// Has another program read a document, and parses what it writes.
+    async fn parse_by(&self, by: &External, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
+        let limits = self.limits();
+        if bytes.len() > limits.input_bytes {
+            let source =
+                perihelion_parse::Error::TooLarge { bytes: bytes.len(), most: limits.input_bytes };
+            return Err(Error::Parse { path: path.to_owned(), source });
+        }
+        let text = by.read(path, bytes, limits.text_bytes).await?;
+        let mut parsed = match self.parse_alone("text.md", &text).await {
+            Err(Error::Parse { source, .. }) => {
+                return Err(by.failed(path, format!("of what it writes: {source}")));
+            }
+            parsed => parsed?,
+        };
+        parsed.format = Format::by_name(path).unwrap_or(parsed.format);
+        let program = by.program.display().to_string();
+        parsed.warnings.push(Warning::OtherParser { program });
+        Ok(parsed)
+    }
+
+    fn limits(&self) -> Limits {
+        match self {
+            Self::Here(limits) | Self::Process { limits, .. } => limits.clone(),
+            Self::Helped { own, .. } => own.limits(),
+        }
+    }
+
+    async fn parse_alone(&self, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
         let failed = |source| Error::Parse { path: path.to_owned(), source };
         match self {
             Self::Here(limits) => perihelion_parse::parse(bytes, path, limits).map_err(failed),
+            // One that is helped is not put into another.
+            Self::Helped { own, .. } => Box::pin(own.parse_alone(path, bytes)).await,
             Self::Process { program, arguments, limits, timeout } => {
                 if bytes.len() > limits.input_bytes {
                     let most = limits.input_bytes;

@@ -24,6 +24,8 @@ pub enum Error {
         "the quota of {what} is exceeded: {used} used, {more} more wanted, {permitted} permitted; delete documents, or raise documents.{key} in the settings"
     )]
     Full { what: &'static str, key: &'static str, used: u64, more: u64, permitted: u64 },
+    #[error("the program that documents.parser names cannot read {path} ({program}): {reason}")]
+    External { path: String, program: String, reason: String },
     #[error("the parser cannot be started: {0}")]
     Parser(std::io::Error),
     #[error("what is kept of the document {id} is damaged ({what}); add it again")]
@@ -49,6 +51,7 @@ impl Error {
             // One document more, or a document that is too large for what is left.
             Self::Full { what: "documents", .. } => "too_many",
             Self::Full { .. } => "full",
+            Self::External { .. } => "external_parser",
             Self::Parser(_) => "parser",
             Self::Damaged { .. } => "damaged",
             Self::Judgement { .. } => "judgement",

@@ -9,6 +9,7 @@ use perihelion_recall::{ContentHash, Item, content_hash};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::people;
 use crate::text::Places;
 
 /// A document to be added.
@@ -134,6 +135,9 @@ impl Prepared {
                 .with_attribute("collection", &self.collection)
                 .with_attribute("format", self.parsed.format.as_str())
                 .with_payload(json!(payload));
+            for key in self.parsed.authors.iter().flat_map(|name| people::keys(name)) {
+                item = item.with_attribute(key, people::IS);
+            }
             if let Some(section) = child.section.last() {
                 item = item.with_attribute("section", section.to_lowercase());
             }

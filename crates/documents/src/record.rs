@@ -15,6 +15,8 @@ pub struct Document {
     /// Where it came from.
     pub path: String,
     pub title: String,
+    /// Names of the people who wrote it, as its properties say.
+    pub authors: Vec<String>,
     pub format: String,
     /// Counts from 1; grows with each change of its bytes.
     pub version: u64,
@@ -35,7 +37,7 @@ pub struct Document {
 
 /// The columns of a document, in the order in which [`read`] takes them.
 pub(crate) const COLUMNS: &str = "id, collection, path, title, format, version, bytes, characters, chunks, \
-     description, warnings, added_at, changed_at, hash";
+     description, warnings, added_at, changed_at, hash, authors";
 
 pub(crate) fn read(row: &Row) -> Result<Document, Error> {
     let id: String = row.get(0)?;
@@ -45,7 +47,9 @@ pub(crate) fn read(row: &Row) -> Result<Document, Error> {
     let description: Option<serde_json::Value> = row.get(9)?;
     let description = description.map(serde_json::from_value).transpose().map_err(damaged)?;
     let warnings = serde_json::from_value(row.get::<serde_json::Value>(10)?).map_err(damaged)?;
+    let authors = serde_json::from_value(row.get::<serde_json::Value>(14)?).map_err(damaged)?;
     Ok(Document {
+        authors,
         collection: row.get(1)?,
         path: row.get(2)?,
         title: row.get(3)?,

@@ -13,7 +13,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
 use crate::prepare::Payload;
-use crate::{Error, Library, Reranker, reordered, text};
+use crate::{Error, Library, Reranker, people, reordered, text};
 
 /// Children that are reranked.
 const CANDIDATES: usize = 20;
@@ -33,6 +33,8 @@ pub struct Filters {
     pub format: Option<String>,
     /// Title of the section, in full.
     pub section: Option<String>,
+    /// Name of an author, in full or one word of it.
+    pub person: Option<String>,
     /// Changed at this time or later.
     pub since: Option<DateTime<Utc>>,
     /// Changed before this time.
@@ -282,10 +284,12 @@ fn filter(filters: &Filters) -> Filter {
         ("format", filters.format.clone()),
         ("section", section),
     ];
+    let person = filters.person.as_deref().map(|name| (people::key(name), people::IS.to_owned()));
     Filter {
         attributes: attributes
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .chain(person)
             .collect(),
         parents: filters.documents.clone(),
         since: filters.since,

@@ -5,10 +5,12 @@ mod policies;
 mod quotas;
 mod support;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use perihelion_documents::{Error, Filters, Query, Reranker, check};
+use chrono::TimeDelta;
+use perihelion_documents::{Error, Filters, Query, Reranker, Scope, check};
 use support::{Endpoint, input, kinds, scope};
 
 const LEASE: &str = "# Lease\n\nThis lease is made between Ann Archer and the Brook Company.\n\n\
@@ -48,6 +50,65 @@ async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text()
         let mut asked = Query::new("rent sun");
         asked.filters = Filters { section: Some("watering".into()), ..Filters::default() };
         assert!(library.search(&ann, &asked, None).await.unwrap().is_empty());
+        kind.end().await;
+    }
+}
+
+/// S3.06: an author is known from a document's own properties, and found by the name or a word of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_found_by_who_wrote_them() {
+    let page = "<head><title>Rent</title><meta name=Author content=\"Ann Archer, Ben O'Brook\"></head>\
+        <p>The rent is due.</p>";
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        let added = library.add(&ann, input("rent.html", page), None, None, &|_| {}).await.unwrap();
+        assert_eq!(added.document.authors, ["Ann Archer", "Ben O'Brook"]);
+        library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        let found = async |person: &str| {
+            let mut asked = Query::new("rent");
+            asked.filters.person = Some(person.to_owned());
+            let hits = library.search(&ann, &asked, None).await.unwrap();
+            hits.into_iter().map(|hit| hit.document).collect::<Vec<_>>()
+        };
+        for person in ["Ann Archer", "ben o'brook", "ARCHER"] {
+            assert_eq!(found(person).await.concat(), added.document.id, "{person}");
+        }
+        for person in ["Ann Brook", "Cy", "\"; --", ""] {
+            assert!(found(person).await.is_empty(), "{person}");
+        }
+        kind.end().await;
+    }
+}
+
+/// S3.05: what is old is found over all tenants, and deleted unless it was changed meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        let other = Scope::new("others", "ann").unwrap();
+        let old = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
+        let theirs = library.add(&other, input("x.md", "# Xylophone"), None, None, &|_| {}).await;
+        let theirs = theirs.unwrap().document.id;
+        let added_at = old.document.changed_at;
+        let before = added_at + TimeDelta::days(1);
+        let mut late = input("garden.md", NOTES);
+        late.now = before;
+        library.add(&ann, late, None, None, &|_| {}).await.unwrap();
+        assert!(library.older(added_at).await.unwrap().is_empty());
+        let listed = library.older(before).await.unwrap();
+        let ids: BTreeSet<String> = listed.iter().map(|(_, id)| id.clone()).collect();
+        assert_eq!(ids, BTreeSet::from([old.document.id.clone(), theirs.clone()]));
+
+        // Changed between the look and the deletion.
+        let mut again = input("lease.md", &format!("{LEASE}\nOne more.\n"));
+        again.now = before;
+        library.add(&ann, again, None, None, &|_| {}).await.unwrap();
+        assert_eq!(library.delete_older(&ann, &old.document.id, before).await.unwrap(), None);
+        assert!(!library.search(&ann, &Query::new("rent"), None).await.unwrap().is_empty());
+        assert!(library.delete_older(&other, &theirs, before).await.unwrap().is_some());
+        assert!(library.search(&other, &Query::new("xylophone"), None).await.unwrap().is_empty());
+        assert_eq!(library.delete_older(&other, &theirs, before).await.unwrap(), None);
+        assert!(!kind.holds("Xylophone"));
         kind.end().await;
     }
 }

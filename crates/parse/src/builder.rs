@@ -26,6 +26,7 @@ pub(crate) struct Builder {
     last: Last,
     pub warnings: Vec<Warning>,
     pub title: Option<String>,
+    pub authors: Vec<String>,
 }
 
 impl Builder {
@@ -39,6 +40,7 @@ impl Builder {
             last: Last::Nothing,
             warnings: Vec::new(),
             title: None,
+            authors: Vec::new(),
         }
     }
 
@@ -140,6 +142,7 @@ impl Builder {
         Parsed {
             format: self.format,
             title: self.title.filter(|title| !title.trim().is_empty()),
+            authors: self.authors,
             pages: pages.collect(),
             text: self.text,
             sections: self.sections,

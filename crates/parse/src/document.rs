@@ -12,6 +12,9 @@ pub struct Parsed {
     pub format: Format,
     /// The document's own title: its properties' or its first heading.
     pub title: Option<String>,
+    /// Names of the people who wrote it, as its properties say.
+    #[serde(default)]
+    pub authors: Vec<String>,
     pub text: String,
     /// In order, without gaps; empty where the format has no pages.
     pub pages: Vec<Page>,
@@ -65,6 +68,8 @@ pub enum Warning {
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
     EncodingGuessed { encoding: String },
+    /// Another program read it, which knows of no pages.
+    OtherParser { program: String },
     /// Records with more or fewer fields than the header.
     UnevenRecords { count: usize },
 }
@@ -82,6 +87,9 @@ impl std::fmt::Display for Warning {
                 write!(f, "pages that cannot be read: {}", listed(pages))
             }
             Self::EncodingGuessed { encoding } => write!(f, "the encoding was guessed: {encoding}"),
+            Self::OtherParser { program } => {
+                write!(f, "read by another program, without pages: {program}")
+            }
             Self::UnevenRecords { count } => {
                 write!(f, "records with more or fewer fields than the header: {count}")
             }

@@ -6,6 +6,7 @@
 //! [`Parsed::text`] and lies on character boundaries. Deliberately absent: I/O, models, recognition of
 //! characters in pictures.
 
+mod authors;
 mod builder;
 pub mod child;
 pub mod chunk;

@@ -18,7 +18,8 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
     crate::builder::close_sections(&mut sections, text.len());
     Ok(Parsed {
         format: Format::Markdown,
-        title: front_matter_title(&text),
+        title: front_matter(&text, "title"),
+        authors: crate::authors::names(front_matter(&text, "author")),
         pages: Vec::new(),
         sections,
         tables,
@@ -87,11 +88,11 @@ fn number(level: HeadingLevel) -> u8 {
     }
 }
 
-fn front_matter_title(text: &str) -> Option<String> {
+fn front_matter(text: &str, key: &str) -> Option<String> {
     let body = text.strip_prefix("---\n")?;
     let (front, _) = body.split_once("\n---")?;
-    let title = front.lines().find_map(|line| line.strip_prefix("title:"))?;
-    Some(title.trim().trim_matches(['"', '\'']).to_owned()).filter(|title| !title.is_empty())
+    let said = front.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    Some(said.trim().trim_matches(['"', '\'']).to_owned()).filter(|said| !said.is_empty())
 }
 
 #[cfg(test)]
@@ -100,10 +101,11 @@ mod tests {
 
     #[test]
     fn headings_and_tables_are_found_where_they_stand() {
-        let text = "---\ntitle: \"Rates\"\n---\n# One\n\nWords.\n\n## *Two* and `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n```\n# not a heading\n```\n";
+        let text = "---\ntitle: \"Rates\"\nauthor: Ann Archer; Ben Brook\n---\n# One\n\nWords.\n\n## *Two* and `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n```\n# not a heading\n```\n";
         let decoded = Decoded { text: text.into(), warning: None };
         let parsed = parse(decoded, &Limits::default()).unwrap();
         assert_eq!(parsed.title.as_deref(), Some("Rates"));
+        assert_eq!(parsed.authors, ["Ann Archer", "Ben Brook"]);
         let titles: Vec<&str> = parsed.sections.iter().map(|one| one.title.as_str()).collect();
         assert_eq!(titles, ["One", "Two and three"]);
         let table = &parsed.tables[0];

@@ -57,6 +57,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     rows::drop_running_titles(&mut pages);
     let mut builder = Builder::new(Format::Pdf);
     builder.title = title(&document);
+    builder.authors = crate::authors::names(document.metadata().author.as_deref().map(said));
     let doubtful: Vec<u32> = pages
         .iter()
         .zip(1u32..)
@@ -84,7 +85,15 @@ fn refusal(error: LoadPdfError) -> Error {
 }
 
 fn title(document: &Pdf) -> Option<String> {
-    let bytes = document.metadata().title.as_deref()?;
+    let title = said(document.metadata().title.as_deref()?);
+    // What programs put there when nobody said anything.
+    let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
+    let is_said = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
+    (is_said && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)
+}
+
+/// Reads a property, which is UTF-16 with a mark or bytes of one letter each.
+fn said(bytes: &[u8]) -> String {
     let text = match bytes.strip_prefix(&[0xFE, 0xFF]) {
         Some(wide) => {
             let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
@@ -92,9 +101,5 @@ fn title(document: &Pdf) -> Option<String> {
         }
         None => String::from_utf8_lossy(bytes).into_owned(),
     };
-    let title = crate::builder::one_line(&text);
-    // What programs put there when nobody said anything.
-    let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
-    let said = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
-    (said && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)
+    crate::builder::one_line(&text)
 }

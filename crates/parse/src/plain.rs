@@ -14,6 +14,7 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
     Ok(Parsed {
         format: Format::Text,
         title: None,
+        authors: Vec::new(),
         pages: Vec::new(),
         sections,
         tables: Vec::new(),

@@ -27,7 +27,8 @@ pub(crate) fn parse(bytes: &[u8], format: Format, limits: &Limits) -> Result<Par
     let mut book = open(bytes, format).map_err(broken)?;
     let mut builder = Builder::new(format);
     if let Some(package) = &mut package {
-        builder.title = package.title()?;
+        let properties = package.properties()?;
+        (builder.title, builder.authors) = (properties.title, properties.authors);
     }
     let parts = match &mut package {
         Some(package) => sheet_parts(package)?,

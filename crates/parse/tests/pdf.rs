@@ -30,6 +30,7 @@ fn pages_headings_and_paragraphs_are_found() {
         "# Annual report\n\nThe year was good in every respect, and the company grew. More is said below.\n\nThe second page says little.\n"
     );
     assert_eq!(parsed.title.as_deref(), Some("Annual report"));
+    assert_eq!(parsed.authors, ["Ann Archer"]);
     let at = parsed.text.find("second").unwrap();
     assert_eq!(parsed.page_at(at), Some(2));
     assert_eq!(parsed.page_at(3), Some(1));

@@ -176,6 +176,13 @@ pub(super) const ROUTES: &[Route] = &[
     ("get", "/v1/documents", "List documents", "Own", "object"),
     ("post", "/v1/documents", "Add a document: its bytes, or a form with a file", "Own", "object"),
     ("get", "/v1/documents/{id}/page", "Get a page of a document with its text", "Own", "object"),
+    (
+        "get",
+        "/v1/documents/export",
+        "Get documents with their texts, a line of JSON each",
+        "Own",
+        "file",
+    ),
     ("get", "/v1/documents/search", "Find pieces of documents", "Own", "object"),
     ("get", "/v1/documents/{id}", "Get a document with its text", "Own", "object"),
     ("delete", "/v1/documents/{id}", "Delete a document", "Own", "none"),

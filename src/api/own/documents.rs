@@ -1,8 +1,12 @@
 //! Documents: listed, read, found by what they say, deleted.
 
-use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::{BoxError, Json};
+use chrono::{DateTime, Utc};
+use futures::stream::{self, StreamExt as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,11 +35,49 @@ pub(super) async fn list(
     Ok(Json(json!({ "documents": found, "used": room.used, "permitted": room.permitted })))
 }
 
+/// Writes a document a line, with its text; one is in memory at a time.
+pub(super) async fn export(
+    State(kept): State<Kept>,
+    Query(which): Query<Which>,
+) -> Result<Response, Refusal> {
+    let documents = kept.documents().await?;
+    let found = documents.list(which.collection.as_deref()).await.map_err(without_document)?;
+    let lines = stream::iter(found).then(move |document| {
+        let documents = documents.clone();
+        async move {
+            let Some(exported) = documents.exported(document).await? else {
+                return Ok(Vec::new());
+            };
+            let mut line = serde_json::to_vec(&exported)?;
+            line.push(b'\n');
+            // An error breaks the answer off, so that no client takes a part for the whole.
+            Ok::<_, BoxError>(line)
+        }
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"documents.jsonl\""),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}
+
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Question {
     text: String,
     collection: Option<String>,
+    /// Id of the document that alone is searched.
+    document: Option<String>,
+    /// Format, such as pdf.
+    format: Option<String>,
+    /// Title of the section, in full.
+    section: Option<String>,
+    /// Name of an author, in full or one word of it.
+    person: Option<String>,
+    /// Only in documents changed at this time or later.
+    since: Option<DateTime<Utc>>,
+    /// Only in documents changed before this time.
+    until: Option<DateTime<Utc>>,
     limit: Option<usize>,
 }
 
@@ -43,10 +85,17 @@ pub(super) async fn search(
     State(kept): State<Kept>,
     Query(question): Query<Question>,
 ) -> Result<Json<Value>, Refusal> {
-    let Question { text, collection, limit } = question;
-    let mut wanted = DocumentQuery::new(text);
-    wanted.limit = limit.unwrap_or(wanted.limit).clamp(1, MOST);
-    wanted.filters = DocumentFilters { collection, ..DocumentFilters::default() };
+    let mut wanted = DocumentQuery::new(question.text);
+    wanted.limit = question.limit.unwrap_or(wanted.limit).clamp(1, MOST);
+    wanted.filters = DocumentFilters {
+        collection: question.collection,
+        documents: question.document.into_iter().collect(),
+        format: question.format,
+        section: question.section,
+        person: question.person,
+        since: question.since,
+        until: question.until,
+    };
     let hits = kept.documents().await?.search(&wanted).await.map_err(without_document)?;
     Ok(Json(json!({ "hits": hits })))
 }

@@ -70,6 +70,7 @@ fn known(service: Service) -> Router {
             get(documents::list)
                 .merge(post(upload::add).layer(DefaultBodyLimit::max(upload::LONGEST))),
         )
+        .route("/v1/documents/export", get(documents::export))
         .route("/v1/documents/search", get(documents::search))
         .route("/v1/documents/{id}/page", get(documents::page))
         .route("/v1/documents/{id}", get(documents::get).delete(documents::delete))
@@ -100,6 +101,7 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<compared::Again>("get /v1/threads/{thread}/replay");
     forms.query::<compared::Other>("get /v1/threads/{thread}/diff");
     forms.query::<documents::Which>("get /v1/documents");
+    forms.query::<documents::Which>("get /v1/documents/export");
     forms.query::<documents::Question>("get /v1/documents/search");
     forms.query::<upload::About>("post /v1/documents");
     forms.other_body(

@@ -1,10 +1,12 @@
-//! `documents list`, `show`, `delete` and `reindex`.
+//! `documents list`, `show`, `export`, `delete`, `prune` and `reindex`.
 
 use perihelion_documents::{Document, Room};
 use serde_json::json;
 
 use super::{InCollection, placed};
 use crate::cli::{Error, Exit, output};
+use crate::clock;
+use crate::config::Age;
 use crate::runtime::Documents;
 
 #[derive(Debug, Default, clap::Args)]
@@ -31,6 +33,29 @@ pub struct ShowArgs {
     end: Option<usize>,
     #[command(flatten)]
     place: InCollection,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    place: InCollection,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct PruneArgs {
+    /// Delete documents that were neither added nor changed for so long (12h, 30d, 8w); by default documents.max_age of the settings
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<Age>,
+    #[command(flatten)]
+    place: InCollection,
+    /// Only say what would be deleted
+    #[arg(long)]
+    dry_run: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -115,6 +140,9 @@ pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit,
             document.version, document.characters, document.chunks
         ),
     ];
+    if !document.authors.is_empty() {
+        head.push(format!("authors      {}", document.authors.join(", ")));
+    }
     if let Some(description) = &document.description {
         head.push(format!("about        {}: {}", description.kind, description.summary));
         head.push(format!("topics       {}", description.topics.join(", ")));
@@ -126,6 +154,43 @@ pub(super) async fn show(documents: &Documents, args: &ShowArgs) -> Result<Exit,
     );
     head.push(format!("text         {}..{} of {} {at}", read.start, read.end, read.length));
     output::text(&format!("{}\n\n{}", head.join("\n"), read.text))?;
+    Ok(Exit::Done)
+}
+
+/// Writes a document a line: what is known of it, and its text.
+pub(super) async fn export(documents: &Documents, args: &ExportArgs) -> Result<Exit, Error> {
+    for document in documents.list(args.place.named()).await? {
+        if let Some(exported) = documents.exported(document).await? {
+            output::json_line(&json!(exported))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Deletes documents by their age.
+pub(super) async fn prune(
+    documents: &Documents,
+    max_age: Option<Age>,
+    args: &PruneArgs,
+) -> Result<Exit, Error> {
+    let age = args.older_than.or(max_age).ok_or(Error::NoDocumentAge)?;
+    let before = clock::now() - age.0;
+    let mut gone = Vec::new();
+    for document in documents.older(args.place.named(), before).await? {
+        if !args.dry_run && !documents.delete_older(&document.id, before).await? {
+            continue;
+        }
+        if !args.json {
+            let what = if args.dry_run { "would delete" } else { "deleted" };
+            output::text(&format!("{what}  {}  {}", document.id, document.title))?;
+        }
+        gone.push(json!({ "document": document.id, "title": document.title }));
+    }
+    match args.json {
+        true => output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }))?,
+        false if gone.is_empty() => output::note("no document is that old"),
+        false => {}
+    }
     Ok(Exit::Done)
 }
 

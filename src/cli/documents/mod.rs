@@ -23,6 +23,8 @@ Examples:
   perihelion documents add minutes/ --watch --pattern '*.pdf' --prune
   perihelion documents search \"notice period\" --collection work
   perihelion documents show 4f6c2a
+  perihelion documents export --collection work > work.jsonl
+  perihelion documents prune --older-than 365d --dry-run
   perihelion documents evaluate judgements.jsonl")]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -46,8 +48,12 @@ enum Command {
     Show(list::ShowArgs),
     /// Find passages by words and by meaning.
     Search(search::Args),
+    /// Write documents with their texts as lines of JSON.
+    Export(list::ExportArgs),
     /// Delete a document for good: text, index and vectors.
     Delete(list::DeleteArgs),
+    /// Delete documents that were not changed for long, as `delete` does.
+    Prune(list::PruneArgs),
     /// Embed what has no vector by the configured model yet, and search by that model.
     Reindex(list::ReindexArgs),
     /// Measure retrieval on your own judgements: lines of JSON with `question`, and `quote`, `document` or both.
@@ -55,13 +61,16 @@ enum Command {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+    let max_age = settings.documents.max_age;
     let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
     let done = match args.command.unwrap_or(Command::List(args.list)) {
         Command::Add(args) => add::run(&documents, &args).await,
         Command::List(args) => list::run(&documents, &args).await,
         Command::Show(args) => list::show(&documents, &args).await,
         Command::Search(args) => search::run(&documents, &args).await,
+        Command::Export(args) => list::export(&documents, &args).await,
         Command::Delete(args) => list::delete(&documents, &args).await,
+        Command::Prune(args) => list::prune(&documents, max_age, &args).await,
         Command::Reindex(_) => list::reindex(&documents).await,
         Command::Evaluate(args) => evaluate::run(&documents, &args).await,
     };

@@ -28,6 +28,9 @@ pub struct Args {
     /// Only in sections of this title
     #[arg(long, value_name = "TITLE")]
     section: Option<String>,
+    /// Only in documents of this author: the name in full, or one word of it
+    #[arg(long, value_name = "NAME")]
+    person: Option<String>,
     /// Only in documents changed on this day or later, as 2026-01-31
     #[arg(long, value_name = "DATE", value_parser = day)]
     since: Option<DateTime<Utc>>,
@@ -62,6 +65,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
         documents: wanted,
         format: args.format.clone(),
         section: args.section.clone(),
+        person: args.person.clone(),
         since: args.since,
         until: args.until,
     };

@@ -27,6 +27,8 @@ pub(super) struct Listed {
     pub title: String,
     pub path: String,
     pub collection: String,
+    /// Names of the people who wrote it, as its properties say.
+    pub authors: Vec<String>,
     /// Such as pdf or docx.
     pub format: String,
     /// Counts its changes, from 1.
@@ -109,6 +111,7 @@ impl From<Document> for Listed {
             title: document.title,
             path: document.path,
             collection: document.collection,
+            authors: document.authors,
             format: document.format,
             version: document.version,
             characters: document.characters,

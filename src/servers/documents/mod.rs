@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use perihelion_database::Database;
-use perihelion_documents::{Library, Limits, Parser, Quotas, Scope};
+use perihelion_documents::{External, Library, Limits, Parser, Quotas, Scope};
 
 use crate::config::{Overrides, Settings};
 pub use tools::Server;
@@ -91,6 +91,18 @@ pub fn parser() -> Parser {
     }
 }
 
+/// Returns the parser as the settings have it: helped by another program where they name one.
+pub fn parser_of(settings: &Settings) -> Parser {
+    let own = &settings.documents;
+    let Some(program) = own.parser.clone() else { return parser() };
+    let by = External {
+        program,
+        endings: own.parser_for.0.clone(),
+        timeout: Duration::try_from_secs_f64(own.parser_timeout_sec).unwrap_or(PARSING),
+    };
+    Parser::Helped { own: Box::new(parser()), by }
+}
+
 /// Returns the embeddings endpoint that the settings name, if any.
 ///
 /// # Errors
@@ -140,6 +152,6 @@ async fn open(
     let database = Database::open(settings.store.database.expose()).await?;
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    let library = Library::new(database, parser()).with_quotas(quotas(&settings));
+    let library = Library::new(database, parser_of(&settings)).with_quotas(quotas(&settings));
     Ok((library, scope, embeddings))
 }

@@ -131,7 +131,7 @@ impl Server {
 
     /// Searches the documents.
     #[tool(
-        description = "Finds passages that answer a question, by words and by meaning. Each hit quotes the document with title, page, section and the range of characters; read on around it with read_document. Filters narrow by collection, documents, format, section and time of change.",
+        description = "Finds passages that answer a question, by words and by meaning. Each hit quotes the document with title, page, section and the range of characters; read on around it with read_document. Filters narrow by collection, documents, format, section, author and time of change.",
         output_schema = schema_for_output::<Hits>(),
         annotations(title = "Search documents", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]

@@ -59,6 +59,7 @@ pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error>
     let mut walk = Walk { builder: Builder::new(Format::Html), inline: String::new(), item: None };
     walk.builder.warnings.extend(decoded.warning.clone());
     walk.builder.title = title(&dom.document);
+    walk.builder.authors = authors(&dom.document);
     walk.children(&dom.document, 0, 0);
     walk.flush();
     Ok(walk.builder.finish())
@@ -256,6 +257,24 @@ fn title(document: &Handle) -> Option<String> {
         }
     }
     None
+}
+
+/// Returns what the head names as authors.
+fn authors(document: &Handle) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![std::rc::Rc::clone(document)];
+    while let Some(node) = open.pop() {
+        match element(&node) {
+            Some("meta") => {
+                let is_author = attribute(&node, "name")
+                    .is_some_and(|name| name.trim().eq_ignore_ascii_case("author"));
+                found.extend(attribute(&node, "content").filter(|_| is_author));
+            }
+            Some("body" | "svg") => {}
+            _ => open.extend(node.children.borrow().iter().rev().cloned()),
+        }
+    }
+    crate::authors::names(found)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let styles = package.text("word/styles.xml")?;
     let numbering = package.text("word/numbering.xml")?;
     let notes = [package.text("word/footnotes.xml")?, package.text("word/endnotes.xml")?];
-    let title = package.title()?;
+    let properties = package.properties()?;
 
     let document = xml::read(&text, Format::Docx)?;
     let mut reader = Reader {
@@ -35,7 +35,8 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
             None => Numbering::default(),
         },
     };
-    reader.builder.title = title;
+    reader.builder.title = properties.title;
+    reader.builder.authors = properties.authors;
     let body = xml::child(document.root_element(), "body")
         .ok_or_else(|| Error::broken(Format::Docx, "it has no body"))?;
     reader.blocks(body, 0);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{Cursor, Read as _};
 
 use super::xml;
+use crate::authors::names;
 use crate::{Error, Format, Limits};
 
 /// An opened package, whose parts are read on demand.
@@ -95,17 +96,28 @@ impl<'a> Package<'a> {
         Ok(parts)
     }
 
-    /// Returns the title among the document's properties.
-    pub fn title(&mut self) -> Result<Option<String>, Error> {
-        let Some(text) = self.text("docProps/core.xml")? else { return Ok(None) };
-        let Ok(document) = xml::read(&text, self.format) else { return Ok(None) };
-        let title = document.descendants().find(|node| xml::is(*node, "title"));
-        Ok(title.and_then(|node| node.text()).map(crate::builder::one_line))
+    /// Returns the title and the authors among the document's properties.
+    pub fn properties(&mut self) -> Result<Properties, Error> {
+        let none = Properties::default();
+        let Some(text) = self.text("docProps/core.xml")? else { return Ok(none) };
+        let Ok(document) = xml::read(&text, self.format) else { return Ok(none) };
+        let said = |name: &'static str| {
+            let nodes = document.descendants().filter(move |node| xml::is(*node, name));
+            nodes.filter_map(|node| node.text().map(crate::builder::one_line))
+        };
+        Ok(Properties { title: said("title").next(), authors: names(said("creator")) })
     }
 
     pub fn format(&self) -> Format {
         self.format
     }
+}
+
+/// What a document says of itself beside its text.
+#[derive(Default)]
+pub(crate) struct Properties {
+    pub title: Option<String>,
+    pub authors: Vec<String>,
 }
 
 fn resolved(directory: &str, target: &str) -> String {
@@ -136,5 +148,27 @@ impl Package<'_> {
             Some((sheet.attribute("name")?.to_owned(), relation.part.clone()))
         });
         Ok(named.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn the_properties_name_title_and_authors() {
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        archive.start_file("docProps/core.xml", zip::write::SimpleFileOptions::default()).unwrap();
+        let core = "<p xmlns:dc='http://purl.org/dc/elements/1.1/'><dc:title>The  lease</dc:title>\
+            <dc:creator>Ann Archer; Ben Brook</dc:creator></p>";
+        archive.write_all(core.as_bytes()).unwrap();
+        let bytes = archive.finish().unwrap().into_inner();
+        let limits = Limits::default();
+        let mut package = Package::open(&bytes, Format::Docx, &limits).unwrap();
+        let properties = package.properties().unwrap();
+        assert_eq!(properties.title.as_deref(), Some("The lease"));
+        assert_eq!(properties.authors, ["Ann Archer", "Ben Brook"]);
     }
 }

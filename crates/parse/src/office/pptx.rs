@@ -14,7 +14,8 @@ const DEEPEST: usize = 30;
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut package = Package::open(bytes, Format::Pptx, limits)?;
     let mut builder = Builder::new(Format::Pptx);
-    builder.title = package.title()?;
+    let properties = package.properties()?;
+    (builder.title, builder.authors) = (properties.title, properties.authors);
     let main = package.needed(MAIN)?;
     let relations = package.relations(MAIN)?;
     let document = xml::read(&main, Format::Pptx)?;

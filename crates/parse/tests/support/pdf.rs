@@ -1,6 +1,6 @@
 //! PDF files as tests write them.
 
-/// Writes a file with these content streams, one a page.
+/// Writes a file of Ann Archer's with these content streams, one a page.
 pub fn pdf(pages: &[&str]) -> Vec<u8> {
     let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
     let mut objects = vec![
@@ -16,6 +16,7 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
         ));
         objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
     }
+    objects.push("<< /Author (Ann Archer) >>".to_owned());
     let mut file = b"%PDF-1.4\n".to_vec();
     let mut places = Vec::new();
     for (number, object) in objects.iter().enumerate() {
@@ -28,8 +29,9 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
         file.extend(format!("{place:010} 00000 n \n").into_bytes());
     }
     let trailer = format!(
-        "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n",
-        places.len() + 1
+        "trailer\n<< /Size {} /Root 1 0 R /Info {} 0 R >>\nstartxref\n{table}\n%%EOF\n",
+        places.len() + 1,
+        places.len()
     );
     file.extend(trailer.into_bytes());
     file

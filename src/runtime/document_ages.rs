@@ -1,0 +1,69 @@
+//! Documents as a whole: written out, and deleted by their age.
+
+use chrono::{DateTime, Utc};
+use perihelion_documents::{Document, Error as DocumentError};
+use serde::Serialize;
+
+use super::{Documents, Error};
+
+/// A document with its text, as an export has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExportedDocument {
+    pub document: Document,
+    pub text: String,
+}
+
+impl Documents {
+    /// Reads the whole of a listed document; none where it was deleted since it was listed.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn exported(&self, document: Document) -> Result<Option<ExportedDocument>, Error> {
+        match self.library.body(&self.scope, &document.id).await {
+            Ok(text) => Ok(Some(ExportedDocument { document, text })),
+            Err(DocumentError::Unknown(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the tenant's documents that were last changed before a time.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn older(
+        &self,
+        collection: Option<&str>,
+        before: DateTime<Utc>,
+    ) -> Result<Vec<Document>, Error> {
+        let listed = self.list(collection).await?;
+        Ok(listed.into_iter().filter(|one| one.changed_at < before).collect())
+    }
+
+    /// Deletes a document as [`Documents::delete`] does, unless it was changed since that time; says whether it did.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn delete_older(&self, id: &str, before: DateTime<Utc>) -> Result<bool, Error> {
+        match self.library.delete_older(&self.scope, id, before).await? {
+            Some(document) => self.forget_thread(&document).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Deletes what was last changed before a time, of all tenants and owners; broken off, the next call continues.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn prune_all(&self, before: DateTime<Utc>) -> Result<u64, Error> {
+        let mut count = 0;
+        for (scope, id) in self.library.older(before).await? {
+            if self.stop.is_cancelled() {
+                break;
+            }
+            let mut theirs = self.clone();
+            theirs.scope = scope;
+            count += u64::from(theirs.delete_older(&id, before).await?);
+        }
+        Ok(count)
+    }
+}
