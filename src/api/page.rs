@@ -18,28 +18,22 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// Makes the routes of the page: `/`, and its files under `/ui/`, whose other addresses are places in the page.
+/// Makes the routes of the page: `/`, and its files under `/ui/`. Places in the page stand after `#`, which no server sees.
 pub(super) fn router() -> Router {
     Router::new()
         .route("/", get(|| async { file("index.html") }))
-        .route("/ui/{*path}", get(|Path(path): Path<String>| async move { place(&path) }))
-}
-
-/// Returns a file, or the page itself for an address without a file's ending.
-fn place(path: &str) -> Response {
-    let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-    file(if is_file { path } else { "index.html" })
+        .route("/ui/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
 }
 
 fn file(path: &str) -> Response {
     let Some(found) = FILES.get_file(path) else {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
     };
-    // Names of built files change with their content; those of the page and its icon do not.
-    let kept = match path {
-        "index.html" => "no-cache",
-        "icon.svg" => "public, max-age=3600",
-        _ => "public, max-age=31536000, immutable",
+    // Names of scripts and styles change with their content; those of the page and its icon do not.
+    let kept = match path.rsplit('.').next() {
+        Some("js" | "css") => "public, max-age=31536000, immutable",
+        Some("svg") => "public, max-age=3600",
+        _ => "no-cache",
     };
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(kind(path))),

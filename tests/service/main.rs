@@ -11,6 +11,7 @@ mod crons;
 mod documents;
 mod later;
 mod limits;
+mod page;
 mod pauses;
 mod people;
 #[path = "../it/support/postgres.rs"]
