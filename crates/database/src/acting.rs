@@ -1,9 +1,10 @@
 //! For whom statements act: row-level security below every question.
 //!
-//! Each statement names its tenant in its `WHERE`; on Postgres the tables of documents and of people hold it to that as well. Their
-//! policies (`of_tenant`, forced upon the tables' owner, too) compare a row's tenant with the setting `perihelion.tenant`, which a
-//! transaction of [`crate::Database::of_tenant`] sets for itself and for no other: nothing stays on the connection, so that a pool in
-//! between does no harm. Where nothing is set no row is seen and none can be written: a forgotten `WHERE` returns nothing.
+//! Each statement names its tenant in its `WHERE`; on Postgres the tables of documents, of people, of clients' items and assistants
+//! and of spending hold it to that as well. Their policies (`of_tenant`, forced upon the tables' owner, too) compare a row's tenant
+//! with the setting `perihelion.tenant`, which a transaction of [`crate::Database::of_tenant`] sets for itself and for no other:
+//! nothing stays on the connection, so that a pool in between does no harm. Where nothing is set no row is seen and none can be
+//! written: a forgotten `WHERE` returns nothing.
 //!
 //! Anyone who looks after all tenants (sweeps, pruning, finding whose key it is that was shown) says so by
 //! [`crate::Database::of_all_tenants`], which sets `perihelion.all_tenants`. Superusers and roles with `BYPASSRLS` are exempt from

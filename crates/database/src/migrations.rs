@@ -71,6 +71,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 18, "0018_people_of_tenants"),
     migration!("postgres", 19, "0019_spending"),
     migration!("postgres", 20, "0020_authors"),
+    migration!("postgres", 21, "0021_service_of_tenants"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -60,7 +60,7 @@ impl People {
         .bind(int(of_turn.tool_calls))
         .bind(int(of_turn.steps))
         .bind(int(of_turn.millis));
-        self.database.execute(&insert).await?;
+        self.of(&run.tenant).execute(&insert).await?;
         Ok(())
     }
 
@@ -71,7 +71,7 @@ impl People {
     pub async fn forget_taken(&self, now: DateTime<Utc>) -> Result<(), Error> {
         let oldest = now.date_naive().checked_sub_days(KEPT).unwrap_or_default();
         let forget = query("DELETE FROM spending WHERE day < $1").bind(day(oldest));
-        self.database.execute(&forget).await?;
+        self.of_all().execute(&forget).await?;
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl People {
         )
         .bind(tenant)
         .bind(day(date));
-        let Some(row) = self.database.fetch_optional(&sum).await? else {
+        let Some(row) = self.of(tenant).fetch_optional(&sum).await? else {
             return Ok(Taken::default());
         };
         let get = |column| row.get::<i64>(column).map(|sum| u64::try_from(sum).unwrap_or(0));

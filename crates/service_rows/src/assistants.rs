@@ -57,7 +57,8 @@ impl Kept {
     /// # Errors
     /// [`Error`]; one that is a duplicate when that version is there already.
     pub async fn put_assistant(&self, new: &Assistant) -> Result<(), Error> {
-        let mut transaction = self.database.begin().await?;
+        let database = self.of_tenant();
+        let mut transaction = database.begin().await?;
         let others =
             query("UPDATE service_assistant SET latest = $1 WHERE id = $2 AND tenant = $3");
         transaction.execute(&others.bind(false).bind(new.id).bind(self.tenant.as_str())).await?;
@@ -95,7 +96,7 @@ impl Kept {
             "UPDATE service_assistant SET latest = (version = $1) WHERE id = $2 AND tenant = $3",
         );
         let choose = choose.bind(version).bind(id).bind(self.tenant.as_str());
-        Ok(self.database.execute(&choose).await? > 0)
+        Ok(self.of_tenant().execute(&choose).await? > 0)
     }
 
     /// Returns the latest version of an assistant.
@@ -106,7 +107,12 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_assistant WHERE latest AND id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.database.fetch_optional(&find.build()).await?.as_ref().map(Assistant::read).transpose()
+        self.of_tenant()
+            .fetch_optional(&find.build())
+            .await?
+            .as_ref()
+            .map(Assistant::read)
+            .transpose()
     }
 
     /// Returns all versions of an assistant, newest first.
@@ -117,7 +123,7 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_assistant WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str()).text(" ORDER BY version DESC");
-        self.database.fetch_all(&find.build()).await?.iter().map(Assistant::read).collect()
+        self.of_tenant().fetch_all(&find.build()).await?.iter().map(Assistant::read).collect()
     }
 
     /// Lists the latest versions of assistants, newest first.
@@ -138,7 +144,7 @@ impl Kept {
             find.text(" AND ").contains("metadata", metadata);
         }
         find.text(" ORDER BY created_at DESC, id");
-        self.database.fetch_all(&find.build()).await?.iter().map(Assistant::read).collect()
+        self.of_tenant().fetch_all(&find.build()).await?.iter().map(Assistant::read).collect()
     }
 
     /// Deletes an assistant with all its versions.
@@ -147,6 +153,6 @@ impl Kept {
     /// [`Error`].
     pub async fn delete_assistant(&self, id: Uuid) -> Result<bool, Error> {
         let delete = query("DELETE FROM service_assistant WHERE id = $1 AND tenant = $2");
-        Ok(self.database.execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)
+        Ok(self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)
     }
 }

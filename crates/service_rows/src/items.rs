@@ -63,7 +63,7 @@ impl Kept {
         );
         let put =
             put.bind(self.tenant.as_str()).bind(path(namespace)).bind(key).bind(value).bind(now);
-        self.database.execute(&put).await?;
+        self.of_tenant().execute(&put).await?;
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Kept {
              WHERE tenant = $1 AND namespace = $2 AND key = $3",
         );
         let find = find.bind(self.tenant.as_str()).bind(path(namespace)).bind(key);
-        self.database.fetch_optional(&find).await?.as_ref().map(Item::read).transpose()
+        self.of_tenant().fetch_optional(&find).await?.as_ref().map(Item::read).transpose()
     }
 
     /// Deletes an item; one that is not there is as good as deleted.
@@ -88,7 +88,7 @@ impl Kept {
         let delete =
             query("DELETE FROM service_item WHERE tenant = $1 AND namespace = $2 AND key = $3");
         let delete = delete.bind(self.tenant.as_str()).bind(path(namespace)).bind(key);
-        self.database.execute(&delete).await?;
+        self.of_tenant().execute(&delete).await?;
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Kept {
             find.text(" OR ").text(text).text(" LIKE ").value(like).text(")");
         }
         find.text(" ORDER BY updated_at DESC, namespace, key").page(filter.limit, filter.offset);
-        self.database.fetch_all(&find.build()).await?.iter().map(Item::read).collect()
+        self.of_tenant().fetch_all(&find.build()).await?.iter().map(Item::read).collect()
     }
 
     /// Lists the paths in use, in order.
@@ -135,7 +135,7 @@ impl Kept {
         let find = query(
             "SELECT DISTINCT namespace FROM service_item WHERE tenant = $1 ORDER BY namespace LIMIT 10000",
         );
-        let rows = self.database.fetch_all(&find.bind(self.tenant.as_str())).await?;
+        let rows = self.of_tenant().fetch_all(&find.bind(self.tenant.as_str())).await?;
         rows.iter().map(|row| Ok(names(&row.get::<String>(0)?))).collect()
     }
 }

@@ -61,6 +61,11 @@ impl Kept {
         Self { tenant: tenant.to_owned(), ..self.clone() }
     }
 
+    /// Returns the database as the tenant sees it.
+    fn of_tenant(&self) -> Database {
+        self.database.of_tenant(&self.tenant)
+    }
+
     /// Returns whether the database answers.
     ///
     /// # Errors
