@@ -60,6 +60,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         (&[demo::QUESTION][..], "demo")
     };
     let show = Show {
+        every_line: true,
         json: args.json,
         found: args.analyst && !args.quiet,
         quiet: args.quiet,

@@ -109,6 +109,8 @@ pub struct Show {
     pub found: bool,
     /// Show no progress.
     pub quiet: bool,
+    /// Leave every line of progress in sight on a terminal.
+    pub every_line: bool,
     /// How the program was called, with its global options: the beginning of commands to be typed next.
     pub invocation: String,
     /// The thread as the user named it, where they did.
@@ -125,6 +127,7 @@ impl Show {
             lines: false,
             structured: false,
             include_data: false,
+            every_line: false,
             found: false,
             quiet: false,
             invocation,
@@ -251,7 +254,7 @@ pub async fn drive(
         ..runtime.run_options()
     };
     let is_submission = matches!(job, Job::Submit { .. });
-    let progress = Progress::begin(show.quiet || is_submission, job.thread());
+    let progress = Progress::begin(show.quiet || is_submission, show.every_line, job.thread());
     let observer =
         if show.lines { Some(Arc::new(line) as Observer) } else { show.observer.clone() };
     let shown = tokio::spawn(progress.follow(listener, observer));

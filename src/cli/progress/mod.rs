@@ -28,6 +28,7 @@ const QA: &str = "qa";
 /// Shows a run while it goes on.
 pub(super) struct Progress {
     quiet: bool,
+    every_line: bool,
     live: Option<Live>,
     /// Until it was told; a run that is refused has nothing to tell of.
     thread: Option<ThreadId>,
@@ -39,9 +40,10 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Begins to show a run.
-    pub(super) fn begin(quiet: bool, thread: ThreadId) -> Self {
+    pub(super) fn begin(quiet: bool, every_line: bool, thread: ThreadId) -> Self {
         Self {
             quiet,
+            every_line,
             live: if quiet { None } else { Live::begin() },
             thread: Some(thread),
             started: clock::monotonic(),
@@ -101,8 +103,10 @@ impl Progress {
                     self.line(&format!("{node}: attempt {attempt}"));
                 } else if node == QA {
                     match &mut self.live {
-                        Some(live) => live.passing("qa: writes the answer".to_owned()),
-                        None => self.line("qa: writes the answer"),
+                        Some(live) if !self.every_line => {
+                            live.passing("qa: writes the answer".to_owned())
+                        }
+                        _ => self.line("qa: writes the answer"),
                     }
                 }
                 self.running.insert(task, node);
@@ -152,7 +156,7 @@ impl Progress {
             self.usage += *usage;
         }
         match (line_of(event), &mut self.live) {
-            (Some(line), Some(live)) if !line.lasts => live.passing(line.text),
+            (Some(line), Some(live)) if !(line.lasts || self.every_line) => live.passing(line.text),
             (Some(line), _) => self.line(&line.text),
             (None, _) => {}
         }
