@@ -223,7 +223,7 @@ impl Page {
 mod tests {
     use super::*;
 
-    /// X8
+    /// S1.13
     #[test]
     fn an_answer_is_shown_with_the_weights_of_a_terminal() {
         let text = "# Clocks\n\nMorocco **never** uses `DST`, see [the news](https://example.org/n) [1].\n\n\

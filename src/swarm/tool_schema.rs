@@ -19,10 +19,11 @@ const NESTED: [&str; 9] = [
 
 /// Returns a schema without `$schema`, `$comment`, sizes of numbers as formats, `default: null`, and titles that repeat a name.
 pub(super) fn shown(schema: &Value) -> Value {
-    without_noise("", schema)
+    without_noise(None, schema)
 }
 
-fn without_noise(name: &str, schema: &Value) -> Value {
+/// `name` is that of a property, empty for what stands in a list of schemas, and none for the whole.
+fn without_noise(name: Option<&str>, schema: &Value) -> Value {
     match schema {
         Value::Object(keywords) => {
             let kept = keywords.iter().filter(|(key, value)| !is_noise(name, keywords, key, value));
@@ -36,16 +37,17 @@ fn without_noise(name: &str, schema: &Value) -> Value {
 fn inner(key: &str, value: &Value) -> Value {
     match value {
         Value::Object(schemas) if NAMED.contains(&key) => {
-            let shown =
-                |(name, schema): (&String, &Value)| (name.clone(), without_noise(name, schema));
+            let shown = |(name, schema): (&String, &Value)| {
+                (name.clone(), without_noise(Some(name), schema))
+            };
             Value::Object(schemas.iter().map(shown).collect())
         }
-        _ if NESTED.contains(&key) => without_noise("", value),
+        _ if NESTED.contains(&key) => without_noise(Some(""), value),
         _ => value.clone(),
     }
 }
 
-fn is_noise(name: &str, keywords: &Map<String, Value>, key: &str, value: &Value) -> bool {
+fn is_noise(name: Option<&str>, keywords: &Map<String, Value>, key: &str, value: &Value) -> bool {
     match (key, value) {
         ("$schema" | "$comment", _) | ("default", Value::Null) => true,
         ("format", Value::String(format)) => {
@@ -53,7 +55,8 @@ fn is_noise(name: &str, keywords: &Map<String, Value>, key: &str, value: &Value)
             digits.len() < format.len() && digits.chars().all(|c| c.is_ascii_digit())
         }
         ("title", Value::String(title)) => {
-            name.is_empty() || keywords.contains_key("description") || words(title) == words(name)
+            keywords.contains_key("description")
+                || name.is_none_or(|name| words(title) == words(name))
         }
         _ => false,
     }
@@ -81,6 +84,7 @@ mod tests {
                 "unit": { "title": "One of the SI", "type": "string" },
                 "when": { "title": "When", "description": "Begin.", "type": "string", "format": "date", "default": "today" },
                 "list": { "type": "array", "items": { "title": "Item", "type": "integer", "format": "int64" } },
+                "how": { "oneOf": [{ "const": "a", "title": "By air" }] },
             },
             "required": ["title"], "$defs": { "Kind": { "title": "Kind", "enum": ["title", null] } },
         });
@@ -91,7 +95,8 @@ mod tests {
                 "max_results": { "type": ["integer", "null"], "minimum": 0 },
                 "unit": { "title": "One of the SI", "type": "string" },
                 "when": { "description": "Begin.", "type": "string", "format": "date", "default": "today" },
-                "list": { "type": "array", "items": { "type": "integer" } },
+                "list": { "type": "array", "items": { "title": "Item", "type": "integer" } },
+                "how": { "oneOf": [{ "const": "a", "title": "By air" }] },
             },
             "required": ["title"], "$defs": { "Kind": { "enum": ["title", null] } },
         });

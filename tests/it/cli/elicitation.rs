@@ -48,7 +48,7 @@ async fn a_form_is_shown_with_its_fields_and_taken_when_it_fits() {
     assert_eq!(world.read("orders.log"), "bread to \"Bern\", \"slow\"\n");
 }
 
-/// X8
+/// X6
 #[tokio::test]
 async fn a_form_is_filled_in_on_a_terminal_and_asked_again_where_it_does_not_fit() {
     let world = shop("order").await;

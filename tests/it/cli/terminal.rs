@@ -41,7 +41,7 @@ fn bold(screen: &vt100::Screen) -> String {
     cells.filter(|cell| cell.bold()).map(vt100::Cell::contents).collect()
 }
 
-/// X8: what passes stays on one line, what lasts above it; the answer is rendered Markdown.
+/// S1.13: what passes stays on one line, what lasts above it; the answer is rendered Markdown.
 #[tokio::test]
 async fn a_run_moves_on_one_line_and_leaves_its_answer_rendered() {
     let run = world().await.run_on_a_terminal(&["run", "Does Morocco?"], "").await.code(0);
@@ -57,7 +57,7 @@ async fn a_run_moves_on_one_line_and_leaves_its_answer_rendered() {
     }
 }
 
-/// X8
+/// S1.13
 #[tokio::test]
 async fn nothing_is_coloured_where_that_is_refused_and_a_pipe_gets_every_line() {
     let mut world = world().await;
