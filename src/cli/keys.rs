@@ -38,7 +38,8 @@ enum Command {
     Create {
         /// What it is called; unique among the keys of the tenant that are in force
         name: String,
-        /// What it may do: read, run, approve, manage, act_as (work in the name of the users whom requests name)
+        /// What it may do: read, run, approve, manage, act_as (work in the name of the users whom requests name), operate
+        /// (see what the runs of every tenant took)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
         scopes: Vec<Scope>,
         /// When it ends: a length of time such as 90d, or a time such as 2027-01-31T00:00:00Z; never by default
@@ -63,7 +64,7 @@ enum Until {
 
 pub(super) fn scope(word: &str) -> Result<Scope, String> {
     Scope::parse(word.trim())
-        .ok_or_else(|| "expected read, run, approve, manage or act_as".to_owned())
+        .ok_or_else(|| "expected read, run, approve, manage, act_as or operate".to_owned())
 }
 
 fn when(text: &str) -> Result<Until, String> {

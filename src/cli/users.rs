@@ -35,7 +35,7 @@ enum Command {
     /// Add a user; the password is the first line of standard input.
     Add {
         name: String,
-        /// What the user may do: read, run, approve, manage
+        /// What the user may do: read, run, approve, manage, operate (see what the runs of every tenant took)
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', value_parser = scope, default_value = "read,run,approve")]
         scopes: Vec<Scope>,
     },

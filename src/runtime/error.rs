@@ -123,6 +123,15 @@ impl Error {
         }
     }
 
+    /// Returns whether somebody else holds the thread for now.
+    pub fn is_held(&self) -> bool {
+        let busy = |error: &checkpoint::Error| matches!(error, checkpoint::Error::Busy { .. });
+        match self {
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => busy(error),
+            _ => false,
+        }
+    }
+
     /// Returns whether the caller's input or configuration is to blame (exit code 2).
     pub fn is_usage(&self) -> bool {
         match self {

@@ -7,7 +7,7 @@ use super::ending;
 use super::live::Live;
 use super::report::RunStatusView;
 use super::{Answer, Error, RunReport, Runtime, ThreadView, is_abandoned, read_state};
-use crate::checkpoint::{self, RunStatus, ThreadStatus};
+use crate::checkpoint::{RunStatus, ThreadStatus};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner::{self, RunOptions};
@@ -38,9 +38,7 @@ impl Runtime {
             options.events.clone().map(|listener| Live::new(self.bus(), thread, listener));
         loop {
             match self.resume(thread, options.clone()).await {
-                Err(Error::Store(checkpoint::Error::Busy { .. })) => {
-                    followed = true;
-                }
+                Err(error) if error.is_held() => followed = true,
                 Err(Error::Run(runner::Error::Finished { .. })) if followed => {
                     show_rest(&mut live).await;
                     return self.at_rest(thread).await;
@@ -92,6 +90,22 @@ impl Runtime {
         }
     }
 
+    /// Does as [`Runtime::resume_or_follow`], and reports a thread that is finished as it is: the process that was
+    /// quicker may have come to the end between two looks.
+    ///
+    /// # Errors
+    /// As [`Runtime::resume_or_follow`], but for a thread that is finished.
+    pub async fn resume_or_rest(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        match self.resume_or_follow(thread, options).await {
+            Err(Error::Run(runner::Error::Finished { .. })) => self.at_rest(thread).await,
+            other => other,
+        }
+    }
+
     /// Records a person's answer, and resumes the thread or follows the worker that was quicker.
     ///
     /// # Errors
@@ -112,11 +126,7 @@ impl Runtime {
         // At rest again: the answer's run was made by a worker, and it may have ended in any way.
         match !is_busy && self.store().runs(thread).await?.len() > runs {
             true => self.at_rest(thread).await,
-            false => match self.resume_or_follow(thread, options).await {
-                // The worker came to the end between both looks.
-                Err(Error::Run(runner::Error::Finished { .. })) => self.at_rest(thread).await,
-                other => other,
-            },
+            false => self.resume_or_rest(thread, options).await,
         }
     }
 

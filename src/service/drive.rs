@@ -11,8 +11,8 @@ use super::{Asked, Error, Order, Service, answers};
 use crate::checkpoint::{self, StepKind, ThreadStatus};
 use crate::clock;
 use crate::ids::ThreadId;
-use crate::runner::{self, RunOptions};
-use crate::runtime::{self, RunReport, RunStatusView, ThreadView};
+use crate::runner::RunOptions;
+use crate::runtime::{RunReport, RunStatusView, ThreadView};
 use crate::swarm::{GraphState, Request};
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
@@ -62,7 +62,7 @@ impl Service {
         let has_failed = end.is_err();
         let mut end = match end {
             Ok(end) => end,
-            Err(Error::Runtime(error)) if is_held(&error) => End::NotBegun,
+            Err(Error::Runtime(error)) if error.is_held() => End::NotBegun,
             Err(error) => {
                 End::Settled(RunStatus::Error, Some(failure(class(&error), &error.to_string())))
             }
@@ -168,44 +168,26 @@ impl Service {
                 let open = match view.info.status {
                     // It paused and asks nothing: whatever is sent, it goes on.
                     ThreadStatus::Interrupted if view.open.is_empty() => {
-                        return self.resume(thread, options).await;
+                        return Ok(runtime.resume_or_rest(thread, options).await?);
                     }
                     _ => view.open,
                 };
                 for (id, answer) in answers::read(given, &open)? {
                     runtime.answer_by(order.by.as_deref(), thread, Some(id), answer).await?;
                 }
-                self.resume(thread, options).await?
+                runtime.resume_or_rest(thread, options).await?
             }
             Asked::Edit { update, as_node, goto } => {
                 runtime.edit(thread, (**update).clone(), as_node.as_deref(), goto).await?;
-                self.resume(thread, options).await?
+                runtime.resume_or_rest(thread, options).await?
             }
             Asked::Answer { question, answer } => {
                 self.record(thread, *question, order.by.as_deref(), answer.clone()).await?;
-                self.resume(thread, options).await?
+                runtime.resume_or_rest(thread, options).await?
             }
-            Asked::GoOn => self.resume(thread, options).await?,
+            Asked::GoOn => runtime.resume_or_rest(thread, options).await?,
         };
         Ok(report)
-    }
-
-    /// Resumes a thread; one that is finished is reported as it is.
-    async fn resume(
-        &self,
-        thread: ThreadId,
-        options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
-        match self.runtime().resume(thread, options.clone()).await {
-            Err(runtime::Error::Run(runner::Error::Finished { .. })) => {
-                Ok(self.runtime().at_rest(thread).await?)
-            }
-            // An answer calls the workers as well, and one of them may have been quicker.
-            Err(error) if is_held(&error) => {
-                Ok(self.runtime().resume_or_follow(thread, options).await?)
-            }
-            other => Ok(other?),
-        }
     }
 
     /// Returns whether a run of a process that is gone had already moved its thread.
@@ -231,7 +213,7 @@ impl Service {
         let info = runtime.store().info(thread).await?;
         let is_under_way = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
         match is_under_way || self.was_stopped(thread).await? {
-            true => Ok(runtime.resume_or_follow(thread, options).await?),
+            true => Ok(runtime.resume_or_rest(thread, options).await?),
             false => Ok(runtime.at_rest(thread).await?),
         }
     }
@@ -279,13 +261,4 @@ fn class(error: &Error) -> &'static str {
         Error::Runtime(error) if error.is_usage() => "ValueError",
         _ => "RuntimeError",
     }
-}
-
-/// Returns whether somebody else holds the thread for now.
-pub(super) fn is_held(error: &runtime::Error) -> bool {
-    matches!(
-        error,
-        runtime::Error::Store(checkpoint::Error::Busy { .. })
-            | runtime::Error::Run(runner::Error::Store(checkpoint::Error::Busy { .. }))
-    )
 }

@@ -133,5 +133,6 @@ test("the fleet shows how threads stand, what calls took by day, agent and model
   await usage.getByRole("row").filter({ hasText: "files" }).waitFor();
   await usage.getByRole("row").filter({ hasText: "scripted" }).waitFor();
   await usage.getByText("Tenant default").waitFor();
+  await tab.getByRole("region", { name: "Tenants", exact: true }).getByRole("row").filter({ hasText: "default" }).waitFor();
   await inspect(tab, "the fleet");
 });

@@ -12,6 +12,7 @@ on_both!(
     documents_and_memories_of_one_tenant_are_listed_for_it_alone,
     what_an_agent_files_in_a_run_is_its_tenants_alone,
     the_command_line_works_for_the_tenant_that_it_names,
+    who_runs_the_service_compares_what_tenants_took,
 );
 
 const ALL: [&str; 2] = ["--scopes", "read,run,approve,manage,act_as"];
@@ -180,4 +181,34 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     assert_eq!((skills(&["--tenant", "acme"]).await, skills(&[]).await), (1, 0));
     let teams = served.program(&["teams", "list", "--json", "--tenant", "acme"]).await;
     assert_eq!(teams.trim(), "[]");
+}
+
+/// S3.04: no scope of a tenant's own opens it, and nobody passes it on who lacks it.
+async fn who_runs_the_service_compares_what_tenants_took(served: Served) {
+    let (ours, theirs) = keys(&served).await;
+    let operator = key(&served, &["operator", "--scopes", "read,operate"]).await;
+    for (one, times) in [(&ours, 1), (&theirs, 2)] {
+        for _ in 0..times {
+            let as_one = [("x-api-key", one.as_str())];
+            let (code, done) =
+                ask(&served, "POST", "/runs/wait", &as_one, Some(saying("hello"))).await;
+            assert_eq!(code, 200, "{done}");
+        }
+    }
+    let path = "/v1/fleet/tenants?days=400";
+    let (code, all) = ask(&served, "GET", path, &[("x-api-key", &operator)], None).await;
+    assert_eq!((code, &all["days"]), (200, &json!(40)), "{all}");
+    let tenants = all["tenants"].as_array().unwrap();
+    let seen: Vec<_> = tenants.iter().map(|one| (&one["tenant"], &one["runs"])).collect();
+    assert_eq!(seen, [(&json!("acme"), &json!(2)), (&json!("default"), &json!(1))]);
+    let number = |at: usize, name: &str| tenants[at][name].as_u64().unwrap();
+    for name in ["tokens", "steps"] {
+        assert!(number(1, name) > 0 && number(0, name) > number(1, name), "{all}");
+    }
+    for one in [&ours, &theirs] {
+        let as_one = [("x-api-key", one.as_str())];
+        assert_eq!(ask(&served, "GET", path, &as_one, None).await.0, 403);
+        let more = json!({ "name": "more", "scopes": ["operate"] });
+        assert_eq!(ask(&served, "POST", "/v1/keys", &as_one, Some(more)).await.0, 403);
+    }
 }

@@ -26,7 +26,7 @@ pub use keys::{ApiKey, CreatedKey, NewKey};
 pub use principal::{Principal, ProvedBy, Scope};
 pub use secret::Secret;
 pub use sessions::Session;
-pub use spending::{EndedRun, Taken};
+pub use spending::{EndedRun, SPENDING_DAYS, Taken, TakenByTenant};
 pub use users::User;
 
 use perihelion_database::Database;

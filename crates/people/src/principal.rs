@@ -19,11 +19,14 @@ pub enum Scope {
     Manage,
     /// Work in the name of users, whom each request names: for a backend that knows its own.
     ActAs,
+    /// See what the runs of every tenant took: for who runs the service.
+    Operate,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Run, Self::Approve, Self::Manage, Self::ActAs];
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Run, Self::Approve, Self::Manage, Self::ActAs, Self::Operate];
 
     /// Returns the word that it is written as.
     pub fn as_str(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Scope {
             Self::Approve => "approve",
             Self::Manage => "manage",
             Self::ActAs => "act_as",
+            Self::Operate => "operate",
         }
     }
 

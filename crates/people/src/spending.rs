@@ -1,13 +1,13 @@
 //! What the runs of a tenant took, day by day.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
-use perihelion_database::query;
+use perihelion_database::{Row, query};
 use uuid::Uuid;
 
 use crate::{Error, People};
 
-/// Days after which what a run took is forgotten.
-const KEPT: Days = Days::new(40);
+/// Days for which what runs took is kept.
+pub const SPENDING_DAYS: u32 = 40;
 
 /// What runs took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,14 @@ pub struct Taken {
     pub steps: u64,
     /// Milliseconds of work.
     pub millis: u64,
+}
+
+/// What the runs of one tenant took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenByTenant {
+    pub tenant: String,
+    pub runs: u64,
+    pub taken: Taken,
 }
 
 /// A run that has ended.
@@ -69,7 +77,8 @@ impl People {
     /// # Errors
     /// [`Error::Database`].
     pub async fn forget_taken(&self, now: DateTime<Utc>) -> Result<(), Error> {
-        let oldest = now.date_naive().checked_sub_days(KEPT).unwrap_or_default();
+        let kept = Days::new(SPENDING_DAYS.into());
+        let oldest = now.date_naive().checked_sub_days(kept).unwrap_or_default();
         let forget = query("DELETE FROM spending WHERE day < $1").bind(day(oldest));
         self.of_all().execute(&forget).await?;
         Ok(())
@@ -87,18 +96,46 @@ impl People {
         )
         .bind(tenant)
         .bind(day(date));
-        let Some(row) = self.of(tenant).fetch_optional(&sum).await? else {
-            return Ok(Taken::default());
-        };
-        let get = |column| row.get::<i64>(column).map(|sum| u64::try_from(sum).unwrap_or(0));
-        Ok(Taken {
-            tokens: get(0)?,
-            nano_usd: get(1)?,
-            tool_calls: get(2)?,
-            steps: get(3)?,
-            millis: get(4)?,
-        })
+        let row = self.of(tenant).fetch_optional(&sum).await?;
+        Ok(row.as_ref().map(|row| taken(row, 0)).transpose()?.unwrap_or_default())
     }
+
+    /// Adds up what the runs of each tenant took that ended on a day of UTC or later, those that took most tokens
+    /// first.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn taken_by_tenant(
+        &self,
+        since: NaiveDate,
+        limit: u32,
+    ) -> Result<Vec<TakenByTenant>, Error> {
+        let sums = query(
+            "SELECT tenant, CAST(COUNT(DISTINCT run_id) AS bigint), CAST(SUM(tokens) AS bigint), CAST(SUM(nano_usd) AS bigint), \
+             CAST(SUM(tool_calls) AS bigint), CAST(SUM(steps) AS bigint), CAST(SUM(millis) AS bigint) \
+             FROM spending WHERE day >= $1 GROUP BY tenant ORDER BY SUM(tokens) DESC, tenant LIMIT $2",
+        )
+        .bind(day(since))
+        .bind(limit);
+        let rows = self.of_all().fetch_all(&sums).await?;
+        let read = |row: &Row| {
+            let runs = u64::try_from(row.get::<i64>(1)?).unwrap_or(0);
+            Ok(TakenByTenant { tenant: row.get(0)?, runs, taken: taken(row, 2)? })
+        };
+        rows.iter().map(read).collect()
+    }
+}
+
+/// Reads five sums from a column on.
+fn taken(row: &Row, first: usize) -> Result<Taken, perihelion_database::Error> {
+    let get = |column| row.get::<i64>(first + column).map(|sum| u64::try_from(sum).unwrap_or(0));
+    Ok(Taken {
+        tokens: get(0)?,
+        nano_usd: get(1)?,
+        tool_calls: get(2)?,
+        steps: get(3)?,
+        millis: get(4)?,
+    })
 }
 
 fn day(date: NaiveDate) -> String {

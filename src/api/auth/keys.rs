@@ -18,7 +18,7 @@ use crate::service::Service;
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
     name: String,
-    /// Those of the one who asks by default, without `manage` and `act_as`.
+    /// Those of the one who asks by default, without `manage`, `act_as` and `operate`.
     #[schemars(with = "Option<Vec<String>>")]
     scopes: Option<Vec<Scope>>,
     expires_at: Option<DateTime<Utc>>,
@@ -56,7 +56,7 @@ pub(super) async fn create(
     let create: Create = body.read()?;
     let who = service.who();
     let scopes = create.scopes.unwrap_or_else(|| {
-        let usual = |scope: &Scope| !matches!(scope, Scope::Manage | Scope::ActAs);
+        let usual = |scope: &Scope| !matches!(scope, Scope::Manage | Scope::ActAs | Scope::Operate);
         who.scopes.iter().copied().filter(usual).collect()
     });
     if let Some(beyond) = scopes.iter().find(|scope| !who.may(**scope)) {

@@ -167,6 +167,7 @@ pub(super) const ROUTES: &[Route] = &[
     ),
     ("get", "/v1/fleet", "How threads, runs and processes stand", "Own", "object"),
     ("get", "/v1/fleet/usage", "What model calls took, by day, agent and model", "Own", "object"),
+    ("get", "/v1/fleet/tenants", "What the runs of every tenant took", "Own", "object"),
     ("get", "/v1/skills", "List skills, or find them by words", "Own", "object"),
     ("get", "/v1/skills/{id}", "Get a skill with its calls", "Own", "object"),
     ("delete", "/v1/skills/{id}", "Forget a skill", "Own", "none"),

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_people::{SPENDING_DAYS, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -23,6 +24,9 @@ const FAILED: u32 = 20;
 
 /// Threads whose journals are read for what they took, newest first.
 const THREADS: u32 = 200;
+
+/// Tenants that are compared, those that took most tokens.
+const TENANTS: u32 = 200;
 
 /// After this a run that could begin has waited long.
 const WAITED: TimeDelta = TimeDelta::minutes(1);
@@ -118,12 +122,18 @@ pub(super) struct Window {
     days: Option<u32>,
 }
 
+impl Window {
+    fn days(&self) -> u32 {
+        self.days.unwrap_or(7).clamp(1, 90)
+    }
+}
+
 /// Answers what the model calls of the newest threads took, by day, agent and model.
 pub(super) async fn spent(
     State(service): State<Service>,
-    Query(Window { days }): Query<Window>,
+    Query(window): Query<Window>,
 ) -> Result<Json<Value>, Refusal> {
-    let days = days.unwrap_or(7).clamp(1, 90);
+    let days = window.days();
     let since = clock::now() - TimeDelta::days(i64::from(days));
     let (listed, total) = service.kept().threads(&of_states(&[], THREADS)).await?;
     let threads: Vec<ThreadId> = listed.iter().map(|one| ThreadId(one.id)).collect();
@@ -135,4 +145,23 @@ pub(super) async fn spent(
     shown["threads"] = json!(threads.len());
     shown["threads_in_all"] = json!(total);
     Ok(Json(shown))
+}
+
+/// Answers what the runs of every tenant took, for who runs the service: from the sums that are kept of each run.
+pub(super) async fn tenants(
+    State(service): State<Service>,
+    Query(window): Query<Window>,
+) -> Result<Json<Value>, Refusal> {
+    service.permit(Scope::Operate)?;
+    let days = window.days().min(SPENDING_DAYS);
+    let since = (clock::now() - TimeDelta::days(i64::from(days) - 1)).date_naive();
+    let by_tenant = service.people().taken_by_tenant(since, TENANTS).await?;
+    let shown = by_tenant.iter().map(|one| {
+        let taken = one.taken;
+        json!({
+            "tenant": one.tenant, "runs": one.runs, "tokens": taken.tokens, "nano_usd": taken.nano_usd,
+            "tool_calls": taken.tool_calls, "steps": taken.steps, "work_ms": taken.millis,
+        })
+    });
+    Ok(Json(json!({ "days": days, "tenants": shown.collect::<Vec<_>>() })))
 }

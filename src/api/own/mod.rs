@@ -43,6 +43,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/servers/{name}/approve", post(servers::approve))
         .route("/v1/fleet", get(fleet::get))
         .route("/v1/fleet/usage", get(fleet::spent))
+        .route("/v1/fleet/tenants", get(fleet::tenants))
         .route("/v1/teams", get(teams::list).post(teams::create))
         .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
         .route("/v1/threads/{thread}/report", get(traces::report))
@@ -98,6 +99,7 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<memory::Whose>("delete /v1/memory/{key}");
     forms.body::<servers::Seen>("post /v1/servers/{name}/approve");
     forms.query::<fleet::Window>("get /v1/fleet/usage");
+    forms.query::<fleet::Window>("get /v1/fleet/tenants");
     forms.query::<compared::Again>("get /v1/threads/{thread}/replay");
     forms.query::<compared::Other>("get /v1/threads/{thread}/diff");
     forms.query::<documents::Which>("get /v1/documents");

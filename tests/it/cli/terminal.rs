@@ -2,29 +2,12 @@
 
 use std::num::NonZero;
 
-use perihelion::llm::Role;
-use perihelion::llm::scripted::{Reply, Rule, Script};
-use serde_json::json;
-
-use super::world::{World, approved, select};
+use super::world::{World, reading_and_answering};
 
 const ANSWER: &str = "Morocco **never** uses *DST* [1].\n\n- one\n- two\n";
 
 async fn world() -> World {
-    World::new(
-        Script::new()
-            .rule(Rule::new(select(&["mcp_agent_files"])).role(Role::Supervisor).nth(1))
-            .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
-            .rule(
-                Rule::new(Reply::call("read", json!({ "path": "a.txt" })))
-                    .role(Role::Agent)
-                    .after_tool_results(0),
-            )
-            .rule(Rule::new(Reply::text("a.txt says 42.")).role(Role::Agent))
-            .rule(approved())
-            .rule(Rule::new(Reply::text(ANSWER)).role(Role::Qa)),
-    )
-    .await
+    World::new(reading_and_answering(ANSWER)).await
 }
 
 /// What stands on the screen in the end.

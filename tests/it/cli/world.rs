@@ -215,6 +215,11 @@ pub fn approved() -> Rule {
 
 /// The star's common path: the files agent reads a document, the answer cites it.
 pub fn reading() -> Script {
+    reading_and_answering("It is 42 [1].")
+}
+
+/// The same path, with another answer.
+pub fn reading_and_answering(answer: &str) -> Script {
     Script::new()
         .rule(Rule::new(select(&["mcp_agent_files"])).role(Role::Supervisor).nth(1))
         .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
@@ -225,7 +230,7 @@ pub fn reading() -> Script {
         )
         .rule(Rule::new(Reply::text("a.txt says 42")).role(Role::Agent))
         .rule(approved())
-        .rule(Rule::new(Reply::text("It is 42 [1].")).role(Role::Qa))
+        .rule(Rule::new(Reply::text(answer)).role(Role::Qa))
 }
 
 /// The notes agent takes one note, then the run is done.

@@ -6,7 +6,7 @@ import { Empty, Shown } from "../parts/states.tsx";
 import { legible } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
 import { StandingSection } from "./standing.tsx";
-import { UsageSection } from "./usage.tsx";
+import { TenantsSection, UsageSection } from "./usage.tsx";
 
 export interface Sample {
   name: string;
@@ -67,6 +67,7 @@ export function FleetView() {
       <header class="view-head"><h1>Fleet</h1></header>
       <StandingSection />
       <UsageSection />
+      <TenantsSection />
       <h2>Since the process began</h2>
       <Shown of={metrics} what="numbers">
         {(all) => {

@@ -1,7 +1,7 @@
-/** What model calls took: tokens and cost by day, agent and model, of one tenant. */
+/** What model calls took: tokens and cost by day, agent and model, of one tenant; and of all tenants, for who runs the service. */
 
 import { useState } from "preact/hooks";
-import { json } from "../api/http.ts";
+import { ServerError, json } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, legible } from "../parts/text.ts";
@@ -25,8 +25,6 @@ interface Usage {
   by_model: { [model: string]: Spent };
 }
 
-const WINDOWS = [1, 7, 30, 90];
-
 export function UsageSection() {
   const [days, setDays] = useState(7);
   const usage = useLoad(() => json<Usage>(`v1/fleet/usage?days=${days}`), [days]);
@@ -34,7 +32,7 @@ export function UsageSection() {
     <section aria-label="Usage">
       <header class="view-head">
         <h2>Tokens and cost</h2>
-        <label class="inline">Days <select value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>{WINDOWS.map((window) => <option key={window}>{window}</option>)}</select></label>
+        <WindowChoice days={days} of={[1, 7, 30, 90]} choose={setDays} />
         <button type="button" onClick={usage.reload}>Read again</button>
       </header>
       <Shown of={usage} what="the usage">
@@ -51,6 +49,52 @@ export function UsageSection() {
       </Shown>
     </section>
   );
+}
+
+interface Tenants {
+  days: number;
+  tenants: { tenant: string; runs: number; tokens: number; nano_usd: number; tool_calls: number; steps: number; work_ms: number }[];
+}
+
+/** What every tenant took; nothing for who sees their own alone. */
+export function TenantsSection() {
+  const [days, setDays] = useState(7);
+  const all = useLoad(() => json<Tenants>(`v1/fleet/tenants?days=${days}`), [days]);
+  if (all.error instanceof ServerError && all.error.status === 403) return null;
+  return (
+    <section aria-label="Tenants">
+      <header class="view-head">
+        <h2>By tenant</h2>
+        <WindowChoice days={days} of={[1, 7, 30]} choose={setDays} />
+      </header>
+      <Shown of={all} what="what tenants took">
+        {(now) => now.tenants.length === 0 ? <Empty title={`No run ended in ${plural(now.days, "day")}`} /> : (
+          <div class="scroll" tabIndex={0} role="region" aria-label="What tenants took, scrollable">
+            <table class="bars">
+              <thead><tr><th>Tenant</th><th>Runs</th><th>Tokens</th><th>Cost</th><th>Tool calls</th><th>Steps</th><th>Hours of work</th></tr></thead>
+              <tbody>
+                {now.tenants.map((one) => (
+                  <tr key={one.tenant}>
+                    <th scope="row">{legible(one.tenant)}</th>
+                    <td class="number">{count(one.runs)}</td>
+                    <td class="number">{count(one.tokens)}</td>
+                    <td class="number">{one.nano_usd === 0 ? "no price" : `$${(one.nano_usd / 1e9).toFixed(2)}`}</td>
+                    <td class="number">{count(one.tool_calls)}</td>
+                    <td class="number">{count(one.steps)}</td>
+                    <td class="number">{(one.work_ms / 3.6e6).toFixed(2)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function WindowChoice({ days, of, choose }: { days: number; of: number[]; choose: (days: number) => void }) {
+  return <label class="inline">Days <select value={days} onChange={(event) => choose(Number(event.currentTarget.value))}>{of.map((window) => <option key={window}>{window}</option>)}</select></label>;
 }
 
 const tokens = (spent: Spent) => spent.input_tokens + spent.output_tokens;
