@@ -321,7 +321,7 @@ fn is_watched(show: &Show) -> bool {
 
 /// Prints an event as a line of JSON; a reader that is gone is found out at the end.
 fn line(event: &RunEvent<GraphState>) {
-    let _ = output::json_line(event);
+    let _ = output::BARS.suspend(|| output::json_line(event));
 }
 
 fn way_on(show: &Show, thread: ThreadId) -> String {

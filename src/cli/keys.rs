@@ -120,9 +120,9 @@ async fn perform(people: &People, args: Args) -> Result<(), Error> {
     let now = clock::now();
     match command {
         Command::Create { name, scopes, expires, user } => {
-            let expires_at = expires.map(|until| match until {
-                Until::At(at) => at,
-                Until::In(Age(length)) => now + length,
+            let expires_at = expires.and_then(|until| match until {
+                Until::At(at) => Some(at),
+                Until::In(age) => age.after(now),
             });
             let new = NewKey {
                 tenant: &tenant,

@@ -87,6 +87,7 @@ impl Page {
                 if let CodeBlockKind::Fenced(language) = kind
                     && !language.is_empty()
                 {
+                    let language = output::one_line(&language);
                     self.text.push_str(&format!("{FAINT}{language}{PLAIN}\n"));
                 }
                 self.on(CODE);
@@ -164,11 +165,12 @@ impl Page {
         }
     }
 
-    /// Adds words to where they belong.
+    /// Adds words to where they belong, without what could steer the terminal: Markdown writes any letter by its number.
     fn say(&mut self, words: &str) {
+        let words = output::plain(words);
         if self.is_in_cell {
             if let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) {
-                cell.push_str(words);
+                cell.push_str(&words);
             }
             return;
         }
@@ -222,6 +224,19 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// S1.13
+    #[test]
+    fn no_letter_written_by_its_number_steers_the_terminal() {
+        let text = "&#27;[2J a &#x202e;b **&#27;]52;c;eA==&#7;** [to](https://example.org/&#27;[3J) `&#27;`\n\n\
+                    ```&#27;[4J\n&#27;[5J\n```\n\n| &#27;[6J |\n|---|\n| &#27;[7J |\n";
+        let shown = rendered(text);
+        for (at, _) in shown.match_indices('\u{1b}') {
+            let own = [BOLD, ITALIC, CODE, FAINT, PLAIN];
+            assert!(own.iter().any(|code| shown[at..].starts_with(code)), "{shown:?}");
+        }
+        assert!(!shown.contains(['\u{7}', '\u{202e}']), "{shown:?}");
+    }
 
     /// S1.13
     #[test]

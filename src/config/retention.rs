@@ -1,6 +1,6 @@
 //! The retention section: what a prune without options may take.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use super::resolve::{Setting, any, positive_if_any, section};
@@ -28,6 +28,18 @@ impl Retention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Age(pub TimeDelta);
+
+impl Age {
+    /// Returns the moment that lies so long before another; none before time began.
+    pub fn before(self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        moment.checked_sub_signed(self.0)
+    }
+
+    /// Returns the moment that lies so long after another; none after time has ended.
+    pub fn after(self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        moment.checked_add_signed(self.0)
+    }
+}
 
 impl std::str::FromStr for Age {
     type Err = String;

@@ -52,8 +52,10 @@ impl Documents {
 
     /// Deletes what was last changed before a time, of all tenants and owners; broken off, the next call continues.
     ///
+    /// What cannot be deleted is named in the log and left where it is.
+    ///
     /// # Errors
-    /// [`Error::Documents`].
+    /// [`Error::Documents`] where documents cannot be listed.
     pub async fn prune_all(&self, before: DateTime<Utc>) -> Result<u64, Error> {
         let mut count = 0;
         for (scope, id) in self.library.older(before).await? {
@@ -62,7 +64,12 @@ impl Documents {
             }
             let mut theirs = self.clone();
             theirs.scope = scope;
-            count += u64::from(theirs.delete_older(&id, before).await?);
+            match theirs.delete_older(&id, before).await {
+                Ok(is_deleted) => count += u64::from(is_deleted),
+                Err(error) => {
+                    tracing::warn!(%error, document = id, "an old document could not be deleted");
+                }
+            }
         }
         Ok(count)
     }

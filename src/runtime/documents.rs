@@ -1,7 +1,7 @@
 //! The documents of the database, for the edges: added each on a thread of its own, found, read, deleted.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use perihelion_database::Database;
@@ -12,7 +12,7 @@ use perihelion_documents::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, open_store};
+use super::{Error, Folders, open_store};
 use crate::checkpoint::{self, Store};
 use crate::config::Settings;
 use crate::graph::EngineError;
@@ -31,6 +31,8 @@ pub struct Documents {
     model: Option<Arc<dyn ChatModel>>,
     embeddings: Option<Arc<dyn EmbeddingModel>>,
     pub(super) stop: CancellationToken,
+    /// Endings of names that another program reads.
+    endings: Vec<String>,
 }
 
 /// What became of a document that was to be added.
@@ -73,7 +75,15 @@ impl Documents {
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
         let library = Library::new(database, parser_of(settings)).with_quotas(quotas(settings));
-        Ok(Self { library, scope, store, model, embeddings, stop: CancellationToken::new() })
+        let own = &settings.documents;
+        let endings = own.parser.as_ref().map(|_| own.parser_for.0.clone()).unwrap_or_default();
+        let stop = CancellationToken::new();
+        Ok(Self { library, scope, store, model, embeddings, stop, endings })
+    }
+
+    /// Names folders, of which also those files count that another program reads.
+    pub fn folders(&self, roots: Vec<PathBuf>, patterns: Vec<String>) -> Folders {
+        Folders::new(roots, patterns).with_endings(self.endings.clone())
     }
 
     /// Has what is under way stop when the token is cancelled, after the request that was sent; the same call continues it later.

@@ -33,6 +33,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub struct Folders {
     roots: Vec<PathBuf>,
     patterns: Vec<String>,
+    /// Endings of names that count beside those of known formats, with or without the dot.
+    endings: Vec<String>,
 }
 
 /// What may have changed since the last look.
@@ -67,7 +69,13 @@ impl Folders {
     /// Names files and directories; of directories count those files whose name fits one of the patterns (of `*` and `?`), and
     /// without patterns those of a known format.
     pub fn new(roots: Vec<PathBuf>, patterns: Vec<String>) -> Self {
-        Self { roots, patterns }
+        Self { roots, patterns, endings: Vec::new() }
+    }
+
+    /// Has files count whose names end so, where there are no patterns.
+    #[must_use]
+    pub fn with_endings(self, endings: Vec<String>) -> Self {
+        Self { endings, ..self }
     }
 
     /// Follows links in the names of the folders themselves, so that they are named as changes in them are.
@@ -79,7 +87,8 @@ impl Folders {
             .roots
             .iter()
             .map(|root| std::fs::canonicalize(root).map_err(|source| unreadable(root, source)));
-        Ok(Self { roots: roots.collect::<Result<_, _>>()?, patterns: self.patterns })
+        let roots = roots.collect::<Result<_, _>>()?;
+        Ok(Self { roots, ..self })
     }
 
     /// Returns the folders that were named.
@@ -146,9 +155,17 @@ impl Folders {
     fn is_wanted(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self.patterns.is_empty() {
-            true => Format::by_name(&name).is_some(),
+            true => Format::by_name(&name).is_some() || self.ends_so(&name),
             false => self.patterns.iter().any(|pattern| fits(pattern, &name)),
         }
+    }
+
+    fn ends_so(&self, name: &str) -> bool {
+        let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+        let is_it = |one: &String| {
+            ending.is_some_and(|ending| ending.eq_ignore_ascii_case(one.trim_start_matches('.')))
+        };
+        self.endings.iter().any(is_it)
     }
 
     fn gather(

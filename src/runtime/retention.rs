@@ -50,7 +50,7 @@ pub async fn prune(
 ) -> Result<PruneReport, checkpoint::Error> {
     let mut report = PruneReport::default();
     let oldest = match retention.max_age {
-        Some(age) => store.now().await?.checked_sub_signed(age.0),
+        Some(age) => age.before(store.now().await?),
         None => None,
     };
     let threads = store.list(&ThreadFilter::default()).await?;

@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 use super::kept::{Begin, Run};
 use super::{Error, Service};
 use crate::clock;
+use crate::config::Age;
 use crate::runner::holder_is_dead;
 use crate::runtime::{Documents, demo};
 
@@ -56,12 +57,13 @@ impl Service {
     /// Deletes documents that are older than the settings permit, beside everything else.
     fn prune_documents(&self) {
         let settings = self.runtime().settings().clone();
-        let Some(age) = settings.documents.max_age else { return };
+        let oldest = |age: Age| age.before(clock::now());
+        let Some(before) = settings.documents.max_age.and_then(oldest) else { return };
         let stop = self.0.stop.clone();
         self.0.tasks.spawn(async move {
             let pruned = async {
                 let documents = Documents::open(&settings).await?.stopping_at(stop);
-                let pruned = documents.prune_all(clock::now() - age.0).await;
+                let pruned = documents.prune_all(before).await;
                 documents.close().await;
                 pruned
             };

@@ -17,7 +17,8 @@ const NESTED: [&str; 9] = [
     "propertyNames",
 ];
 
-/// Returns a schema without `$schema`, `$comment`, sizes of numbers as formats, `default: null`, and titles that repeat a name.
+/// Returns a schema without `$schema`, `$comment`, sizes of numbers as formats, `default: null`, titles that repeat
+/// a name or stand in the description, and the title of the whole.
 pub(super) fn shown(schema: &Value) -> Value {
     without_noise(None, schema)
 }
@@ -55,8 +56,9 @@ fn is_noise(name: Option<&str>, keywords: &Map<String, Value>, key: &str, value:
             digits.len() < format.len() && digits.chars().all(|c| c.is_ascii_digit())
         }
         ("title", Value::String(title)) => {
-            keywords.contains_key("description")
-                || name.is_none_or(|name| words(title) == words(name))
+            let about = keywords.get("description").and_then(Value::as_str).unwrap_or_default();
+            name.is_none_or(|name| words(title) == words(name))
+                || words(about).contains(&words(title))
         }
         _ => false,
     }
@@ -82,6 +84,8 @@ mod tests {
                 "title": { "title": "Title", "type": "string", "default": null },
                 "max_results": { "title": "Max Results", "type": ["integer", "null"], "format": "uint32", "minimum": 0 },
                 "unit": { "title": "One of the SI", "type": "string" },
+                "sum": { "title": "Amount in cents", "description": "What is paid.", "type": "integer" },
+                "total": { "title": "Paid", "description": "What is paid.", "type": "integer" },
                 "when": { "title": "When", "description": "Begin.", "type": "string", "format": "date", "default": "today" },
                 "list": { "type": "array", "items": { "title": "Item", "type": "integer", "format": "int64" } },
                 "how": { "oneOf": [{ "const": "a", "title": "By air" }] },
@@ -94,6 +98,8 @@ mod tests {
                 "title": { "type": "string" },
                 "max_results": { "type": ["integer", "null"], "minimum": 0 },
                 "unit": { "title": "One of the SI", "type": "string" },
+                "sum": { "title": "Amount in cents", "description": "What is paid.", "type": "integer" },
+                "total": { "description": "What is paid.", "type": "integer" },
                 "when": { "description": "Begin.", "type": "string", "format": "date", "default": "today" },
                 "list": { "type": "array", "items": { "title": "Item", "type": "integer" } },
                 "how": { "oneOf": [{ "const": "a", "title": "By air" }] },

@@ -70,6 +70,10 @@ async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() 
     };
     assert_eq!(title("lease.md", "pdf, docx").await, "Lease");
     assert_eq!(title("garden.md", "pdf, MD").await, "GARDEN NOTES");
+    // Of a directory, too, files count that only that program reads.
+    std::fs::create_dir(home.path().join("odd")).unwrap();
+    std::fs::write(home.path().join("odd/plan.cad"), "# Plan\n\nA wall.\n").unwrap();
+    assert_eq!(title("odd", "cad").await, "PLAN");
 }
 
 /// Its failures are named, and none leaves a document or a process.

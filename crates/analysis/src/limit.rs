@@ -5,7 +5,7 @@
 //! and `LIMIT NULL` are none.
 
 use sqlparser::ast::{
-    Expr, Fetch, LimitClause, Query, SetExpr, Statement, TableFactor, Top, TopQuantity,
+    Expr, Fetch, LimitClause, Query, Select, SetExpr, Statement, TableFactor, Top, TopQuantity,
     UnaryOperator, Value,
 };
 
@@ -94,6 +94,11 @@ fn bound_tsql(query: &mut Query, most: usize) -> bool {
         return bound_arms(query, most);
     }
     let SetExpr::Select(select) = query.body.as_mut() else { return false };
+    let is_bound = bound_top(select, most);
+    is_bound || bound_arms(query, most)
+}
+
+fn bound_top(select: &mut Select, most: usize) -> bool {
     match &mut select.top {
         None => {
             let quantity = Some(TopQuantity::Constant(u64::try_from(most).unwrap_or(u64::MAX)));
@@ -119,7 +124,7 @@ fn bound_tsql(query: &mut Query, most: usize) -> bool {
     }
 }
 
-/// Selects the first rows of a UNION or another operation on arms.
+/// Selects the first rows of a UNION or another operation on arms, or of a TOP that cannot be compared, which keeps its order.
 fn bound_arms(query: &mut Query, most: usize) -> bool {
     let around = wrapped("SELECT 1", Dialect::TSql, most);
     let Ok(Statement::Query(mut around)) = guard::parse(&around, Dialect::TSql) else {
@@ -130,6 +135,9 @@ fn bound_arms(query: &mut Query, most: usize) -> bool {
             select.from.first_mut().map(|from| &mut from.relation)
     {
         std::mem::swap(&mut subquery.body, &mut query.body);
+        if let SetExpr::Select(_) = subquery.body.as_ref() {
+            subquery.order_by = query.order_by.take();
+        }
         query.body = around.body;
         return true;
     }
@@ -223,6 +231,11 @@ mod tests {
             (
                 "SELECT TOP 10 PERCENT a FROM t",
                 "SELECT TOP 11 * FROM (SELECT TOP 10 PERCENT a FROM t) AS [bounded]",
+            ),
+            (
+                "WITH c AS (SELECT 1 AS a) SELECT TOP 10 PERCENT a FROM c ORDER BY a OPTION (MAXRECURSION 9)",
+                "WITH c AS (SELECT 1 AS a) SELECT TOP 11 * FROM (SELECT TOP 10 PERCENT a FROM c ORDER BY a) AS [bounded] \
+                 OPTION (MAXRECURSION 9)",
             ),
             (
                 "SELECT a FROM t UNION SELECT b FROM u",

@@ -59,7 +59,8 @@ impl Parser {
             parsed => parsed?,
         };
         parsed.format = Format::by_name(path).unwrap_or(parsed.format);
-        let program = by.program.display().to_string();
+        // Whoever sees the document need not see the paths of this machine.
+        let program = by.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         parsed.warnings.push(Warning::OtherParser { program });
         Ok(parsed)
     }

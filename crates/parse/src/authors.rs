@@ -14,6 +14,8 @@ pub(crate) fn names(said: impl IntoIterator<Item = String>) -> Vec<String> {
     });
     for name in parts.flat_map(|part| divided(&part, " and ")) {
         let name = crate::builder::one_line(&name);
+        // A list ends with `, and`.
+        let name = name.strip_prefix("and ").unwrap_or(&name).to_owned();
         let is_name = name.chars().any(char::is_alphabetic) && name.chars().count() <= LONGEST;
         if is_name && !found.contains(&name) && found.len() < MOST {
             found.push(name);
@@ -39,6 +41,10 @@ mod tests {
         let of = |line: &str| names([line.to_owned()]);
         assert_eq!(of("Ann Archer; Ben Brook;"), ["Ann Archer", "Ben Brook"]);
         assert_eq!(of("Ann Archer, Ben Brook and Cy Cole"), ["Ann Archer", "Ben Brook", "Cy Cole"]);
+        assert_eq!(
+            of("Ann Archer, Ben Brook, and Cy Cole"),
+            ["Ann Archer", "Ben Brook", "Cy Cole"]
+        );
         assert_eq!(of("Archer, Ann"), ["Archer, Ann"]);
         assert_eq!(of("Brook and Sons"), ["Brook and Sons"]);
         assert!(of(" ; 12 ").is_empty());

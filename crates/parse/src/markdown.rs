@@ -18,8 +18,10 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
     crate::builder::close_sections(&mut sections, text.len());
     Ok(Parsed {
         format: Format::Markdown,
-        title: front_matter(&text, "title"),
-        authors: crate::authors::names(front_matter(&text, "author")),
+        title: front_matter(&text, "title").into_iter().next(),
+        authors: crate::authors::names(
+            ["author", "authors"].into_iter().flat_map(|key| front_matter(&text, key)),
+        ),
         pages: Vec::new(),
         sections,
         tables,
@@ -88,11 +90,23 @@ fn number(level: HeadingLevel) -> u8 {
     }
 }
 
-fn front_matter(text: &str, key: &str) -> Option<String> {
-    let body = text.strip_prefix("---\n")?;
-    let (front, _) = body.split_once("\n---")?;
-    let said = front.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    Some(said.trim().trim_matches(['"', '\'']).to_owned()).filter(|said| !said.is_empty())
+/// Returns what the front matter (YAML between lines of `---`) says under a key: one value, or those of a list.
+fn front_matter(text: &str, key: &str) -> Vec<String> {
+    let front = text.strip_prefix("---\n").and_then(|body| body.split_once("\n---"));
+    let mut lines = front.map_or("", |(front, _)| front).lines();
+    let Some(said) = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':')) else {
+        return Vec::new();
+    };
+    let said = said.trim();
+    let values: Vec<&str> = match said.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
+        Some(list) => list.split(',').collect(),
+        None if said.is_empty() => {
+            lines.map_while(|line| line.trim_start().strip_prefix("- ")).collect()
+        }
+        None => vec![said],
+    };
+    let bare = |value: &str| value.trim().trim_matches(['"', '\'']).to_owned();
+    values.into_iter().map(bare).filter(|value| !value.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -106,6 +120,12 @@ mod tests {
         let parsed = parse(decoded, &Limits::default()).unwrap();
         assert_eq!(parsed.title.as_deref(), Some("Rates"));
         assert_eq!(parsed.authors, ["Ann Archer", "Ben Brook"]);
+        for list in ["author: [Ann Archer, 'Ben Brook']", "authors:\n  - Ann Archer\n  - Ben Brook"]
+        {
+            let text = format!("---\n{list}\ndate: 2026\n---\nWords.\n");
+            let listed = parse(Decoded { text, warning: None }, &Limits::default()).unwrap();
+            assert_eq!(listed.authors, ["Ann Archer", "Ben Brook"], "{list}");
+        }
         let titles: Vec<&str> = parsed.sections.iter().map(|one| one.title.as_str()).collect();
         assert_eq!(titles, ["One", "Two and three"]);
         let table = &parsed.tables[0];

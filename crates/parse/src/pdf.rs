@@ -92,14 +92,42 @@ fn title(document: &Pdf) -> Option<String> {
     (is_said && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)
 }
 
-/// Reads a property, which is UTF-16 with a mark or bytes of one letter each.
+/// The letters of PDFDocEncoding from 0x80 to 0xA0, beyond which it is Latin-1 (ISO 32000-1, annex D.2).
+const PDF_LETTERS: &str = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž\u{FFFD}€";
+
+fn pdf_letter(byte: u8) -> char {
+    let special = byte.checked_sub(0x80).and_then(|at| PDF_LETTERS.chars().nth(at.into()));
+    special.unwrap_or(char::from(byte))
+}
+
+/// Reads a property: UTF-16 with a mark, UTF-8 as it is by the letter or with its mark, or PDFDocEncoding.
 fn said(bytes: &[u8]) -> String {
     let text = match bytes.strip_prefix(&[0xFE, 0xFF]) {
         Some(wide) => {
             let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
             char::decode_utf16(units).map(|c| c.unwrap_or('\u{FFFD}')).collect()
         }
-        None => String::from_utf8_lossy(bytes).into_owned(),
+        None => {
+            let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+            std::str::from_utf8(bytes).map_or_else(
+                |_| bytes.iter().map(|byte| pdf_letter(*byte)).collect(),
+                str::to_owned,
+            )
+        }
     };
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     crate::builder::one_line(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_read_in_each_of_their_encodings() {
+        assert_eq!(said(b"\xFE\xFF\0M\0\xFC"), "Mü");
+        assert_eq!(said("Müller".as_bytes()), "Müller");
+        assert_eq!(said(b"\xEF\xBB\xBFM\xC3\xBCller"), "Müller");
+        assert_eq!(said(b"M\xFCller \x8D\x8E \xA0 5\0"), "Müller “” € 5");
+    }
 }

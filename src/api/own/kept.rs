@@ -71,7 +71,9 @@ pub(super) fn refused(error: MemoryError) -> Refusal {
 pub(super) fn without_document(error: runtime::Error) -> Refusal {
     let class = match &error {
         runtime::Error::Documents(error) => error.class(),
-        runtime::Error::Document { class, .. } if class == "full" || class == "too_many" => {
+        runtime::Error::Document { class, .. }
+            if ["full", "too_many", "external_parser"].contains(&class.as_str()) =>
+        {
             class.as_str()
         }
         // What is wrong with a document is what its sender can change.
@@ -79,6 +81,13 @@ pub(super) fn without_document(error: runtime::Error) -> Refusal {
         _ => "",
     };
     let status = match class {
+        "external_parser" => {
+            // Its path and its words are the operator's.
+            tracing::warn!(%error, "the program that documents.parser names failed");
+            let why =
+                "the program that reads such documents here failed; the service's log says why";
+            return Refusal(StatusCode::BAD_GATEWAY, why.to_owned());
+        }
         "unknown" => StatusCode::NOT_FOUND,
         "full" => StatusCode::PAYLOAD_TOO_LARGE,
         "too_many" => StatusCode::TOO_MANY_REQUESTS,

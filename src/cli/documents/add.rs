@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{InCollection, watch};
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit};
-use crate::runtime::{AddedDocument, Documents, Folders};
+use crate::runtime::{AddedDocument, Documents};
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -42,7 +42,7 @@ pub struct Args {
 }
 
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
-    let folders = Folders::new(args.paths.clone(), args.pattern.clone());
+    let folders = documents.folders(args.paths.clone(), args.pattern.clone());
     if args.watch {
         return watch::run(documents, folders, args).await;
     }

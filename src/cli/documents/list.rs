@@ -1,5 +1,6 @@
 //! `documents list`, `show`, `export`, `delete`, `prune` and `reindex`.
 
+use chrono::DateTime;
 use perihelion_documents::{Document, Room};
 use serde_json::json;
 
@@ -48,7 +49,7 @@ pub struct ExportArgs {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct PruneArgs {
-    /// Delete documents that were neither added nor changed for so long (12h, 30d, 8w); by default documents.max_age of the settings
+    /// Delete documents whose bytes did not change for so long (12h, 30d, 8w); by default documents.max_age of the settings
     #[arg(long, value_name = "AGE")]
     older_than: Option<Age>,
     #[command(flatten)]
@@ -174,7 +175,8 @@ pub(super) async fn prune(
     args: &PruneArgs,
 ) -> Result<Exit, Error> {
     let age = args.older_than.or(max_age).ok_or(Error::NoDocumentAge)?;
-    let before = clock::now() - age.0;
+    // Nothing is older than time.
+    let before = age.before(clock::now()).unwrap_or(DateTime::UNIX_EPOCH);
     let mut gone = Vec::new();
     for document in documents.older(args.place.named(), before).await? {
         if !args.dry_run && !documents.delete_older(&document.id, before).await? {

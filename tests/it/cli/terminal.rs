@@ -35,6 +35,7 @@ async fn a_run_moves_on_one_line_and_leaves_its_answer_rendered() {
     assert!(seen.contains("• one") && !seen.contains("**"), "{seen}");
     assert!(seen.contains("source [1]") && seen.contains("done; steps"), "{seen}");
     assert_eq!(bold(last), "never");
+    assert!(run.stdout.contains("calls files.read"), "nothing moved: {:?}", run.stdout);
     for passed in ["calls files.read", "judged", "writes the answer", "stage:"] {
         assert!(!seen.contains(passed), "{passed} stayed:\n{seen}");
     }

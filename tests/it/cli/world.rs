@@ -111,7 +111,7 @@ impl World {
         let path = self.path("typed");
         std::fs::write(&path, typed).unwrap();
         let mut command = self.program("script", &["-qec", &line.join(" "), "/dev/null"]);
-        command.stdin(std::fs::File::open(path).unwrap());
+        command.stdin(std::fs::File::open(path).unwrap()).env("TERM", "xterm-256color");
         ended(command.spawn().unwrap()).await
     }
 

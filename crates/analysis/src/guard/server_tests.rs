@@ -52,6 +52,9 @@ fn sql_server_says_how_deep_a_query_goes_and_counts_with_its_table_of_numbers() 
     let written = guard(counted, Dialect::TSql, &policy()).unwrap();
     assert!(written.as_str().contains("FROM [master].[dbo].[spt_values]"), "{}", written.as_str());
     assert!(written.tables().is_empty());
+    let shadowed = "WITH recent AS (SELECT zone FROM zones), zones AS (SELECT zone FROM recent) SELECT zone FROM zones";
+    let written = guard(shadowed, Dialect::TSql, &policy()).unwrap();
+    assert_eq!(written.tables().len(), 1);
     for refused in [
         "SELECT 1 OPTION (MAXRECURSION 40000)",
         "SELECT 1 OPTION (MAXRECURSION 5, RECOMPILE)",

@@ -37,7 +37,7 @@ function blocks(text: string): Block[] {
 }
 
 function isList(block: string): boolean {
-  return /^([-*+] |\d+[.)] )/.test(block);
+  return ITEM.test(block);
 }
 
 /** Characters that are parsed at a time: few enough that a page of any length stays answering. */
@@ -55,31 +55,65 @@ function pieces(blocks: Block[]): string[] {
   return found;
 }
 
+/** Characters of prose that are never taken apart. */
+const PROSE = 8_000;
+
+/** Where a list may be cut: before an item of its own, not of a list within it. */
+const ITEM = /^([-*+] |\d+[.)] )/;
+
 /** Cuts a long block between lines; code stays code in each part, and a table has its header in each. */
 function cutLong(block: string): string[] {
   const lines = block.split("\n");
   const fence = /^\s{0,3}(`{3,}|~{3,})/.exec(lines[0] ?? "")?.[1];
-  const isTable = /^[\s|:-]+$/.test(lines[1] ?? "") && (lines[1] ?? "").includes("-");
-  const head = fence ? lines.slice(0, 1) : isTable ? lines.slice(0, 2) : [];
-  const isClosed = fence !== undefined && lines.length > 1 && (lines.at(-1) ?? "").trim().startsWith(fence);
-  const body = lines.slice(head.length, isClosed ? -1 : undefined);
+  if (fence !== undefined) {
+    const isClosed = lines.length > 1 && (lines.at(-1) ?? "").trim().startsWith(fence);
+    const code = lines.slice(1, isClosed ? -1 : undefined).flatMap((line) => slices(line, AT_ONCE));
+    return joined(code, AT_ONCE).map((part) => `${lines[0]}\n${part}\n${fence}`);
+  }
+  if (/^[\s|:-]+$/.test(lines[1] ?? "") && (lines[1] ?? "").includes("-")) {
+    const head = lines.slice(0, 2).join("\n");
+    return joined(lines.slice(2), AT_ONCE).map((rows) => `${head}\n${rows}`);
+  }
+  if (isList(block)) {
+    const items: string[] = [];
+    for (const line of lines) {
+      if (items.length === 0 || ITEM.test(line)) items.push(line);
+      else items[items.length - 1] += `\n${line}`;
+    }
+    return joined(items, AT_ONCE);
+  }
+  // What stands out within a paragraph may begin on one line and end on another.
+  return joined(lines.flatMap((line) => slices(line, PROSE)), PROSE);
+}
+
+/** Cuts a line that is longer than that between words, where it has any. */
+function slices(line: string, most: number): string[] {
+  const found: string[] = [];
+  let rest = line;
+  while (rest.length > most) {
+    const space = rest.lastIndexOf(" ", most);
+    const at = space > most / 2 ? space + 1 : most;
+    found.push(rest.slice(0, at));
+    rest = rest.slice(at);
+  }
+  return [...found, rest];
+}
+
+/** Joins lines to parts that are as long as that at most, if no line is longer. */
+function joined(lines: string[], most: number): string[] {
   const found: string[] = [];
   let part: string[] = [];
   let size = 0;
-  const end = () => {
-    if (part.length) found.push([...head, ...part, ...(fence ? [fence] : [])].join("\n"));
-    part = [];
-    size = 0;
-  };
-  for (const line of body) {
-    for (let from = 0; from === 0 || from < line.length; from += AT_ONCE) {
-      const slice = line.slice(from, from + AT_ONCE);
-      if (size + slice.length > AT_ONCE) end();
-      part.push(slice);
-      size += slice.length + 1;
+  for (const line of lines) {
+    if (part.length > 0 && size + line.length > most) {
+      found.push(part.join("\n"));
+      part = [];
+      size = 0;
     }
+    part.push(line);
+    size += line.length + 1;
   }
-  end();
+  if (part.length > 0) found.push(part.join("\n"));
   return found;
 }
 

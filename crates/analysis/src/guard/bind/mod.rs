@@ -128,12 +128,13 @@ impl Binder<'_> {
         if let Some(with) = &mut query.with {
             let recursive = with.recursive || self.dialect.recursion_is_implied();
             let ahead = self.ahead.len();
-            if recursive {
+            // Where recursion is implied, a name before its definition is another thing's.
+            if with.recursive {
                 let names = with.cte_tables.iter().rev();
                 self.ahead.extend(names.map(|cte| self.dialect.fold(&cte.alias.name)));
             }
             for cte in &mut with.cte_tables {
-                if recursive {
+                if with.recursive {
                     self.ahead.pop();
                 }
                 self.quote(&mut cte.alias.name)?;
