@@ -65,7 +65,7 @@ impl Office {
                 Some(database)
             }
         };
-        Self { world, database: database }
+        Self { world, database }
     }
 
     /// Opens an office that has the team already.

@@ -1,5 +1,4 @@
 //! Peers that take their time.
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ pub(super) async fn run(
     let url = settings.store.database.expose();
     let wait = Duration::from_secs_f64(args.wait);
     let asked = service::ask_to_stop(url, store, thread, wait).await;
-    let has_stopped = asked.map_err(|error| Error::Service(error.into()))?;
+    let has_stopped = asked.map_err(Error::Service)?;
     let had = match runtime::cancel(store, thread).await? {
         Some(had) => had,
         None if has_stopped => before,
