@@ -103,7 +103,7 @@ impl Deliveries {
     }
 
     async fn deliver(&self, delivery: Delivery) {
-        let kept = self.service.kept();
+        let kept = self.service.kept().for_tenant(&delivery.tenant);
         match kept.claim_delivery(delivery.id, clock::now(), CLAIM).await {
             Ok(true) => {}
             Ok(false) => return,

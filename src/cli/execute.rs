@@ -6,6 +6,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::args::quoted;
 use super::init::no_agents;
@@ -21,6 +22,7 @@ use crate::graph::{RunEvent, Wants};
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner::RunOptions;
 use crate::runtime::{Answer, RunReport, RunStatusView, Runtime, is_abandoned};
+use crate::service::Stops;
 use crate::swarm::{GraphState, Request};
 
 /// Events that may wait to be shown; a slow terminal slows the run rather than filling memory.
@@ -247,12 +249,15 @@ pub async fn drive(
         }
     }
     let (events, listener) = mpsc::channel(WAITING_EVENTS);
+    let stops = Stops::new(runtime.settings().store.database.expose());
     let options = RunOptions {
         wants: Wants { tasks: true, ..Wants::default() },
         events: Some(events),
         cancel: signals.stop_token(),
+        withdrawn: stops.hold(job.thread()),
         ..runtime.run_options()
     };
+    let _looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
     let is_submission = matches!(job, Job::Submit { .. });
     let progress = Progress::begin(show.quiet || is_submission, show.every_line, job.thread());
     let observer =

@@ -14,8 +14,10 @@ use perihelion_http::{Bounds, Server};
 use crate::api;
 use crate::config::{Overrides, Settings};
 use crate::ids::ThreadId;
+use crate::runner::RunOptions;
 use crate::runtime::{RunReport, RunStatusView, Runtime};
-use crate::worker::{Listener, Worker, WorkerEvent};
+use crate::service::Stops;
+use crate::worker::{Listener, Options, Worker, WorkerEvent};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -88,13 +90,17 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         None => None,
     };
     let plugins = plugins::keep(&runtime, "worker", args.quiet);
-    let worker = Worker::new(Arc::clone(&runtime), args.drain, listener(args.quiet));
+    let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
+    let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
+    let worker = worker.with_options(holding(&stops));
+    let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
     let worked = tokio::select! {
         biased;
         () = signals.aborted() => return Ok(Exit::Aborted),
         worked = worker.run(signals.stop_token()) => worked,
     };
     drop(worker);
+    drop(looking);
     drop(plugins);
     if let Some(runtime) = Arc::into_inner(runtime) {
         tokio::select! {
@@ -108,6 +114,29 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         output::note(&format!("ended; runs driven: {driven}"));
     }
     Ok(Exit::Done)
+}
+
+/// Has each run end for good when somebody asks the one who holds its thread.
+fn holding(stops: &Arc<Stops>) -> Options {
+    let stops = Arc::clone(stops);
+    Arc::new(move |thread, options| RunOptions { withdrawn: stops.hold(thread), ..options })
+}
+
+/// Tells what the worker does, and forgets threads that it holds no longer.
+fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
+    let (stops, told) = (Arc::clone(stops), listener(quiet));
+    Arc::new(move |event| {
+        match &event {
+            WorkerEvent::Ended(report) => {
+                if let Ok(thread) = report.thread_id.parse() {
+                    stops.release(thread);
+                }
+            }
+            WorkerEvent::Idle(thread) | WorkerEvent::Failed(thread, _) => stops.release(*thread),
+            _ => {}
+        }
+        told(event);
+    })
 }
 
 async fn listen(addr: SocketAddr) -> Result<TcpListener, Error> {

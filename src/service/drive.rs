@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::kept::{Begin, Cancel, Run, RunStatus};
-use super::{Asked, Error, Order, Service, answers};
+use super::{Asked, Error, Order, Service, answers, stops};
 use crate::checkpoint::{self, StepKind, ThreadStatus};
 use crate::clock;
 use crate::ids::ThreadId;
@@ -20,6 +20,9 @@ const HELD_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How long it is until a row that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long another process that holds a run's thread has to end it, before the thread is taken from it.
+const HOLDER_ANSWERS: Duration = Duration::from_secs(10);
 
 /// How driving a run ended.
 enum End {
@@ -69,6 +72,9 @@ impl Service {
         };
         self.driven().remove(&run.id);
         let asked = self.cancel_of(&run).await;
+        if let (End::Left, Some(_), false) = (&end, asked, self.0.stop.is_cancelled()) {
+            end = self.end_elsewhere(&run).await;
+        }
         if let End::Settled(status, _) = &end
             && stop.is_cancelled()
             && *status != RunStatus::Success
@@ -86,6 +92,17 @@ impl Service {
         if has_failed {
             // It may have told nothing.
             self.runtime().bus().call(ThreadId(run.thread)).await;
+        }
+    }
+
+    /// Ends a run whose thread another process holds, such as a worker that was quicker.
+    async fn end_elsewhere(&self, run: &Run) -> End {
+        let (store, thread) = (self.runtime().store().as_ref(), ThreadId(run.thread));
+        match stops::end_elsewhere(self.kept(), store, thread, HOLDER_ANSWERS).await {
+            Ok(()) => End::Settled(RunStatus::Interrupted, None),
+            Err(error) => {
+                End::Settled(RunStatus::Error, Some(failure(class(&error), &error.to_string())))
+            }
         }
     }
 

@@ -6,7 +6,6 @@
 
 mod answers;
 mod approvals;
-mod ask_to_stop;
 mod begun;
 mod cancel;
 mod crons;
@@ -21,6 +20,7 @@ mod order;
 mod runs;
 mod schedule;
 mod sealing;
+mod stops;
 mod threads;
 mod whose;
 
@@ -35,7 +35,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use ask_to_stop::ask_to_stop;
 pub use begun::BegunRuns;
 pub use crons::Work;
 pub use error::Error;
@@ -45,6 +44,7 @@ pub use order::{Approvals, Asked, Order, Turn, assistant_of};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
+pub use stops::{Stops, ask_to_stop};
 pub use threads::{Checkpoint, ThreadStanding, ThreadView};
 
 use self::kept::Kept;

@@ -94,7 +94,7 @@ impl Service {
                 continue;
             }
             let begin = Begin { owner, now: clock::now() };
-            if let Some(run) = self.kept().begin_next(thread, begin).await? {
+            if let Some(run) = self.kept().for_tenant(&tenant).begin_next(thread, begin).await? {
                 self.launch(run);
             }
         }

@@ -1,7 +1,11 @@
 //! What an adversary runs, line by line: strangers' pages, other tenants, addresses to call back, approvals, floods.
 
-use futures::future::join_all;
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
 use serde_json::{Value, json};
+use sqlx::postgres::PgListener;
+use tokio_tungstenite::tungstenite::{Error, client::IntoClientRequest as _};
 
 use super::people::{ask, id, key};
 use super::served::Served;
@@ -48,6 +52,57 @@ async fn every_route_refuses_strangers_pages_and_names() {
             assert_eq!(code, 403, "{method} {path} with {header:?}");
         }
     }
+}
+
+/// A socket that a stranger's page opens, for which browsers ask nobody.
+#[tokio::test]
+async fn no_socket_is_opened_for_a_strangers_page() {
+    let served = Served::sqlite().await;
+    let url = format!("{}/threads/{NOBODY}/stream/events", served.url.replace("http", "ws"));
+    for origin in ["https://evil.example.org", "null"] {
+        let mut asked = url.as_str().into_client_request().unwrap();
+        asked.headers_mut().insert("origin", origin.parse().unwrap());
+        match tokio_tungstenite::connect_async(asked).await {
+            Err(Error::Http(answer)) => assert_eq!(answer.status(), 403, "{origin}"),
+            other => panic!("{origin}: {other:?}"),
+        }
+    }
+}
+
+/// What is told to everybody who listens at the database, and what its queue keeps, are ids of threads and nothing of them.
+#[tokio::test]
+async fn notifications_and_the_queue_name_threads_and_nothing_else() {
+    let served = Served::postgres().await;
+    let mut listener = PgListener::connect(&served.database()).await.unwrap();
+    listener.listen("perihelion_events").await.unwrap();
+    let thread = served.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let (_, done) = served.post(&wait, &saying("whose-question")).await;
+    assert_eq!(done["answer"], "Hello from the star.");
+    // The run's last batch was told before its end was.
+    let mut told = BTreeSet::new();
+    sqlx::raw_sql("SELECT pg_notify('perihelion_events', 'that is all')")
+        .execute(&mut listener)
+        .await
+        .unwrap();
+    loop {
+        match listener.recv().await.unwrap().payload() {
+            "that is all" => break,
+            payload => told.insert(payload.to_owned()),
+        };
+    }
+    assert_eq!(told, BTreeSet::from([thread]));
+    served.program(&["worker", "--drain", "-q"]).await;
+    let left = served.program(&["run", "whose-question", "--detach", "-q"]).await;
+    let jobs: Vec<String> =
+        sqlx::query_scalar("SELECT to_json(j)::text FROM graphile_worker._private_jobs j")
+            .fetch_all(&mut listener)
+            .await
+            .unwrap();
+    let [job] = jobs.as_slice() else { panic!("{jobs:?}") };
+    let job: Value = serde_json::from_str(job).unwrap();
+    assert_eq!(job["payload"], json!({ "thread": left.trim() }), "{job}");
+    assert!(!job.to_string().contains("whose-question"), "{job}");
 }
 
 /// JSON sent as `text/plain`, which a page may send without asking.
@@ -184,8 +239,9 @@ async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: 
     let (code, said) = ask(&served, "POST", &path, &boss, Some(beside)).await;
     assert_eq!(code, 422, "{said}");
 
-    let race = (0..50).map(|_| ask(&served, "POST", &approve, &boss, Some(json!({}))));
-    let answers: Vec<(u16, Value)> = join_all(race).await;
+    let race = (0..1_000).map(|_| ask(&served, "POST", &approve, &boss, Some(json!({}))));
+    let answers: Vec<(u16, Value)> =
+        futures::stream::iter(race).buffer_unordered(200).collect().await;
     let won: Vec<&(u16, Value)> = answers.iter().filter(|(code, _)| *code == 200).collect();
     assert_eq!(won.len(), 1, "{answers:?}");
     assert!(answers.iter().all(|(code, _)| [200, 409].contains(code)), "{answers:?}");

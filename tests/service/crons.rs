@@ -75,7 +75,7 @@ async fn a_time_that_passed_is_made_up_for_once_no_matter_who_finds_it(mut serve
     let (_, made) = served.post("/runs/crons", &cron()).await;
     let id: Uuid = made["cron_id"].as_str().unwrap().parse().unwrap();
     served.crash().await;
-    let database = Database::open(&served.database()).await.unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
     let past = perihelion::clock::now() - chrono::TimeDelta::days(3);
     let back = query("UPDATE service_cron SET schedule = '0 * * * *', next_at = $1 WHERE id = $2");
     assert_eq!(database.execute(&back.bind(past).bind(id)).await.unwrap(), 1);
@@ -106,7 +106,7 @@ async fn a_time_that_passed_is_made_up_for_once_no_matter_who_finds_it(mut serve
 /// Has a cron be due.
 async fn make_due(served: &Served, id: &Value) {
     let id: Uuid = id.as_str().unwrap().parse().unwrap();
-    let database = Database::open(&served.database()).await.unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
     let past = perihelion::clock::now() - chrono::TimeDelta::days(3);
     let back = query("UPDATE service_cron SET next_at = $1 WHERE id = $2");
     assert_eq!(database.execute(&back.bind(past).bind(id)).await.unwrap(), 1);

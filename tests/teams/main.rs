@@ -5,6 +5,10 @@
     reason = "clippy exempts only the test functions themselves, not what they share"
 )]
 
+#[path = "../it/support/hostile.rs"]
+#[expect(dead_code, reason = "shared with the other tests, which use more of it")]
+mod hostile;
+
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 mod postgres;
@@ -14,6 +18,7 @@ mod postgres;
 mod world;
 
 mod budgets;
+mod cancelled;
 mod crashes;
 mod designs;
 mod founding;

@@ -38,7 +38,7 @@ open_world = false
 /// A world, and the database that it keeps threads in.
 pub struct Office {
     pub world: World,
-    _database: Option<Database>,
+    database: Option<Database>,
 }
 
 impl Office {
@@ -55,14 +55,17 @@ impl Office {
             .unwrap();
         shop.close().await;
         let database = match kept {
-            Kept::Sqlite => None,
+            Kept::Sqlite => {
+                world.set("DATABASE_URL", "sqlite:threads.db");
+                None
+            }
             Kept::Postgres => {
                 let database = server().await.fresh().await;
                 world.set("DATABASE_URL", &database.url);
                 Some(database)
             }
         };
-        Self { world, _database: database }
+        Self { world, database }
     }
 
     /// Opens an office that has the team already.
@@ -81,6 +84,19 @@ impl Office {
     pub fn gate(&self) {
         let gate = "\n[mcp_servers.notes.tools.append_note]\napproval_mode = \"prompt\"\n";
         self.world.write("mcp-servers.toml", &format!("{SERVERS}{gate}"));
+    }
+
+    /// Has one more server, by its table.
+    pub fn add_server(&self, table: &str) {
+        self.world.write("mcp-servers.toml", &format!("{SERVERS}\n{table}"));
+    }
+
+    /// Returns the address of the database.
+    pub fn url(&self) -> String {
+        match &self.database {
+            Some(database) => database.url.clone(),
+            None => format!("sqlite:{}", self.world.path("threads.db").display()),
+        }
     }
 
     /// Declares that anybody may have written what stands in the files.

@@ -1,14 +1,17 @@
 //! For whom statements act: row-level security below every question.
 //!
-//! Each statement names its tenant in its `WHERE`; on Postgres the tables of documents, of people, of clients' items and assistants
-//! and of spending hold it to that as well. Their policies (`of_tenant`, forced upon the tables' owner, too) compare a row's tenant
-//! with the setting `perihelion.tenant`, which a transaction of [`crate::Database::of_tenant`] sets for itself and for no other:
-//! nothing stays on the connection, so that a pool in between does no harm. Where nothing is set no row is seen and none can be
-//! written: a forgotten `WHERE` returns nothing.
+//! Each statement names its tenant in its `WHERE`; on Postgres every table with tenants' rows holds it to that as well. Their
+//! policies (`of_tenant`, forced upon the tables' owner, too) compare a row's tenant with the setting `perihelion.tenant`, which a
+//! transaction of [`crate::Database::of_tenant`] sets for itself and for no other: nothing stays on the connection. Where nothing is
+//! set no row is seen and none can be written: a forgotten `WHERE` returns nothing. Rows of a thread (`of_thread`) are seen where the
+//! thread is.
 //!
 //! Anyone who looks after all tenants (sweeps, pruning, finding whose key it is that was shown) says so by
-//! [`crate::Database::of_all_tenants`], which sets `perihelion.all_tenants`. Superusers and roles with `BYPASSRLS` are exempt from
-//! every policy ([`crate::Database::is_exempt`]); SQLite has no policies.
+//! [`crate::Database::of_all_tenants`], which sets `perihelion.all_tenants`. The engine's store acts for all on connections of its
+//! own ([`crate::postgres::Connections::of_all_tenants`]), so that a commit stays one statement and one round trip: it addresses
+//! threads by ids, whose tenant those above it compare. A transaction of a tenant takes that back, in case a pool in between lends
+//! it the same connection. Superusers and roles with `BYPASSRLS` are exempt from every policy ([`crate::Database::is_exempt`]);
+//! SQLite has no policies.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -37,7 +40,8 @@ impl Acting {
                     digits
                 });
                 Some(format!(
-                    "BEGIN; SELECT set_config('perihelion.tenant', convert_from(decode('{digits}', 'hex'), 'UTF8'), true)"
+                    "BEGIN; SELECT set_config('perihelion.all_tenants', 'off', true), \
+                     set_config('perihelion.tenant', convert_from(decode('{digits}', 'hex'), 'UTF8'), true)"
                 ))
             }
             Self::All => {

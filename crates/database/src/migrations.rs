@@ -48,6 +48,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 17, "0017_documents_of_tenants"),
     migration!("sqlite", 19, "0019_spending"),
     migration!("sqlite", 20, "0020_authors"),
+    migration!("sqlite", 22, "0022_threads_of_tenants"),
 ];
 
 /// Postgres's migrations in order.
@@ -72,6 +73,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 19, "0019_spending"),
     migration!("postgres", 20, "0020_authors"),
     migration!("postgres", 21, "0021_service_of_tenants"),
+    migration!("postgres", 22, "0022_threads_of_tenants"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

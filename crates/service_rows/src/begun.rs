@@ -29,7 +29,7 @@ impl Kept {
             find.text(", ").value(asked).text(", ").value(id).text(")");
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
-        let found = self.database.fetch_optional(&find.build()).await?;
+        let found = self.of_tenant().fetch_optional(&find.build()).await?;
         found.as_ref().map(|row| self.read_run(row)).transpose()
     }
 
@@ -42,7 +42,8 @@ impl Kept {
             "SELECT id, status FROM service_run WHERE thread_id = $1 AND tenant = $2 \
              AND status IN ('pending', 'running') ORDER BY created_at, id",
         );
-        let rows = self.database.fetch_all(&find.bind(thread).bind(self.tenant.as_str())).await?;
+        let rows =
+            self.of_tenant().fetch_all(&find.bind(thread).bind(self.tenant.as_str())).await?;
         rows.iter()
             .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
             .collect()

@@ -125,7 +125,7 @@ impl Kept {
             .bind(cron.updated_at)
             .bind(cron.maker.clone())
             .bind(cron.paused.clone());
-        self.database.execute(&put).await?;
+        self.of_tenant().execute(&put).await?;
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_cron WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
-        let found = self.database.fetch_optional(&find.build()).await?;
+        let found = self.of_tenant().fetch_optional(&find.build()).await?;
         found.as_ref().map(|row| self.read_cron(row)).transpose()
     }
 
@@ -150,7 +150,7 @@ impl Kept {
         find.text(COLUMNS);
         self.matching(&mut find, filter);
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
-        self.database
+        self.of_tenant()
             .fetch_all(&find.build())
             .await?
             .iter()
@@ -165,7 +165,7 @@ impl Kept {
     pub async fn count_crons(&self, filter: &CronFilter) -> Result<u64, Error> {
         let mut find = Statement::new(self.database.dialect(), "SELECT count(*)");
         self.matching(&mut find, filter);
-        let rows = self.database.fetch_all(&find.build()).await?;
+        let rows = self.of_tenant().fetch_all(&find.build()).await?;
         let count = rows.first().map(|row| row.get::<i64>(0)).transpose()?;
         Ok(count.unwrap_or_default().unsigned_abs())
     }
@@ -192,7 +192,7 @@ impl Kept {
     /// [`Error`].
     pub async fn delete_cron(&self, id: Uuid) -> Result<bool, Error> {
         let delete = query("DELETE FROM service_cron WHERE id = $1 AND tenant = $2");
-        Ok(self.database.execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)
+        Ok(self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await? > 0)
     }
 
     /// Returns crons of all tenants that are due, and that nobody has claimed.
@@ -204,7 +204,7 @@ impl Kept {
         find.text(COLUMNS).text(" FROM service_cron WHERE enabled AND next_at <= ").value(now);
         find.text(" AND (claimed_until IS NULL OR claimed_until <= ").value(now);
         find.text(") ORDER BY next_at LIMIT ").value(limit);
-        self.database
+        self.of_all_tenants()
             .fetch_all(&find.build())
             .await?
             .iter()
@@ -225,11 +225,12 @@ impl Kept {
     ) -> Result<bool, Error> {
         let claim = query(
             "UPDATE service_cron SET claimed_by = $1, claimed_until = $2 WHERE id = $3 AND enabled \
-             AND next_at = $4 AND (claimed_until IS NULL OR claimed_until <= $5)",
+             AND next_at = $4 AND (claimed_until IS NULL OR claimed_until <= $5) AND tenant = $6",
         );
         let claim =
             claim.bind(owner).bind(now + lasting).bind(cron.id).bind(cron.next_at).bind(now);
-        Ok(self.database.execute(&claim).await? == 1)
+        let claim = claim.bind(cron.tenant.as_str());
+        Ok(self.database.of_tenant(&cron.tenant).execute(&claim).await? == 1)
     }
 
     /// Has a claimed cron run no more, and says why.
@@ -239,9 +240,10 @@ impl Kept {
     pub async fn pause_cron(&self, cron: &Cron, owner: &str, why: &str) -> Result<(), Error> {
         let pause = query(
             "UPDATE service_cron SET enabled = false, next_at = NULL, paused = $1, claimed_by = NULL, \
-                claimed_until = NULL WHERE id = $2 AND claimed_by = $3",
+                claimed_until = NULL WHERE id = $2 AND claimed_by = $3 AND tenant = $4",
         );
-        self.database.execute(&pause.bind(why).bind(cron.id).bind(owner)).await?;
+        let pause = pause.bind(why).bind(cron.id).bind(owner).bind(cron.tenant.as_str());
+        self.database.of_tenant(&cron.tenant).execute(&pause).await?;
         Ok(())
     }
 
@@ -257,9 +259,10 @@ impl Kept {
     ) -> Result<bool, Error> {
         let on = query(
             "UPDATE service_cron SET next_at = $1, claimed_by = NULL, claimed_until = NULL \
-             WHERE id = $2 AND claimed_by = $3 AND next_at = $4",
+             WHERE id = $2 AND claimed_by = $3 AND next_at = $4 AND tenant = $5",
         );
         let on = on.bind(next).bind(cron.id).bind(owner).bind(cron.next_at);
-        Ok(self.database.execute(&on).await? == 1)
+        let on = on.bind(cron.tenant.as_str());
+        Ok(self.database.of_tenant(&cron.tenant).execute(&on).await? == 1)
     }
 }

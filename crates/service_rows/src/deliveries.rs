@@ -99,7 +99,7 @@ impl Kept {
             .bind(self.shut("delivery headers", id, &new.headers)?)
             .bind(now)
             .bind(new.is_under_way);
-        self.database.execute(&add).await?;
+        self.of_tenant().execute(&add).await?;
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl Kept {
                  AND r.status <> 'pending' AND (d.under_way OR r.status <> 'running'))) ORDER BY next_at LIMIT ",
             )
             .value(limit);
-        self.database
+        self.of_all_tenants()
             .fetch_all(&find.build())
             .await?
             .iter()
@@ -143,10 +143,11 @@ impl Kept {
     ) -> Result<bool, Error> {
         let claim = query(
             "UPDATE service_delivery SET claimed_until = $1, attempts = attempts + 1 \
-             WHERE id = $2 AND ended_at IS NULL AND (claimed_until IS NULL OR claimed_until <= $3)",
+             WHERE id = $2 AND ended_at IS NULL AND (claimed_until IS NULL OR claimed_until <= $3) \
+             AND tenant = $4",
         );
-        let claim = claim.bind(now + lasting).bind(id).bind(now);
-        Ok(self.database.execute(&claim).await? == 1)
+        let claim = claim.bind(now + lasting).bind(id).bind(now).bind(self.tenant.as_str());
+        Ok(self.of_tenant().execute(&claim).await? == 1)
     }
 
     /// Keeps what is sent, for further attempts.
@@ -154,10 +155,9 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<(), Error> {
-        let keep = query("UPDATE service_delivery SET payload = $1 WHERE id = $2");
-        self.database
-            .execute(&keep.bind(self.shut("delivery payload", id, payload)?).bind(id))
-            .await?;
+        let keep = query("UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3");
+        let keep = keep.bind(self.shut("delivery payload", id, payload)?).bind(id);
+        self.of_tenant().execute(&keep.bind(self.tenant.as_str())).await?;
         Ok(())
     }
 
@@ -166,8 +166,8 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn delivered(&self, id: Uuid) -> Result<(), Error> {
-        let delete = query("DELETE FROM service_delivery WHERE id = $1");
-        self.database.execute(&delete.bind(id)).await?;
+        let delete = query("DELETE FROM service_delivery WHERE id = $1 AND tenant = $2");
+        self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await?;
         Ok(())
     }
 
@@ -183,15 +183,17 @@ impl Kept {
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
         let note = query(
-            "UPDATE service_delivery SET problem = $1, claimed_until = NULL, next_at = $2, ended_at = $3 WHERE id = $4",
+            "UPDATE service_delivery SET problem = $1, claimed_until = NULL, next_at = $2, ended_at = $3 \
+             WHERE id = $4 AND tenant = $5",
         );
         let ended = again_at.is_none().then_some(now);
         let note = note.bind(problem).bind(again_at.unwrap_or(now)).bind(ended).bind(id);
-        self.database.execute(&note).await?;
+        let note = note.bind(self.tenant.as_str());
+        self.of_tenant().execute(&note).await?;
         Ok(())
     }
 
-    /// Forgets what was given up, or never became due, before a time.
+    /// Forgets what of all tenants was given up, or never became due, before a time.
     ///
     /// # Errors
     /// [`Error`].
@@ -200,7 +202,7 @@ impl Kept {
             "DELETE FROM service_delivery WHERE ended_at < $1 OR (created_at < $1 AND payload IS NULL \
              AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.id = service_delivery.run_id))",
         );
-        self.database.execute(&forget.bind(before)).await?;
+        self.of_all_tenants().execute(&forget.bind(before)).await?;
         Ok(())
     }
 }

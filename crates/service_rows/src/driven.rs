@@ -1,11 +1,12 @@
 //! Runs as those who drive them see them: of every tenant.
 
-use perihelion_database::Row;
+use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_database::{Row, query};
 use uuid::Uuid;
 
 use crate::runs::COLUMNS;
 use crate::sql::Statement;
-use crate::{Error, Kept, Run};
+use crate::{Begin, Cancel, Error, Kept, Run};
 
 impl Kept {
     /// Reads a run with what was asked for.
@@ -22,7 +23,114 @@ impl Kept {
     pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>, Error> {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
-        let found = self.database.fetch_optional(&find.build()).await?;
+        let found = self.of_all_tenants().fetch_optional(&find.build()).await?;
         found.as_ref().map(|row| self.read_run(row)).transpose()
+    }
+
+    /// Leaves the runs of all tenants that a process drives to the others.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn leave_runs(&self, owner: &str) -> Result<(), Error> {
+        let leave =
+            query("UPDATE service_run SET owner = NULL WHERE owner = $1 AND status = 'running'");
+        self.of_all_tenants().execute(&leave.bind(owner)).await?;
+        Ok(())
+    }
+
+    /// Says that a process lives and drives its runs, and returns those of them that are to be stopped.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<(), Error> {
+        let beat =
+            query("UPDATE service_run SET seen_at = $1 WHERE owner = $2 AND status = 'running'");
+        self.of_all_tenants().execute(&beat.bind(now).bind(owner)).await?;
+        Ok(())
+    }
+
+    /// Returns the runs of a process that are to be stopped, and how.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn to_cancel(&self, owner: &str) -> Result<Vec<(Uuid, Cancel)>, Error> {
+        let find = query(
+            "SELECT id, cancel FROM service_run WHERE status = 'running' AND owner = $1 AND cancel IS NOT NULL",
+        );
+        let rows = self.of_all_tenants().fetch_all(&find.bind(owner)).await?;
+        rows.iter()
+            .map(|row| Ok((row.get(0)?, Cancel::from_word(&row.get::<String>(1)?)?)))
+            .collect()
+    }
+
+    /// Returns threads with a run that may begin now, and their tenants.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn waiting_threads(
+        &self,
+        now: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, String)>, Error> {
+        let mut find = Statement::new(
+            self.database.dialect(),
+            "SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= ",
+        );
+        find.value(now).text(
+            " AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running')",
+        );
+        find.text(" LIMIT ").value(limit);
+        let rows = self.of_all_tenants().fetch_all(&find.build()).await?;
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+    }
+
+    /// Returns driven runs of other processes that nobody speaks for, or that were not heard of for `patience`.
+    ///
+    /// Whether a named owner lives is for the caller to judge.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn others_runs(&self, owner: &str, limit: u32) -> Result<Vec<Run>, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT ");
+        find.text(COLUMNS)
+            .text(" FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ")
+            .value(owner)
+            .text(") ORDER BY created_at LIMIT ")
+            .value(limit);
+        self.of_all_tenants()
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_run(row))
+            .collect()
+    }
+
+    /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn take_over(
+        &self,
+        run: &Run,
+        silent_for: TimeDelta,
+        begin: Begin<'_>,
+    ) -> Result<bool, Error> {
+        let mut take = Statement::new(self.database.dialect(), "UPDATE service_run SET owner = ");
+        take.value(begin.owner)
+            .text(", attempt = attempt + 1, seen_at = ")
+            .value(begin.now)
+            .text(" WHERE status = 'running' AND id = ")
+            .value(run.id)
+            .text(" AND tenant = ")
+            .value(run.tenant.as_str());
+        match &run.owner {
+            Some(owner) => take
+                .text(" AND owner = ")
+                .value(owner.as_str())
+                .text(" AND seen_at <= ")
+                .value(begin.now - silent_for),
+            None => take.text(" AND owner IS NULL"),
+        };
+        Ok(self.database.of_tenant(&run.tenant).execute(&take.build()).await? == 1)
     }
 }

@@ -27,7 +27,7 @@ impl Kept {
             "SELECT status, COUNT(*) FROM service_run WHERE tenant = ",
         );
         count.value(self.tenant.as_str()).text(" GROUP BY status ORDER BY status");
-        let rows = self.database.fetch_all(&count.build()).await?;
+        let rows = self.of_tenant().fetch_all(&count.build()).await?;
         rows.iter()
             .map(|row| {
                 let status = RunStatus::from_word(&row.get::<String>(0)?)?;
@@ -46,7 +46,7 @@ impl Kept {
             "SELECT due_at FROM service_run WHERE status = 'pending' AND tenant = ",
         );
         find.value(self.tenant.as_str()).text(" ORDER BY due_at LIMIT 1");
-        let row = self.database.fetch_optional(&find.build()).await?;
+        let row = self.of_tenant().fetch_optional(&find.build()).await?;
         Ok(row.map(|row| row.get(0)).transpose()?)
     }
 
@@ -61,7 +61,7 @@ impl Kept {
              WHERE status = 'running' AND owner IS NOT NULL AND tenant = ",
         );
         find.value(self.tenant.as_str()).text(" GROUP BY owner ORDER BY owner");
-        let rows = self.database.fetch_all(&find.build()).await?;
+        let rows = self.of_tenant().fetch_all(&find.build()).await?;
         rows.iter()
             .map(|row| {
                 let runs = row.get::<i64>(1)?.unsigned_abs();
@@ -80,6 +80,6 @@ impl Kept {
         find.text(" AND tenant = ").value(self.tenant.as_str());
         find.text(" AND updated_at > ").value(after);
         find.text(" ORDER BY updated_at DESC, id DESC LIMIT ").value(limit);
-        self.database.fetch_all(&find.build()).await?.iter().map(Run::read).collect()
+        self.of_tenant().fetch_all(&find.build()).await?.iter().map(Run::read).collect()
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Enter at [`Kept`]. Invariants: of one thread at most one run is driven, whichever processes begin one, because an
 //! index says so; a run's events are those of its thread's log between two marks, taken in the statements that begin
-//! and end it. Deliberately absent: what a run does, and any waiting.
+//! and end it; each statement acts for the tenant, but for those that look for what is due, silent or to be stopped, of any
+//! tenant. Deliberately absent: what a run does, and any waiting.
 
 mod assistants;
 mod begun;
@@ -17,6 +18,7 @@ mod room;
 mod runs;
 mod seal;
 mod sql;
+mod stops;
 mod threads;
 mod words;
 
@@ -64,6 +66,11 @@ impl Kept {
     /// Returns the database as the tenant sees it.
     fn of_tenant(&self) -> Database {
         self.database.of_tenant(&self.tenant)
+    }
+
+    /// Returns the database as those see it who look after the runs of all tenants.
+    fn of_all_tenants(&self) -> Database {
+        self.database.of_all_tenants()
     }
 
     /// Returns whether the database answers.

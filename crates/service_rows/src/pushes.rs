@@ -29,7 +29,7 @@ impl Kept {
             .bind(id)
             .bind(self.shut("push", task, config)?)
             .bind(now);
-        self.database.execute(&put).await?;
+        self.of_tenant().execute(&put).await?;
         Ok(())
     }
 
@@ -41,7 +41,7 @@ impl Kept {
         let find = query(
             "SELECT id, config FROM service_push WHERE tenant = $1 AND task_id = $2 ORDER BY created_at, id",
         );
-        let rows = self.database.fetch_all(&find.bind(self.tenant.as_str()).bind(task)).await?;
+        let rows = self.of_tenant().fetch_all(&find.bind(self.tenant.as_str()).bind(task)).await?;
         rows.iter().map(|row| Ok((row.get(0)?, self.opened("push", task, row.get(1)?)?))).collect()
     }
 
@@ -53,6 +53,6 @@ impl Kept {
         let delete =
             query("DELETE FROM service_push WHERE tenant = $1 AND task_id = $2 AND id = $3");
         let delete = delete.bind(self.tenant.as_str()).bind(task).bind(id);
-        Ok(self.database.execute(&delete).await? > 0)
+        Ok(self.of_tenant().execute(&delete).await? > 0)
     }
 }

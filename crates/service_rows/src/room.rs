@@ -14,7 +14,7 @@ impl Kept {
             "SELECT COUNT(*) FROM (SELECT 1 FROM service_run WHERE status IN ('pending', 'running') AND tenant = ",
         );
         find.value(self.tenant.as_str()).text(" LIMIT ").value(most).text(") AS open");
-        let row = self.database.fetch_optional(&find.build()).await?;
+        let row = self.of_tenant().fetch_optional(&find.build()).await?;
         let count = row.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default();
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }

@@ -1,6 +1,6 @@
 //! Runs as clients ask for them.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use perihelion_database::{Row, query};
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -130,9 +130,9 @@ impl Kept {
             .bind(begin.owner)
             .bind(begin.now)
             .bind(new.due_at);
-        let added = match self.database.execute(&statement).await.map_err(Error::from) {
+        let added = match self.of_tenant().execute(&statement).await.map_err(Error::from) {
             // Another process began one at this moment; now it is seen.
-            Err(error) if error.is_duplicate() => self.database.execute(&statement).await?,
+            Err(error) if error.is_duplicate() => self.of_tenant().execute(&statement).await?,
             other => other?,
         };
         match (added, self.run(new.thread, new.id).await?) {
@@ -150,21 +150,26 @@ impl Kept {
         find.text(COLUMNS)
             .text(" FROM service_run WHERE status = 'pending' AND thread_id = ")
             .value(thread)
+            .text(" AND tenant = ")
+            .value(self.tenant.as_str())
             .text(" AND due_at <= ")
             .value(begin.now)
             .text(" ORDER BY created_at, id LIMIT 1");
-        let Some(row) = self.database.fetch_optional(&find.build()).await? else { return Ok(None) };
+        let Some(row) = self.of_tenant().fetch_optional(&find.build()).await? else {
+            return Ok(None);
+        };
         let run = self.read_run(&row)?;
         let claim = query(
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = (SELECT head FROM thread WHERE id = $3), \
                 first_event = (SELECT events FROM thread WHERE id = $3) \
-             WHERE id = $4 AND status = 'pending' AND cancel IS NULL AND NOT EXISTS \
+             WHERE id = $4 AND tenant = $5 AND status = 'pending' AND cancel IS NULL AND NOT EXISTS \
                 (SELECT 1 FROM service_run r WHERE r.thread_id = $3 AND r.status = 'running')",
         );
         let claim = claim.bind(begin.owner).bind(begin.now).bind(thread).bind(run.id);
-        match self.database.execute(&claim).await.map_err(Error::from) {
-            Ok(1) => self.run_of_any_tenant(run.id).await,
+        let claim = claim.bind(self.tenant.as_str());
+        match self.of_tenant().execute(&claim).await.map_err(Error::from) {
+            Ok(1) => self.find_run(run.id).await,
             Ok(_) => Ok(None),
             // Another process was quicker.
             Err(error) if error.is_duplicate() => Ok(None),
@@ -188,7 +193,7 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
         find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.database
+        self.of_tenant()
             .fetch_optional(&find.build())
             .await?
             .as_ref()
@@ -208,7 +213,12 @@ impl Kept {
             find.text(" AND status = ").value(status.as_str());
         }
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
-        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
+        self.of_tenant()
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_run(row))
+            .collect()
     }
 
     /// Returns the runs of a thread that have not ended, oldest first.
@@ -220,7 +230,12 @@ impl Kept {
         find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
         find.text(" AND tenant = ").value(self.tenant.as_str());
         find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
-        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
+        self.of_tenant()
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_run(row))
+            .collect()
     }
 
     /// Ends a run with the mark of its thread's log; of one that has ended nothing changes.
@@ -237,10 +252,11 @@ impl Kept {
         let end = query(
             "UPDATE service_run SET status = $1, error = $2, updated_at = $3, owner = NULL, \
                 last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
-             WHERE id = $4 AND status IN ('pending', 'running')",
+             WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running')",
         );
         let end = end.bind(status.as_str()).bind(error).bind(now).bind(id);
-        Ok(self.database.execute(&end).await? == 1)
+        let end = end.bind(self.tenant.as_str());
+        Ok(self.of_tenant().execute(&end).await? == 1)
     }
 
     /// Notes that a run is to be stopped; a rollback goes before an interrupt. Returns whether it was still open.
@@ -250,9 +266,10 @@ impl Kept {
     pub async fn ask_to_cancel(&self, id: Uuid, how: Cancel) -> Result<bool, Error> {
         let ask = query(
             "UPDATE service_run SET cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $1 END \
-             WHERE id = $2 AND status IN ('pending', 'running')",
+             WHERE id = $2 AND tenant = $3 AND status IN ('pending', 'running')",
         );
-        Ok(self.database.execute(&ask.bind(how.as_str()).bind(id)).await? == 1)
+        let ask = ask.bind(how.as_str()).bind(id).bind(self.tenant.as_str());
+        Ok(self.of_tenant().execute(&ask).await? == 1)
     }
 
     /// Ends a run that has not begun, unless it begins at this moment.
@@ -264,9 +281,10 @@ impl Kept {
             "UPDATE service_run SET status = 'interrupted', updated_at = $1, \
                 first_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
                 last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
-             WHERE id = $2 AND status = 'pending'",
+             WHERE id = $2 AND tenant = $3 AND status = 'pending'",
         );
-        Ok(self.database.execute(&end.bind(now).bind(id)).await? == 1)
+        let end = end.bind(now).bind(id).bind(self.tenant.as_str());
+        Ok(self.of_tenant().execute(&end).await? == 1)
     }
 
     /// Puts a run that has done nothing back among those that wait.
@@ -281,110 +299,11 @@ impl Kept {
     ) -> Result<(), Error> {
         let back = query(
             "UPDATE service_run SET status = 'pending', owner = NULL, due_at = $1, base_step = NULL, \
-                first_event = NULL WHERE id = $2 AND owner = $3 AND status = 'running'",
+                first_event = NULL WHERE id = $2 AND owner = $3 AND tenant = $4 AND status = 'running'",
         );
-        self.database.execute(&back.bind(due_at).bind(id).bind(owner)).await?;
+        let back = back.bind(due_at).bind(id).bind(owner).bind(self.tenant.as_str());
+        self.of_tenant().execute(&back).await?;
         Ok(())
-    }
-
-    /// Leaves the runs that a process drives to the others.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn leave_runs(&self, owner: &str) -> Result<(), Error> {
-        let leave =
-            query("UPDATE service_run SET owner = NULL WHERE owner = $1 AND status = 'running'");
-        self.database.execute(&leave.bind(owner)).await?;
-        Ok(())
-    }
-
-    /// Says that a process lives and drives its runs, and returns those of them that are to be stopped.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<(), Error> {
-        let beat =
-            query("UPDATE service_run SET seen_at = $1 WHERE owner = $2 AND status = 'running'");
-        self.database.execute(&beat.bind(now).bind(owner)).await?;
-        Ok(())
-    }
-
-    /// Returns the runs of a process that are to be stopped, and how.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn to_cancel(&self, owner: &str) -> Result<Vec<(Uuid, Cancel)>, Error> {
-        let find = query(
-            "SELECT id, cancel FROM service_run WHERE status = 'running' AND owner = $1 AND cancel IS NOT NULL",
-        );
-        let rows = self.database.fetch_all(&find.bind(owner)).await?;
-        rows.iter()
-            .map(|row| Ok((row.get(0)?, Cancel::from_word(&row.get::<String>(1)?)?)))
-            .collect()
-    }
-
-    /// Returns threads with a run that may begin now, and their tenants.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn waiting_threads(
-        &self,
-        now: DateTime<Utc>,
-        limit: u32,
-    ) -> Result<Vec<(Uuid, String)>, Error> {
-        let mut find = Statement::new(
-            self.database.dialect(),
-            "SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= ",
-        );
-        find.value(now).text(
-            " AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running')",
-        );
-        find.text(" LIMIT ").value(limit);
-        let rows = self.database.fetch_all(&find.build()).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
-    }
-
-    /// Returns driven runs of other processes that nobody speaks for, or that were not heard of for `patience`.
-    ///
-    /// Whether a named owner lives is for the caller to judge.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn others_runs(&self, owner: &str, limit: u32) -> Result<Vec<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS)
-            .text(" FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ")
-            .value(owner)
-            .text(") ORDER BY created_at LIMIT ")
-            .value(limit);
-        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
-    }
-
-    /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn take_over(
-        &self,
-        run: &Run,
-        silent_for: TimeDelta,
-        begin: Begin<'_>,
-    ) -> Result<bool, Error> {
-        let mut take = Statement::new(self.database.dialect(), "UPDATE service_run SET owner = ");
-        take.value(begin.owner)
-            .text(", attempt = attempt + 1, seen_at = ")
-            .value(begin.now)
-            .text(" WHERE status = 'running' AND id = ")
-            .value(run.id);
-        match &run.owner {
-            Some(owner) => take
-                .text(" AND owner = ")
-                .value(owner.as_str())
-                .text(" AND seen_at <= ")
-                .value(begin.now - silent_for),
-            None => take.text(" AND owner IS NULL"),
-        };
-        Ok(self.database.execute(&take.build()).await? == 1)
     }
 
     /// Deletes a run.
@@ -395,6 +314,6 @@ impl Kept {
         let delete =
             query("DELETE FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3");
         let delete = delete.bind(id).bind(thread).bind(self.tenant.as_str());
-        Ok(self.database.execute(&delete).await? == 1)
+        Ok(self.of_tenant().execute(&delete).await? == 1)
     }
 }

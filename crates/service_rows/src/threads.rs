@@ -66,9 +66,11 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn thread_meta(&self, thread: Uuid) -> Result<ThreadMeta, Error> {
-        let find =
-            query("SELECT metadata, config, updated_at FROM service_thread WHERE thread_id = $1");
-        match self.database.fetch_optional(&find.bind(thread)).await? {
+        let find = query(
+            "SELECT metadata, config, updated_at FROM service_thread WHERE thread_id = $1 AND tenant = $2",
+        );
+        match self.of_tenant().fetch_optional(&find.bind(thread).bind(self.tenant.as_str())).await?
+        {
             None => Ok(ThreadMeta::default()),
             Some(row) => Ok(ThreadMeta {
                 metadata: row.get(0)?,
@@ -97,9 +99,11 @@ impl Kept {
         );
         let mut note = Statement::new(
             self.database.dialect(),
-            "INSERT INTO service_thread (thread_id, metadata, config, updated_at) VALUES (",
+            "INSERT INTO service_thread (thread_id, tenant, metadata, config, updated_at) VALUES (",
         );
         note.value(thread)
+            .text(", ")
+            .value(self.tenant.as_str())
             .text(", ")
             .value(metadata.clone())
             .text(", ")
@@ -107,8 +111,9 @@ impl Kept {
             .text(", ")
             .value(now)
             .text(") ON CONFLICT (thread_id) DO UPDATE SET updated_at = excluded.updated_at, ")
-            .text(merged);
-        self.database.execute(&note.build()).await?;
+            .text(merged)
+            .text(" WHERE service_thread.tenant = excluded.tenant");
+        self.of_tenant().execute(&note.build()).await?;
         Ok(())
     }
 
@@ -117,8 +122,9 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn thread_user(&self, thread: Uuid) -> Result<Option<String>, Error> {
-        let find = query("SELECT user_id FROM service_thread WHERE thread_id = $1");
-        match self.database.fetch_optional(&find.bind(thread)).await? {
+        let find = query("SELECT user_id FROM service_thread WHERE thread_id = $1 AND tenant = $2");
+        match self.of_tenant().fetch_optional(&find.bind(thread).bind(self.tenant.as_str())).await?
+        {
             None => Ok(None),
             Some(row) => Ok(row.get(0)?),
         }
@@ -135,10 +141,14 @@ impl Kept {
         now: DateTime<Utc>,
     ) -> Result<Option<String>, Error> {
         let give = query(
-            "INSERT INTO service_thread (thread_id, metadata, config, updated_at, user_id) VALUES ($1, '{}', '{}', $2, $3) \
-             ON CONFLICT (thread_id) DO UPDATE SET user_id = COALESCE(service_thread.user_id, excluded.user_id)",
+            "INSERT INTO service_thread (thread_id, metadata, config, updated_at, user_id, tenant) \
+             VALUES ($1, '{}', '{}', $2, $3, $4) \
+             ON CONFLICT (thread_id) DO UPDATE SET user_id = COALESCE(service_thread.user_id, excluded.user_id) \
+             WHERE service_thread.tenant = excluded.tenant",
         );
-        self.database.execute(&give.bind(thread).bind(now).bind(user)).await?;
+        self.of_tenant()
+            .execute(&give.bind(thread).bind(now).bind(user).bind(self.tenant.as_str()))
+            .await?;
         self.thread_user(thread).await
     }
 
@@ -161,7 +171,7 @@ impl Kept {
         });
         find.text(if filter.ascending { " ASC, t.id" } else { " DESC, t.id DESC" });
         find.page(filter.limit, filter.offset);
-        let rows = self.database.fetch_all(&find.build()).await?;
+        let rows = self.of_tenant().fetch_all(&find.build()).await?;
         let listed: Result<Vec<Listed>, Error> = rows
             .iter()
             .map(|row| {
@@ -191,7 +201,7 @@ impl Kept {
             "SELECT count(*) FROM thread t LEFT JOIN service_thread m ON m.thread_id = t.id WHERE ",
         );
         self.conditions(&mut find, filter);
-        let row = self.database.fetch_optional(&find.build()).await?;
+        let row = self.of_tenant().fetch_optional(&find.build()).await?;
         Ok(row.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default().unsigned_abs())
     }
 

@@ -1,9 +1,11 @@
-//! Row-level security on Postgres of what clients keep and of what runs took.
+//! Row-level security on Postgres of threads and their runs, of what clients keep, and of what runs took.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Database, query};
-use perihelion_service_rows::{Assistant, ItemFilter, Kept};
+use perihelion_service_rows::{
+    Assistant, Begin, Cancel, Cron, ItemFilter, Kept, Multitask, NewDelivery, NewRun, RunStatus,
+};
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -64,5 +66,152 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
     assert_eq!(found.iter().map(|item| &item.value).collect::<Vec<_>>(), [&json!({ "v": 2 })]);
     assert!(theirs.choose_assistant(assistant.id, 1).await.unwrap());
     assert!(theirs.delete_assistant(assistant.id).await.unwrap());
+    theirs.close().await;
+}
+
+/// A row in each table of a thread, by columns that have no default.
+const OF_A_THREAD: [(&str, &str); 10] = [
+    (
+        "thread",
+        "INSERT INTO thread (id, graph, namespace, tenant) VALUES ($1, 'swarm', '', 'theirs')",
+    ),
+    (
+        "step",
+        "INSERT INTO step (thread_id, run, seq, schema_version, codec, kind, hash, frontier, delta) \
+         VALUES ($1, $1, 1, 1, 0, 'input', '', '', '')",
+    ),
+    (
+        "snapshot",
+        "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state) VALUES ($1, 1, 1, 0, '')",
+    ),
+    (
+        "pending",
+        "INSERT INTO pending (thread_id, step, task, codec, body) VALUES ($1, 2, 0, 0, '')",
+    ),
+    (
+        "effect",
+        "INSERT INTO effect (thread_id, step, started_at, task, number, attempt, request_codec, kind, status, name, key, \
+            request) VALUES ($1, 2, now(), 0, 0, 1, 0, 'tool', 'started', '', '', '')",
+    ),
+    (
+        "effect_count",
+        "INSERT INTO effect_count (thread_id, step, task, effects) VALUES ($1, 2, 0, 1)",
+    ),
+    ("run", "INSERT INTO run (thread_id, id, number, status) VALUES ($1, $1, 1, 'running')"),
+    (
+        "event",
+        "INSERT INTO event (thread_id, run, first_id, step, events, codec, body) VALUES ($1, $1, 1, 1, 1, 0, '')",
+    ),
+    (
+        "thread_stop",
+        "INSERT INTO thread_stop (thread_id, tenant, fence, asked_at) VALUES ($1, 'theirs', 0, now())",
+    ),
+    ("trace_debt", "INSERT INTO trace_debt (thread_id, from_run, to_run) VALUES ($1, 1, 1)"),
+];
+
+/// What the service keeps of a thread.
+const OF_THE_SERVICE: [&str; 5] =
+    ["service_thread", "service_run", "service_cron", "service_delivery", "service_push"];
+
+fn hourly(id: Uuid) -> Cron {
+    Cron {
+        id,
+        tenant: "theirs".to_owned(),
+        assistant: Uuid::nil(),
+        thread: None,
+        schedule: "0 * * * *".to_owned(),
+        timezone: None,
+        keeps_thread: false,
+        user: String::new(),
+        maker: None,
+        paused: None,
+        payload: json!({}),
+        work: json!({}),
+        metadata: json!({}),
+        enabled: true,
+        next_at: Some(now()),
+        end_at: None,
+        created_at: now(),
+        updated_at: now(),
+    }
+}
+
+fn run_of(thread: Uuid) -> NewRun {
+    NewRun {
+        id: Uuid::now_v7(),
+        thread,
+        assistant: Uuid::nil(),
+        multitask: Multitask::Enqueue,
+        kwargs: json!({}),
+        metadata: json!({}),
+        temporary: false,
+        due_at: now(),
+    }
+}
+
+/// S3.04: a thread, its steps, journal, events and runs are their tenant's, whichever statement forgets its `WHERE`; those who look
+/// after the runs of all tenants see them.
+#[tokio::test]
+async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_them() {
+    let Some(server) = TestDatabase::make().await else { return };
+    let database = Database::open(&server.url).await.unwrap();
+    let (of_them, of_us) = (database.of_tenant("theirs"), database.of_tenant("ours"));
+    let thread = Uuid::now_v7();
+    for (table, insert) in OF_A_THREAD {
+        let insert = query(insert).bind(thread);
+        for other in [&of_us, &database] {
+            let refused = other.execute(&insert).await.unwrap_err().to_string();
+            assert!(refused.contains("row-level security"), "{table}: {refused}");
+        }
+        of_them.execute(&insert).await.unwrap();
+    }
+    let (theirs, ours) =
+        (Kept::new(database.clone(), "theirs"), Kept::new(database.clone(), "ours"));
+    let begin = Begin { owner: "one", now: now() };
+    theirs.note_thread(thread, &json!({ "a": 1 }), None, now()).await.unwrap();
+    let run = theirs.add_run(&run_of(thread), begin).await.unwrap();
+    let (cron, webhook) =
+        (hourly(Uuid::now_v7()), NewDelivery::webhook("http://h.test".to_owned()));
+    theirs.put_cron(&cron).await.unwrap();
+    theirs.add_delivery(run.id, &webhook, now()).await.unwrap();
+    theirs.put_push(run.id, "p", &json!({}), now()).await.unwrap();
+
+    let tables = OF_A_THREAD.iter().map(|(table, _)| *table).chain(OF_THE_SERVICE);
+    for table in tables {
+        assert_eq!(rows(&of_us, table).await, 0, "{table}");
+        assert_eq!(rows(&database, table).await, 0, "for nobody: {table}");
+        let delete = query(AssertSqlSafe(format!("DELETE FROM {table}")));
+        assert_eq!(of_us.execute(&delete).await.unwrap(), 0, "{table}");
+        assert_eq!(database.execute(&delete).await.unwrap(), 0, "{table}");
+        assert_eq!(rows(&of_them, table).await, 1, "{table}");
+        assert_eq!(rows(&database.of_all_tenants(), table).await, 1, "{table}");
+    }
+    // Ids of theirs lead nowhere for us.
+    assert!(ours.add_run(&run_of(thread), begin).await.is_err());
+    assert!(ours.find_run(run.id).await.unwrap().is_none());
+    assert!(!ours.ask_to_cancel(run.id, Cancel::Interrupt).await.unwrap());
+    assert!(!ours.end_run(run.id, RunStatus::Error, None, now()).await.unwrap());
+    assert!(!ours.delete_run(thread, run.id).await.unwrap());
+    assert!(ours.thread_meta(thread).await.unwrap().updated_at.is_none());
+    ours.note_thread(thread, &json!({ "b": 2 }), None, now()).await.unwrap();
+    assert_eq!(theirs.thread_meta(thread).await.unwrap().metadata, json!({ "a": 1 }));
+    assert!(ours.cron(cron.id).await.unwrap().is_none());
+    ours.put_cron(&Cron { schedule: "* * * * *".to_owned(), ..cron.clone() }).await.unwrap();
+    assert_eq!(theirs.cron(cron.id).await.unwrap().unwrap().schedule, "0 * * * *");
+    // A process that drives the runs of all tenants finds them, whichever tenant is its own.
+    assert_eq!(ours.others_runs("two", 9).await.unwrap().len(), 1);
+    assert_eq!(ours.due_crons(now(), 9).await.unwrap().len(), 1);
+    assert!(ours.claim_cron(&cron, "two", now(), chrono::TimeDelta::seconds(9)).await.unwrap());
+    assert!(theirs.ask_to_cancel(run.id, Cancel::Interrupt).await.unwrap());
+    assert_eq!(ours.to_cancel("one").await.unwrap(), [(run.id, Cancel::Interrupt)]);
+    assert!(theirs.end_run(run.id, RunStatus::Interrupted, None, now()).await.unwrap());
+    let due = ours.due_deliveries(now(), 9).await.unwrap();
+    assert_eq!(due.iter().map(|one| one.tenant.as_str()).collect::<Vec<_>>(), ["theirs"]);
+    assert!(!ours.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
+    assert!(theirs.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
+    let later = NewRun { due_at: now() + chrono::TimeDelta::hours(1), ..run_of(thread) };
+    assert_eq!(theirs.add_run(&later, begin).await.unwrap().status, RunStatus::Pending);
+    let waiting = ours.waiting_threads(now() + chrono::TimeDelta::hours(2), 9).await.unwrap();
+    assert_eq!(waiting, [(thread, "theirs".to_owned())]);
     theirs.close().await;
 }

@@ -9,7 +9,6 @@ use crate::checkpoint::Store;
 use crate::cli::args::quoted;
 use crate::cli::{naming, output};
 use crate::config::Settings;
-use crate::ids::ThreadId;
 use crate::runtime;
 use crate::service;
 
@@ -17,7 +16,7 @@ use crate::service;
 pub struct Args {
     /// The thread; by default the newest
     pub(super) thread: Option<String>,
-    /// Seconds that a service has to stop it by itself before it is taken from it
+    /// Seconds that the process which has it may take to stop by itself before the thread is taken from it
     #[arg(long, value_name = "SEC", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
     /// Print JSON
@@ -40,12 +39,17 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let thread = found(store, args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
-    let has_stopped = stopped_by_service(store, settings, args, thread).await?;
+    let before = store.info(thread).await?.owner;
+    let url = settings.store.database.expose();
+    let wait = Duration::from_secs_f64(args.wait);
+    let asked = service::ask_to_stop(url, store, thread, wait).await;
+    let has_stopped = asked.map_err(Error::Service)?;
     let had = match runtime::cancel(store, thread).await? {
-        Some(had) => had.as_deref().map(naming::holder),
-        None if has_stopped => None,
+        Some(had) => had,
+        None if has_stopped => before,
         None => return Err(Error::NothingUnderWay(name)),
     };
+    let had = had.as_deref().map(naming::holder);
     if args.json {
         let shown = json!({
             "thread_id": thread, "cancelled": true, "was_run_by": had, "by_force": !has_stopped,
@@ -53,7 +57,8 @@ pub(super) async fn run(
         return output::json(&shown);
     }
     output::note(&match (had, has_stopped) {
-        (_, true) => "cancelled; the service that ran it has stopped".to_owned(),
+        (Some(who), true) => format!("cancelled; {who} has stopped what it did"),
+        (None, true) => "cancelled; who worked on it has stopped".to_owned(),
         (Some(who), false) => {
             format!("cancelled; the thread was taken from {who}, which writes nothing more of it")
         }
@@ -61,20 +66,4 @@ pub(super) async fn run(
     });
     output::note(&format!("go on from there with: {invocation} resume {}", quoted(&name)));
     Ok(())
-}
-
-/// Asks the services of the database to stop a thread; returns whether one of them ran it and did.
-async fn stopped_by_service(
-    store: &dyn Store,
-    settings: &Settings,
-    args: &Args,
-    thread: ThreadId,
-) -> Result<bool, Error> {
-    let url = settings.store.database.expose();
-    let tenant = store.info(thread).await?.tenant;
-    let asked = service::ask_to_stop(url, &tenant, thread).await;
-    if asked.map_err(|error| Error::Service(error.into()))? == 0 {
-        return Ok(false);
-    }
-    Ok(runtime::at_rest_within(store, thread, Duration::from_secs_f64(args.wait)).await?)
 }

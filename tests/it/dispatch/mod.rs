@@ -5,3 +5,4 @@ mod full;
 mod parked;
 pub mod processes;
 mod suite;
+mod withdrawn;

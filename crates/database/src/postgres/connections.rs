@@ -39,8 +39,15 @@ const PER_THREAD: u32 = 60;
 /// How many times as long it may work on all of them: migrations build indexes.
 const PER_DATABASE: u32 = 360;
 
-/// How long the server keeps a transaction, and the locks with it, whose client is gone without a word.
-const ABANDONED: &str = "SET idle_in_transaction_session_timeout = '60s'";
+/// What a new connection is prepared by, in one message: the server keeps a transaction, and the locks with it, for a while when its
+/// client is gone without a word, and compiles no statement, because ours are short and the planner takes policies for expensive.
+macro_rules! greeting {
+    ($more:literal) => {
+        concat!("SET idle_in_transaction_session_timeout = '60s'; SET jit = off", $more)
+    };
+}
+const GREETING: &str = greeting!("");
+const GREETING_OF_ALL: &str = greeting!("; SET perihelion.all_tenants = 'on'");
 
 /// Waits between attempts to reach a server that is restarting.
 const PATIENCE: [Duration; 5] = [
@@ -57,6 +64,8 @@ pub struct Connections {
     /// The address without its password.
     shown: String,
     silence: Duration,
+    /// What a new connection is prepared by.
+    greeting: &'static str,
     resting: Mutex<Vec<Resting>>,
     permits: Semaphore,
 }
@@ -87,7 +96,15 @@ impl Connections {
             .application_name("perihelion")
             .disable_statement_logging();
         let (resting, permits) = (Mutex::default(), Semaphore::new(MOST));
-        Ok(Self { options, shown, silence, resting, permits })
+        Ok(Self { options, shown, silence, greeting: GREETING, resting, permits })
+    }
+
+    /// Has the statements on these connections act for all tenants, for as long as each connection lasts.
+    ///
+    /// For those who address rows by ids that nobody guesses and check a fencing token: no statement takes longer for it.
+    #[must_use]
+    pub fn of_all_tenants(self) -> Self {
+        Self { greeting: GREETING_OF_ALL, ..self }
     }
 
     /// Borrows a connection, opening one when none rests; waits while all are in use.
@@ -141,7 +158,7 @@ impl Connections {
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let connect = async {
             let mut connection = PgConnection::connect_with(&self.options).await?;
-            sqlx::raw_sql(ABANDONED).execute(&mut connection).await?;
+            sqlx::raw_sql(self.greeting).execute(&mut connection).await?;
             Ok(connection)
         };
         self.brief(connect).await

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::claimed::FAILED;
 use super::edit::{StateView, names};
 use super::outcome::{Durability, Error, RunOptions};
-use super::run::{FAILED, Runner};
+use super::run::Runner;
 use super::writer::Step;
 use crate::checkpoint::{
     Encoded, Error as StoreError, RunEnd, RunStatus, SnapshotRow, StepKind, ThreadStatus, fork_to,

@@ -141,3 +141,16 @@ impl<S: State> Runner<S> {
         error
     }
 }
+
+/// How a run and its thread stand after a failure.
+pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadStatus::Failed);
+
+/// Says how a run that broke on the store leaves its thread: failed, but one that `hands_over` leaves it to the
+/// workers when only the database was in the way.
+pub(super) fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
+    let is_passing = matches!(error, Error::Store(error) if error.is_passing());
+    match hands_over && is_passing {
+        true => (RunStatus::Queued, ThreadStatus::Queued),
+        false => FAILED,
+    }
+}

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::claimed::FAILED;
 use super::input::{INPUT, entry_frontier};
 use super::outcome::{Durability, Error, RunOptions};
-use super::run::{FAILED, Runner};
+use super::run::Runner;
 use super::writer::Step;
 use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, OpenInterrupt, Restored, RunEnd, RunStatus, StepKind,

@@ -44,6 +44,8 @@ pub struct RunOptions<S: State> {
     pub cancel: CancellationToken,
     /// Leaves a run that is stopped to the workers, in place of the one who resumes it.
     pub hands_over: bool,
+    /// Stops the run as `cancel` does, and for good: it is not handed over.
+    pub withdrawn: CancellationToken,
     /// Fails a thread taken over from a dead process when so many runs before died as well and committed nothing.
     pub max_crashes: Option<u32>,
 }
@@ -60,6 +62,7 @@ impl<S: State> Default for RunOptions<S> {
             pauses: Pauses::default(),
             cancel: CancellationToken::new(),
             hands_over: false,
+            withdrawn: CancellationToken::new(),
             max_crashes: None,
         }
     }

@@ -1,13 +1,14 @@
 //! Starts and resumes the threads of one graph.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::claimed::ClaimedThread;
+use super::claimed::{ClaimedThread, broken};
 use super::drive::Drive;
 use super::lease;
 use super::listeners::Listeners;
@@ -257,9 +258,19 @@ impl<S: State> Runner<S> {
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
-        let hands_over = options.hands_over;
+        let (withdrawn, stop) = (options.withdrawn.clone(), held.stop.clone());
+        let stopping = async {
+            withdrawn.cancelled().await;
+            stop.cancel();
+            std::future::pending::<Infallible>().await
+        };
+        let mut hands_over = options.hands_over;
         let mut publisher = None;
-        let driven = self.drive_held(&held, input, options, &mut publisher).await;
+        let driven = tokio::select! {
+            driven = self.drive_held(&held, input, options, &mut publisher) => driven,
+            never = stopping => match never {},
+        };
+        hands_over &= !withdrawn.is_cancelled();
         let (result, outcome) = match driven {
             Ok(mut outcome) => {
                 if hands_over && outcome.result == RunResult::Cancelled {
@@ -380,18 +391,5 @@ impl<S: State> Runner<S> {
             state = restore::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
         }
         Ok(RunOutcome { thread, run: held.run, result, state, head, steps })
-    }
-}
-
-/// How a run and its thread stand after a failure.
-pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadStatus::Failed);
-
-/// Says how a run that broke on the store leaves its thread: failed, but one that `hands_over` leaves it to the
-/// workers when only the database was in the way.
-fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
-    let is_passing = matches!(error, Error::Store(error) if error.is_passing());
-    match hands_over && is_passing {
-        true => (RunStatus::Queued, ThreadStatus::Queued),
-        false => FAILED,
     }
 }

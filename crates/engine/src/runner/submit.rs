@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::claimed::FAILED;
 use super::outcome::{Durability, Error, RunOptions, RunOutcome};
-use super::run::{FAILED, Runner};
+use super::run::Runner;
 use super::snapshots::Snapshots;
 use crate::checkpoint::{Error as StoreError, RunEnd, RunStatus, ThreadInfo, ThreadStatus};
 use crate::graph::{Position, State};

@@ -59,7 +59,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`PostgresStore::open`].
     pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
-        let connections = Connections::new(url, silence)?;
+        let connections = Connections::new(url, silence)?.of_all_tenants();
         migrations::run_postgres(&connections).await?;
         Ok(Self { connections, group: commit_many::group() })
     }

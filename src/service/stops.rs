@@ -1,0 +1,151 @@
+//! Ends what a process holds, whichever it is: it is asked, and its thread is taken from it only when it does not answer.
+//!
+//! A service hears of the runs that it keeps; a process that holds a thread and keeps no run of it, such as a worker or a
+//! command line, hears of the thread ([`Stops`]). Either ends the run as its own stop would: what was sent is awaited and
+//! recorded, nothing new is begun, and its teams end with it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use perihelion_database::Database;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::kept::{self, Cancel, Kept, RunStatus};
+use crate::checkpoint::Store;
+use crate::clock;
+use crate::ids::ThreadId;
+use crate::runtime;
+
+/// How often a process looks for what it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Has the processes that drive, keep or hold a thread end what they do; returns whether they did, within `most`.
+///
+/// False also where there was nobody to ask: no run of a service, and no living holder.
+///
+/// # Errors
+/// [`Error::Rows`] when the database cannot be used, and whatever the store reports.
+pub async fn ask_to_stop(
+    url: &str,
+    store: &dyn Store,
+    thread: ThreadId,
+    most: Duration,
+) -> Result<bool, Error> {
+    let tenant = store.info(thread).await?.tenant;
+    let kept = Kept::new(Database::open(url).await.map_err(kept::Error::from)?, &tenant);
+    let stopped = async {
+        let driven = ask_services(&kept, thread).await?;
+        match driven > 0 || is_heard(&kept, store, thread).await? {
+            true => until_at_rest(&kept, store, thread, most).await,
+            false => Ok(false),
+        }
+    };
+    let stopped = stopped.await;
+    kept.close().await;
+    stopped
+}
+
+/// Has the process that holds a thread end its run, and takes the thread from it when it has not done so within `most`.
+pub(super) async fn end_elsewhere(
+    kept: &Kept,
+    store: &dyn Store,
+    thread: ThreadId,
+    most: Duration,
+) -> Result<(), Error> {
+    let has_stopped =
+        is_heard(kept, store, thread).await? && until_at_rest(kept, store, thread, most).await?;
+    if !has_stopped {
+        runtime::cancel(store, thread).await?;
+    }
+    Ok(())
+}
+
+/// Asks the services for the runs of a thread; returns how many of them are driven.
+async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize, Error> {
+    let open = kept.open_ids(thread.0).await?;
+    for (run, status) in &open {
+        let has_ended =
+            *status == RunStatus::Pending && kept.end_pending(*run, clock::now()).await?;
+        if !has_ended {
+            kept.ask_to_cancel(*run, Cancel::Interrupt).await?;
+        }
+    }
+    Ok(open.iter().filter(|(_, status)| *status == RunStatus::Running).count())
+}
+
+/// Asks the holder of a thread; returns whether there is one that is not known to be dead.
+async fn is_heard(kept: &Kept, store: &dyn Store, thread: ThreadId) -> Result<bool, Error> {
+    Ok(kept.ask_holder(thread.0, clock::now()).await?
+        && !runtime::is_abandoned(&store.info(thread).await?))
+}
+
+async fn until_at_rest(
+    kept: &Kept,
+    store: &dyn Store,
+    thread: ThreadId,
+    most: Duration,
+) -> Result<bool, Error> {
+    let is_at_rest = runtime::at_rest_within(store, thread, most).await?;
+    kept.forget_asked(thread.0).await?;
+    Ok(is_at_rest)
+}
+
+/// The threads that this process holds, each with what ends its run for good.
+#[derive(Debug)]
+pub struct Stops {
+    url: String,
+    held: Mutex<HashMap<ThreadId, CancellationToken>>,
+}
+
+impl Stops {
+    /// Makes the list of a process that holds threads in the database at `url`.
+    pub fn new(url: &str) -> Self {
+        Self { url: url.to_owned(), held: Mutex::default() }
+    }
+
+    /// Notes a thread whose run is about to begin; what it returns is cancelled when somebody wants the run ended.
+    pub fn hold(&self, thread: ThreadId) -> CancellationToken {
+        let withdrawn = CancellationToken::new();
+        self.held().insert(thread, withdrawn.clone());
+        withdrawn
+    }
+
+    /// Forgets a thread whose run has ended.
+    pub fn release(&self, thread: ThreadId) {
+        self.held().remove(&thread);
+    }
+
+    /// Looks for what is to be ended, for as long as it is awaited; opens the database when it has something to look for.
+    pub async fn keep(&self) {
+        let mut kept = None;
+        loop {
+            clock::sleep(LOOK_EVERY).await;
+            if self.held().is_empty() {
+                continue;
+            }
+            if let Err(error) = self.look(&mut kept).await {
+                tracing::debug!(%error, "runs to be ended could not be looked for; trying again");
+            }
+        }
+    }
+
+    async fn look(&self, kept: &mut Option<Kept>) -> Result<(), kept::Error> {
+        let kept = match kept {
+            Some(kept) => kept,
+            // Whose it is does not matter: it looks for all.
+            None => kept.insert(Kept::new(Database::open(&self.url).await?, "")),
+        };
+        for thread in kept.asked_of_holders().await? {
+            if let Some(withdrawn) = self.held().get(&ThreadId(thread)) {
+                withdrawn.cancel();
+            }
+        }
+        Ok(())
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<ThreadId, CancellationToken>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,93 @@
+//! Runs that a process holds and somebody at another one wants ended.
+
+use nix::sys::signal::Signal;
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule};
+use serde_json::{Value, json};
+use tokio::process::Child;
+
+use super::processes::{Kind, Site, on_both_databases, site};
+use crate::cli::world::{ended, first, noting, signal};
+
+on_both_databases!(
+    a_worker_that_is_asked_ends_the_run_itself_and_hands_nothing_over,
+    a_command_line_that_is_asked_ends_its_run_itself,
+    a_thread_is_taken_from_a_process_that_does_not_answer,
+);
+
+/// A run that has taken its note, and waits for the model's answer.
+async fn hanging(on: Kind) -> Site {
+    site(on, first(Rule::new(Reply::hang()).role(Role::Qa).nth(1), noting())).await
+}
+
+async fn cancelled(site: &Site, thread: &str, wait: &str) -> Value {
+    let args = ["threads", "cancel", thread, "--wait", wait, "--json"];
+    site.world.run(&args).await.code(0).json()
+}
+
+fn names(said: &Value, process: &Child) -> bool {
+    let who = format!("process {} on ", process.id().unwrap());
+    said["was_run_by"].as_str().unwrap().starts_with(&who)
+}
+
+/// The thread is as a cancel at the process itself leaves it: what was done is kept, and nobody goes on with it unasked.
+async fn assert_cancelled(site: &Site, thread: &str) {
+    let shown = site.world.run(&["threads", "show", thread, "--json"]).await.code(0).json();
+    let last = shown["runs"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&shown["status"], &last["status"]),
+        (&json!("failed"), &json!("cancelled")),
+        "{shown:#}"
+    );
+    assert_eq!(last["finish_reason"], "cancelled", "{shown:#}");
+    assert_eq!(site.world.read("notes.jsonl").lines().count(), 1);
+    assert_eq!(site.world.model.requests().len(), 6);
+    site.world.run(&["worker", "--drain"]).await.code(0).says("runs driven: 0");
+    site.world.run(&["threads", "cancel", thread]).await.code(1).says("nothing is under way");
+}
+
+/// S2.12, X5
+async fn a_worker_that_is_asked_ends_the_run_itself_and_hands_nothing_over(on: Kind) {
+    let site = hanging(on).await;
+    let thread = site.submit("n").await;
+    let worker = site.worker();
+    site.world.model.wait_for_requests(6).await;
+    let said = cancelled(&site, "n", "60").await;
+    assert_eq!((&said["by_force"], names(&said, &worker)), (&json!(false), true), "{said}");
+    assert_cancelled(&site, "n").await;
+    // It works on for others, and goes on with this one when it is asked to.
+    let done = site.world.run(&["resume", "n", "--json"]).await.code(0).json();
+    assert_eq!((&done["status"], &done["thread_id"]), (&json!("done"), &json!(thread)), "{done:#}");
+    let said = site.stop(worker).await;
+    assert!(!said.contains(": handed over"), "{said}");
+}
+
+/// S2.12, X5
+async fn a_command_line_that_is_asked_ends_its_run_itself(on: Kind) {
+    let site = hanging(on).await;
+    let run = site.world.start(&["run", "Note it", "--thread", "n", "--json"]);
+    site.world.model.wait_for_requests(6).await;
+    let said = cancelled(&site, "n", "60").await;
+    assert_eq!((&said["by_force"], names(&said, &run)), (&json!(false), true), "{said}");
+    let report = ended(run).await.code(1).json();
+    assert_eq!(
+        (&report["status"], &report["finish_reason"]),
+        (&json!("failed"), &json!("cancelled"))
+    );
+    assert_cancelled(&site, "n").await;
+}
+
+/// S2.12, X2: it writes nothing more when it is back.
+async fn a_thread_is_taken_from_a_process_that_does_not_answer(on: Kind) {
+    let site = hanging(on).await;
+    site.submit("n").await;
+    let worker = site.worker();
+    site.world.model.wait_for_requests(6).await;
+    signal(&worker, Signal::SIGSTOP);
+    let said = cancelled(&site, "n", "0.2").await;
+    assert_eq!((&said["by_force"], names(&said, &worker)), (&json!(true), true), "{said}");
+    signal(&worker, Signal::SIGCONT);
+    assert_cancelled(&site, "n").await;
+    signal(&worker, Signal::SIGTERM);
+    ended(worker).await.code(0);
+}
