@@ -12,6 +12,7 @@ mod driven;
 mod error;
 mod fleet;
 mod items;
+mod newest;
 mod pushes;
 mod room;
 mod runs;
