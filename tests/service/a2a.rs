@@ -7,7 +7,7 @@ use super::served::Served;
 
 on_both!(
     a_task_that_waits_is_taken_back_by_who_sent_it,
-    all_who_follow_a_task_hear_the_same_until_it_ends_whoever_answers_it,
+    all_who_follow_a_task_hear_the_same_until_it_ends,
     as_much_of_tasks_is_shown_as_is_wanted,
     what_is_not_taken_is_refused_by_its_name,
 );
@@ -53,7 +53,7 @@ async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
 }
 
 /// S2.12
-async fn all_who_follow_a_task_hear_the_same_until_it_ends_whoever_answers_it(served: Served) {
+async fn all_who_follow_a_task_hear_the_same_until_it_ends(served: Served) {
     let task = send(&served, &message("approve this")).await;
     let place = format!("{}/a2a/tasks/{}", served.url, task["id"].as_str().unwrap());
     let mut streams = Vec::new();

@@ -41,10 +41,8 @@ pub(super) struct List {
 type Place = (DateTime<Utc>, Uuid);
 
 pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refusal> {
-    let context = match list.context_id.as_deref().filter(|context| !context.is_empty()) {
-        Some(context) => Some(tasks::thread_of(service, context).0.0),
-        None => None,
-    };
+    let named = list.context_id.as_deref().filter(|context| !context.is_empty());
+    let context = named.map(|context| tasks::thread_of(service, context).0.0);
     let after = list.page_token.as_deref().filter(|token| !token.is_empty()).map(place);
     let after = after.transpose()?;
     let mut places = places(&service.kept().newest_runs(context, MOST).await?);
