@@ -95,8 +95,16 @@ fn answer(text: &str) -> Value {
 
 impl Conversation {
     pub(in crate::api) async fn follow(service: &Service, run: Run) -> Result<Self, Refusal> {
-        let listener = service.listen(run, From::Beginning).await?;
-        Ok(Self {
+        Ok(Self::over(service, service.listen(run, From::Beginning).await?))
+    }
+
+    /// Follows a run without looking for it first.
+    pub(in crate::api) fn of(service: &Service, run: Run) -> Self {
+        Self::over(service, service.listen_from_beginning(run))
+    }
+
+    fn over(service: &Service, listener: Listener) -> Self {
+        Self {
             service: service.clone(),
             listener,
             state: Arc::default(),
@@ -104,7 +112,12 @@ impl Conversation {
             said: String::new(),
             ready: VecDeque::new(),
             is_over: false,
-        })
+        }
+    }
+
+    /// Returns whether a person is asked something by now.
+    pub(in crate::api) fn asks(&self) -> bool {
+        !self.questions.is_empty()
     }
 
     /// Waits for what is said next; `None` when all was said, or this process ends.

@@ -27,7 +27,14 @@ def task(number, agent, text):
     return {"id": f"t{number}", "agent": agent, "task": text, "depends_on": []}
 
 
+def of_tck(text):
+    """Returns the newest id of a message of the A2A TCK, which says what it wants."""
+    return (re.findall(r"\btck-[a-z-]+|test-resubscribe-message-id", text) or [""])[-1]
+
+
 def supervisor(text):
+    if of_tck(text).startswith("tck-input-required"):
+        return decision([], [], "What else?")
     asked = re.search(r"<user_request>\s*(.*?)\s*</user_request>", text, re.S).group(1)
     has_results = "<result " in text or "<result>" in text
     if "approve" in asked and not has_results:
@@ -65,6 +72,8 @@ class Model(BaseHTTPRequestHandler):
                 return self.answer(body, "It is written down.")
             call = {"name": "append_note", "arguments": json.dumps({"text": "remember"})}
             return self.answer(body, None, [{"id": "call_1", "type": "function", "function": call}])
+        if of_tck(text).startswith("tck-artifact-text"):
+            return self.answer(body, "Generated text content")
         slow = "slow" in text
         words = "Once upon a time there was a long story that nobody wanted to end." if slow else "Hello from the star."
         return self.answer(body, words, pause=0.25 if slow else 0)

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 
+mod a2a;
 mod adversary;
 mod approvals;
 mod attached;

@@ -13,6 +13,7 @@ mod driven;
 mod error;
 mod fleet;
 mod items;
+mod newest;
 mod pushes;
 mod room;
 mod runs;

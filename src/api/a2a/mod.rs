@@ -5,6 +5,7 @@
 //! ended. Deliberately absent: content that is not text.
 
 mod card;
+mod list;
 mod push;
 mod refusal;
 mod rest;
@@ -26,9 +27,11 @@ pub fn router(service: Service) -> Router {
     Router::new()
         .route("/.well-known/agent-card.json", get(card::get))
         .route("/a2a", post(rpc::call))
+        // Clients that join the card's address and the path "/".
+        .route("/a2a/", post(rpc::call))
         .route("/a2a/message:send", post(rest::send))
         .route("/a2a/message:stream", post(rest::stream))
-        .route("/a2a/tasks", get(rest::list))
+        .route("/a2a/tasks", get(rest::tasks))
         .route("/a2a/tasks/{task}", get(rest::get_or_follow).post(rest::act).options(rest::allowed))
         .route("/a2a/tasks/{task}/pushNotificationConfigs", get(rest::pushes).post(rest::add_push))
         .route(
@@ -42,8 +45,10 @@ pub fn router(service: Service) -> Router {
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<tasks::Send>("post /a2a/message:send");
     forms.body::<tasks::Send>("post /a2a/message:stream");
-    forms.query::<rest::List>("get /a2a/tasks");
+    forms.query::<list::List>("get /a2a/tasks");
     forms.body::<push::Config>("post /a2a/tasks/{task}/pushNotificationConfigs");
     // Whatever is sent gets an answer of JSON-RPC, a fault too.
     forms.other_body("post /a2a", "application/json", serde_json::json!({}));
+    forms.other_body("post /a2a/", "application/json", serde_json::json!({}));
+    forms.query::<rest::Shown>("get /a2a/tasks/{task}");
 }

@@ -28,7 +28,7 @@ const MOST: usize = 16;
 pub(super) struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "task_id")]
     pub task_id: Option<String>,
     pub url: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ pub(super) enum Refusal {
     TaskNotFound(String),
     TaskNotCancelable(String),
     Unsupported(String),
+    ContentType(String),
     Version(String),
     Invalid(String),
     UnknownMethod(String),
@@ -21,37 +22,26 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn parts(&self) -> (i32, StatusCode, &'static str, String) {
+    /// Returns the code of JSON-RPC, the status and its name of REST, the reason, and what is wrong.
+    fn parts(&self) -> (i32, StatusCode, &'static str, &'static str, String) {
+        let (code, status, name, reason) = self.codes();
+        (code, status, name, reason, self.to_string())
+    }
+
+    fn codes(&self) -> (i32, StatusCode, &'static str, &'static str) {
+        let (bad, precondition) = (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION");
         match self {
-            Self::TaskNotFound(id) => {
-                (-32001, StatusCode::NOT_FOUND, "TASK_NOT_FOUND", format!("Task not found: {id}"))
+            Self::TaskNotFound(_) => (-32001, StatusCode::NOT_FOUND, "NOT_FOUND", "TASK_NOT_FOUND"),
+            Self::TaskNotCancelable(_) => (-32002, bad, precondition, "TASK_NOT_CANCELABLE"),
+            Self::Unsupported(_) => (-32004, bad, precondition, "UNSUPPORTED_OPERATION"),
+            Self::ContentType(_) => (-32005, bad, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+            Self::Version(_) => (-32009, bad, precondition, "VERSION_NOT_SUPPORTED"),
+            Self::Invalid(_) => (-32602, bad, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            Self::UnknownMethod(_) => {
+                (-32601, StatusCode::NOT_FOUND, "NOT_FOUND", "METHOD_NOT_FOUND")
             }
-            Self::TaskNotCancelable(id) => (
-                -32002,
-                StatusCode::CONFLICT,
-                "TASK_NOT_CANCELABLE",
-                format!("Task cannot be canceled: {id}"),
-            ),
-            Self::Unsupported(what) => {
-                (-32004, StatusCode::BAD_REQUEST, "UNSUPPORTED_OPERATION", what.clone())
-            }
-            Self::Version(found) => (
-                -32009,
-                StatusCode::BAD_REQUEST,
-                "VERSION_NOT_SUPPORTED",
-                format!("A2A version is not supported: {found}; there is 1.0"),
-            ),
-            Self::Invalid(why) => (-32602, StatusCode::BAD_REQUEST, "INVALID_PARAMS", why.clone()),
-            Self::UnknownMethod(name) => (
-                -32601,
-                StatusCode::NOT_FOUND,
-                "METHOD_NOT_FOUND",
-                format!("Method not found: {name}"),
-            ),
-            Self::Parse(why) => (-32700, StatusCode::BAD_REQUEST, "PARSE_ERROR", why.clone()),
-            Self::Failed(why) => {
-                (-32603, StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", why.clone())
-            }
+            Self::Parse(_) => (-32700, bad, "INVALID_ARGUMENT", "PARSE_ERROR"),
+            Self::Failed(_) => (-32603, StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "INTERNAL"),
         }
     }
 
@@ -61,7 +51,7 @@ impl Refusal {
 
     /// Shows it as an answer of JSON-RPC.
     pub(super) fn rpc(&self, id: &Value) -> Value {
-        let (code, _, reason, message) = self.parts();
+        let (code, _, _, reason, message) = self.parts();
         let error = json!({ "code": code, "message": message, "data": Self::details(reason) });
         json!({ "jsonrpc": "2.0", "id": id, "error": error })
     }
@@ -69,19 +59,25 @@ impl Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.parts().3)
+        match self {
+            Self::TaskNotFound(id) => write!(f, "Task not found: {id}"),
+            Self::TaskNotCancelable(id) => write!(f, "Task cannot be canceled: {id}"),
+            Self::Version(found) => {
+                write!(f, "A2A version is not supported: {found}; there is 1.0")
+            }
+            Self::UnknownMethod(name) => write!(f, "Method not found: {name}"),
+            Self::Unsupported(why)
+            | Self::ContentType(why)
+            | Self::Invalid(why)
+            | Self::Parse(why)
+            | Self::Failed(why) => f.write_str(why),
+        }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let (_, status, reason, message) = self.parts();
-        let name = match status {
-            StatusCode::NOT_FOUND => "NOT_FOUND",
-            StatusCode::CONFLICT => "FAILED_PRECONDITION",
-            StatusCode::INTERNAL_SERVER_ERROR => "INTERNAL",
-            _ => "INVALID_ARGUMENT",
-        };
+        let (_, status, name, reason, message) = self.parts();
         let error = json!({ "code": status.as_u16(), "status": name, "message": message, "details": Self::details(reason) });
         (status, Json(json!({ "error": error }))).into_response()
     }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::tasks::{self, Send};
-use super::{push, shapes, stream};
+use super::{list, push, shapes, stream};
 use crate::api::agent_server;
 use crate::ids::ThreadId;
 use crate::service::Service;
-use crate::service::kept::RunFilter;
 
 /// Refuses a client that speaks another version.
 pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -31,11 +30,19 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-fn read(body: &[u8]) -> Result<Send, Refusal> {
-    from(body)
+/// Refuses a body that says it is something else than JSON.
+pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let named = kind.to_str().unwrap_or_default();
+    let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind == "application/json" || kind.ends_with("+json") {
+        true => Ok(()),
+        false => Err(Refusal::ContentType(format!("a body is JSON, and not {named}"))),
+    }
 }
 
-fn from<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+fn read<T: serde::de::DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Refusal> {
+    check_kind(headers)?;
     let read = agent_server::json(body).map_err(|why| Refusal::Invalid(why.to_owned()))?;
     serde_json::from_value(read).map_err(|error| Refusal::Invalid(error.to_string()))
 }
@@ -43,12 +50,13 @@ fn from<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
 /// Begins a task and waits for it, unless it is to answer at once.
 pub(super) async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
     let at_once = send.configuration.return_immediately;
+    let messages = send.configuration.history_length;
     let (run, task) = tasks::begin(service, send).await?;
     if !at_once {
         service.ended(ThreadId(run.thread), run.id).await?;
     }
     let task = tasks::found(service, &task.to_string()).await?;
-    Ok(json!({ "task": shapes::task(&task) }))
+    Ok(json!({ "task": shapes::short_task(&task, messages) }))
 }
 
 pub(super) async fn send(
@@ -57,7 +65,7 @@ pub(super) async fn send(
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     check_version(&headers)?;
-    Ok(Json(sent(&service, read(&body)?).await?))
+    Ok(Json(sent(&service, read(&headers, &body)?).await?))
 }
 
 pub(super) async fn stream(
@@ -66,67 +74,43 @@ pub(super) async fn stream(
     body: Bytes,
 ) -> Result<Response, Refusal> {
     check_version(&headers)?;
-    let (run, task) = tasks::begin(&service, read(&body)?).await?;
+    let (run, task) = tasks::begin(&service, read(&headers, &body)?).await?;
     let task = tasks::found(&service, &task.to_string()).await?;
     stream::follow(&service, run, task, None).await
 }
 
-/// Which tasks are listed.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct List {
-    context_id: Option<String>,
-    status: Option<String>,
-    page_size: Option<u32>,
-    page_token: Option<String>,
-}
-
-/// Lists the tasks of a context, newest first.
-pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refusal> {
-    let Some(context) = &list.context_id else {
-        return Ok(json!({ "tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0 }));
-    };
-    let (thread, _) = ThreadId::from_name(context);
-    let filter = RunFilter { status: None, limit: 1_000, offset: 0 };
-    let mut found = Vec::new();
-    for run in service.kept().runs(thread.0, &filter).await? {
-        let is_first = run.metadata["a2a"].is_object() && run.metadata["a2a"]["task"].is_null();
-        if is_first {
-            let task = tasks::of_run(service, &run).await?;
-            if list.status.as_ref().is_none_or(|status| status == task.state.word()) {
-                found.push(shapes::task(&task));
-            }
-        }
-    }
-    let total = found.len();
-    let size = list.page_size.unwrap_or(50).clamp(1, 100) as usize;
-    let start: usize = list.page_token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(0);
-    let page: Vec<Value> = found.into_iter().skip(start).take(size).collect();
-    let next = start + page.len();
-    let token = if next < total { next.to_string() } else { String::new() };
-    Ok(json!({ "tasks": page, "nextPageToken": token, "pageSize": size, "totalSize": total }))
-}
-
-pub(super) async fn list(
+pub(super) async fn tasks(
     State(service): State<Service>,
     headers: HeaderMap,
-    list: Result<Query<List>, QueryRejection>,
+    list: Result<Query<list::List>, QueryRejection>,
 ) -> Result<Json<Value>, Refusal> {
     check_version(&headers)?;
     let Query(list) = list.map_err(|error| Refusal::Invalid(error.body_text()))?;
-    Ok(Json(listed(&service, &list).await?))
+    Ok(Json(list::listed(&service, &list).await?))
+}
+
+/// How much of a task is shown.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Shown {
+    /// How many of its newest messages; none: all.
+    #[serde(alias = "history_length")]
+    pub history_length: Option<u32>,
 }
 
 pub(super) async fn get_or_follow(
     State(service): State<Service>,
     headers: HeaderMap,
     Path(named): Path<String>,
+    shown: Result<Query<Shown>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     check_version(&headers)?;
-    match named.strip_suffix(":subscribe") {
-        Some(id) => stream::join(&service, id, None).await,
-        None => Ok(Json(shapes::task(&tasks::found(&service, &named).await?)).into_response()),
+    if let Some(id) = named.strip_suffix(":subscribe") {
+        return stream::join(&service, id, None).await;
     }
+    let Query(shown) = shown.map_err(|error| Refusal::Invalid(error.body_text()))?;
+    let task = tasks::found(&service, &named).await?;
+    Ok(Json(shapes::short_task(&task, shown.history_length)).into_response())
 }
 
 /// Says what may be done at a task's address, which its ending decides.
@@ -136,7 +120,7 @@ pub(super) async fn allowed(Path(named): Path<String>) -> Response {
         Some((_, "subscribe")) => "GET,HEAD,POST",
         _ => "GET,HEAD",
     };
-    (StatusCode::METHOD_NOT_ALLOWED, [(axum::http::header::ALLOW, methods)]).into_response()
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, methods)]).into_response()
 }
 
 pub(super) async fn pushes(
@@ -155,7 +139,7 @@ pub(super) async fn add_push(
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     check_version(&headers)?;
-    Ok(Json(push::create(&service, &task, from(&body)?).await?))
+    Ok(Json(push::create(&service, &task, read(&headers, &body)?).await?))
 }
 
 pub(super) async fn push(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 use super::tasks::Send;
-use super::{push, rest, shapes, stream, tasks};
+use super::{list, push, rest, shapes, stream, tasks};
 use crate::api::agent_server;
 use crate::service::Service;
 
@@ -19,9 +19,11 @@ pub(super) async fn call(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let request = match agent_server::json(&body) {
+    let read = rest::check_kind(&headers)
+        .and_then(|()| agent_server::json(&body).map_err(|why| Refusal::Parse(why.to_owned())));
+    let request = match read {
         Ok(request) => request,
-        Err(why) => return Json(Refusal::Parse(why.to_owned()).rpc(&Value::Null)).into_response(),
+        Err(refusal) => return Json(refusal.rpc(&Value::Null)).into_response(),
     };
     let id = request.get("id").cloned().unwrap_or(Value::Null);
     match answer(&service, &headers, &request, &id).await {
@@ -43,7 +45,7 @@ async fn answer(
         id.map(str::to_owned).ok_or_else(|| Refusal::Invalid("params.id must name a task".into()))
     };
     let of_task = || -> Result<String, Refusal> {
-        let id = params.get("taskId").and_then(Value::as_str);
+        let id = params.get("taskId").or_else(|| params.get("task_id")).and_then(Value::as_str);
         id.map(str::to_owned)
             .ok_or_else(|| Refusal::Invalid("params.taskId must name a task".into()))
     };
@@ -56,9 +58,13 @@ async fn answer(
             return stream::follow(service, run, task, Some(id.clone())).await;
         }
         "SubscribeToTask" => return stream::join(service, &named()?, Some(id.clone())).await,
-        "GetTask" => shapes::task(&tasks::found(service, &named()?).await?),
+        "GetTask" => {
+            let task = tasks::found(service, &named()?).await?;
+            let shown: rest::Shown = read(params)?;
+            shapes::short_task(&task, shown.history_length)
+        }
         "CancelTask" => shapes::task(&tasks::cancel(service, &named()?).await?),
-        "ListTasks" => rest::listed(service, &read(params)?).await?,
+        "ListTasks" => list::listed(service, &read(params)?).await?,
         "GetExtendedAgentCard" => {
             return Err(Refusal::Unsupported("there is no extended agent card".into()));
         }

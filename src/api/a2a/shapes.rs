@@ -1,17 +1,24 @@
 //! The shapes of tasks, messages and their events.
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use super::tasks::{State, Task};
+use super::tasks::{Said, State, Task};
 
-/// Shows a task.
+/// Shows a task with all that was said.
 pub(super) fn task(task: &Task) -> Value {
-    let mut shown = json!({
-        "id": task.id,
-        "contextId": task.context,
-        "status": status(task),
-        "history": task.history.iter().map(|(role, id, text)| message(task, role, id, text)).collect::<Vec<_>>(),
-    });
+    short_task(task, None)
+}
+
+/// Shows a task with as many of its newest messages as are wanted; no number: with all.
+pub(super) fn short_task(task: &Task, messages: Option<u32>) -> Value {
+    let mut shown = json!({ "id": task.id, "contextId": task.context, "status": status(task) });
+    let most = messages.map_or(usize::MAX, |most| most as usize);
+    let left_out = task.history.len().saturating_sub(most);
+    if most > 0 {
+        let history = task.history.iter().skip(left_out).map(|said| message(task, said));
+        shown["history"] = history.collect();
+    }
     if !task.more.is_empty() {
         shown["metadata"] = json!(task.more);
     }
@@ -23,9 +30,16 @@ pub(super) fn task(task: &Task) -> Value {
 
 /// Shows how a task stands; a question stands in its message.
 pub(super) fn status(task: &Task) -> Value {
-    let mut status = json!({ "state": task.state.word(), "timestamp": task.at.to_rfc3339() });
+    let mut status = json!({ "state": task.state.word(), "timestamp": time(task.at) });
     if let (State::InputRequired | State::Failed, Some(text)) = (task.state, &task.text) {
-        status["message"] = message(task, "ROLE_AGENT", &format!("{}-status", task.run), text);
+        status["message"] = message(
+            task,
+            &Said {
+                role: "ROLE_AGENT",
+                id: format!("{}-status", task.run),
+                texts: vec![text.clone()],
+            },
+        );
     }
     status
 }
@@ -35,10 +49,16 @@ pub(super) fn artifact(task: &Task, text: &str) -> Value {
     json!({ "artifactId": format!("{}-answer", task.id), "name": "answer", "parts": [{ "text": text }] })
 }
 
-fn message(task: &Task, role: &str, id: &str, text: &str) -> Value {
+fn message(task: &Task, said: &Said) -> Value {
+    let parts: Vec<Value> = said.texts.iter().map(|text| json!({ "text": text })).collect();
     json!({
-        "messageId": id, "role": role, "parts": [{ "text": text }], "taskId": task.id, "contextId": task.context,
+        "messageId": said.id, "role": said.role, "parts": parts, "taskId": task.id, "contextId": task.context,
     })
+}
+
+/// Shows a time as it is written everywhere here: in UTC, with milliseconds.
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Shows a change of a task's state.

@@ -12,9 +12,11 @@ use super::refusal::Refusal;
 use super::shapes;
 use super::tasks::{self, State, Task};
 use crate::api::conversation::{Conversation, Said};
-use crate::api::event_stream;
-use crate::service::Service;
+use crate::api::event_stream::{self, HEARTBEAT};
+use crate::clock;
+use crate::ids::ThreadId;
 use crate::service::kept::Run;
+use crate::service::{BegunRuns, Service};
 
 /// Follows a run of a task to its end; with an id each event is an answer of JSON-RPC.
 pub(super) async fn follow(
@@ -24,24 +26,80 @@ pub(super) async fn follow(
     id: Option<Value>,
 ) -> Result<Response, Refusal> {
     let conversation = Conversation::follow(service, run).await?;
-    let mut streamed = Streamed { conversation, task, id, pieces: 0, ready: VecDeque::new() };
-    streamed.put(json!({ "task": shapes::task(&streamed.task) }));
-    let stream = futures::stream::unfold(streamed, |mut streamed| async move {
-        let bytes = streamed.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(bytes), streamed))
-    });
-    Ok(event_stream::response(HeaderMap::new(), stream))
+    Ok(Streamed::new(service, task, Some(conversation), id).response())
+}
+
+/// Follows a task that was begun before over all its runs, until nothing can come after it.
+pub(super) async fn join(
+    service: &Service,
+    id: &str,
+    rpc: Option<Value>,
+) -> Result<Response, Refusal> {
+    let task = tasks::found(service, id).await?;
+    if task.state.is_over() {
+        return Err(Refusal::Unsupported(format!("the task has ended: {id}")));
+    }
+    let run = service.kept().find_run(task.run).await?;
+    let run = run.ok_or_else(|| Refusal::TaskNotFound(id.to_owned()))?;
+    let conversation = match task.state {
+        // What was asked stands in the task.
+        State::InputRequired => None,
+        _ => Some(Conversation::follow(service, run).await?),
+    };
+    let later = service.begun_runs(ThreadId(task.context));
+    let streamed = Streamed::new(service, task, conversation, rpc);
+    Ok(Streamed { later: Some(later), ..streamed }.response())
 }
 
 struct Streamed {
-    conversation: Conversation,
+    service: Service,
     task: Task,
+    /// The run that is followed.
+    conversation: Option<Conversation>,
+    /// Finds the runs after it, where they are followed too.
+    later: Option<BegunRuns>,
+    /// Whether `later` has come to the run that was followed first.
+    has_passed: bool,
+    /// The run that is followed has ended, which was not shown yet.
+    has_ended: bool,
+    is_over: bool,
     id: Option<Value>,
     pieces: usize,
     ready: VecDeque<Bytes>,
 }
 
 impl Streamed {
+    fn new(
+        service: &Service,
+        task: Task,
+        conversation: Option<Conversation>,
+        id: Option<Value>,
+    ) -> Self {
+        let shown = json!({ "task": shapes::task(&task) });
+        let mut streamed = Self {
+            service: service.clone(),
+            task,
+            conversation,
+            later: None,
+            has_passed: false,
+            has_ended: false,
+            is_over: false,
+            id,
+            pieces: 0,
+            ready: VecDeque::new(),
+        };
+        streamed.put(shown);
+        streamed
+    }
+
+    fn response(self) -> Response {
+        let stream = futures::stream::unfold(self, |mut streamed| async move {
+            let bytes = streamed.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(bytes), streamed))
+        });
+        event_stream::response(HeaderMap::new(), stream)
+    }
+
     fn put(&mut self, event: Value) {
         let shown = match &self.id {
             Some(id) => json!({ "jsonrpc": "2.0", "id": id, "result": event }),
@@ -55,44 +113,72 @@ impl Streamed {
             if let Some(bytes) = self.ready.pop_front() {
                 return Some(bytes);
             }
-            match self.conversation.next().await? {
-                Said::Piece(text) => {
-                    if self.task.state == State::Submitted {
-                        self.task.state = State::Working;
-                        let event = shapes::status_update(&self.task);
-                        self.put(event);
-                    }
-                    let event = shapes::piece(&self.task, &text, self.pieces == 0, false);
-                    self.pieces += 1;
-                    self.put(event);
-                }
-                Said::End(outcome) => {
-                    self.task.state = match (&outcome.error, outcome.asks) {
-                        (Some(_), _) => State::Failed,
-                        (None, true) => State::InputRequired,
-                        (None, false) => State::Completed,
-                    };
-                    self.task.text = Some(outcome.error.unwrap_or(outcome.text));
-                    self.task.at = crate::clock::now();
-                    let event = shapes::status_update(&self.task);
-                    self.put(event);
-                }
+            if self.is_over {
+                return None;
+            }
+            let stop = self.service.stop().clone();
+            let moved = tokio::select! {
+                moved = self.go_on() => moved,
+                () = clock::sleep(HEARTBEAT) => return Some(sse::HEARTBEAT),
+                () = stop.cancelled() => return None,
+            };
+            if let Err(refusal) = moved {
+                tracing::warn!(%refusal, "a stream of a task ended early; its client may subscribe again");
+                return None;
             }
         }
     }
-}
 
-/// Follows a task that was begun before.
-pub(super) async fn join(
-    service: &Service,
-    id: &str,
-    rpc: Option<Value>,
-) -> Result<Response, Refusal> {
-    let task = tasks::found(service, id).await?;
-    if task.state.is_over() {
-        return Err(Refusal::Unsupported(format!("the task has ended: {id}")));
+    /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
+    async fn go_on(&mut self) -> Result<(), Refusal> {
+        if self.has_ended {
+            return self.show_end().await;
+        }
+        let Some(conversation) = &mut self.conversation else { return self.wait().await };
+        match conversation.next().await {
+            // A question stands in the status that follows.
+            Some(Said::Piece(_)) if conversation.asks() => {}
+            Some(Said::Piece(text)) => {
+                if self.task.state != State::Working {
+                    self.task.state = State::Working;
+                    self.put(shapes::status_update(&self.task));
+                }
+                self.put(shapes::piece(&self.task, &text, self.pieces == 0, false));
+                self.pieces += 1;
+            }
+            Some(Said::End(_)) | None => self.has_ended = true,
+        }
+        Ok(())
     }
-    let run = service.kept().find_run(task.run).await?;
-    let run = run.ok_or_else(|| Refusal::TaskNotFound(id.to_owned()))?;
-    follow(service, run, task, rpc).await
+
+    /// Shows how the run that was followed left the task.
+    async fn show_end(&mut self) -> Result<(), Refusal> {
+        let task = tasks::found(&self.service, &self.task.id.to_string()).await?;
+        let has_moved = task.state.is_over() || task.state == State::InputRequired;
+        self.task = task;
+        self.conversation = None;
+        self.has_ended = false;
+        if has_moved {
+            self.put(shapes::status_update(&self.task));
+        }
+        self.is_over = self.task.state.is_over() || self.later.is_none();
+        Ok(())
+    }
+
+    /// Waits for the next run of the task.
+    async fn wait(&mut self) -> Result<(), Refusal> {
+        let Some(later) = &mut self.later else {
+            self.is_over = true;
+            return Ok(());
+        };
+        let Some(run) = later.next().await? else { return Ok(()) };
+        if self.has_passed && tasks::continues(&run, self.task.id) {
+            // Nothing waits here, so that no run is passed over.
+            self.conversation = Some(Conversation::of(&self.service, run));
+            self.pieces = 0;
+        } else {
+            self.has_passed |= run.id == self.task.run;
+        }
+        Ok(())
+    }
 }

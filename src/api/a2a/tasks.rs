@@ -8,11 +8,14 @@ use uuid::Uuid;
 
 use super::push;
 use super::refusal::Refusal;
+use crate::api::agent_server::assistant_of;
 use crate::api::conversation::{self, Begin, Conversation};
 use crate::api::request_fields::{self, RequestFields};
+use crate::graph::END;
 use crate::ids::ThreadId;
-use crate::service::kept::{Cancel, Run, RunFilter, RunStatus};
-use crate::service::{Error, Service, Turn};
+use crate::service::kept::{Cancel, Multitask, Run, RunFilter, RunStatus};
+use crate::service::{Accept, Asked, Error, Order, Service, Turn};
+use crate::swarm::GRAPH;
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +55,18 @@ pub(super) struct Task {
     pub state: State,
     /// The answer, the question, or why it failed.
     pub text: Option<String>,
-    /// Role, id and text of what was said.
-    pub history: Vec<(&'static str, String, String)>,
+    pub history: Vec<Said>,
     pub at: DateTime<Utc>,
     /// What its request wants with the answer.
     pub more: Map<String, Value>,
+}
+
+/// A message of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub role: &'static str,
+    pub id: String,
+    pub texts: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -70,10 +80,11 @@ pub(super) struct Send {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
+    #[serde(alias = "message_id")]
     pub message_id: String,
-    #[serde(default)]
+    #[serde(default, alias = "context_id")]
     pub context_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, alias = "task_id")]
     pub task_id: Option<String>,
     pub role: String,
     pub parts: Vec<Value>,
@@ -86,8 +97,13 @@ pub(super) struct Message {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Configuration {
+    #[serde(alias = "return_immediately")]
     pub return_immediately: bool,
+    /// How many of the task's newest messages the answer shows.
+    #[serde(alias = "history_length")]
+    pub history_length: Option<u32>,
     /// An address that hears of the task.
+    #[serde(alias = "task_push_notification_config")]
     pub task_push_notification_config: Option<push::Config>,
 }
 
@@ -98,8 +114,11 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         return Err(Refusal::Invalid("a message has a messageId and the role ROLE_USER".into()));
     }
     let texts: Vec<&str> = message.parts.iter().filter_map(|part| part["text"].as_str()).collect();
-    if texts.is_empty() || texts.len() < message.parts.len() {
-        return Err(Refusal::Unsupported("only parts with text are taken".into()));
+    if texts.len() < message.parts.len() {
+        return Err(Refusal::ContentType("only parts with text are taken".into()));
+    }
+    if texts.is_empty() {
+        return Err(Refusal::Invalid("a message has parts".into()));
     }
     let question = texts.join("\n\n");
     let turn = Turn { question: question.clone(), ..Turn::default() };
@@ -125,7 +144,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             thread
         }
     };
-    let said = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "text": question });
+    let said = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "parts": texts });
     let wanted = send.configuration.task_push_notification_config;
     let mut deliveries = match &named {
         Some(task) => push::of_task(service, task.id).await?,
@@ -150,11 +169,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
 
 /// Finds the thread of a context; a client's own name for one makes a thread of that name.
 async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refusal> {
-    let (thread, name) = match service.tenant() == service.runtime().runner().tenant() {
-        true => ThreadId::from_name(context),
-        // Each tenant has names of its own.
-        false => ThreadId::from_name_of(service.tenant(), context),
-    };
+    let (thread, name) = thread_of(service, context);
     match service.info(thread).await {
         Ok(_) => Ok(thread),
         Err(Error::UnknownThread(_)) => {
@@ -163,6 +178,15 @@ async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refus
             Ok(thread)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the thread of a context, and the client's own name for it.
+pub(super) fn thread_of<'a>(service: &Service, context: &'a str) -> (ThreadId, Option<&'a str>) {
+    match service.tenant() == service.runtime().runner().tenant() {
+        true => ThreadId::from_name(context),
+        // Each tenant has names of its own.
+        false => ThreadId::from_name_of(service.tenant(), context),
     }
 }
 
@@ -178,19 +202,8 @@ pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> 
 pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refusal> {
     let filter = RunFilter { status: None, limit: 1_000, offset: 0 };
     let all = service.kept().runs(first.thread, &filter).await?;
-    let id = first.id.to_string();
-    let mut runs: Vec<&Run> = all
-        .iter()
-        .filter(|run| run.id == first.id || run.metadata["a2a"]["task"].as_str() == Some(&id))
-        .collect();
-    runs.reverse();
-    let mut history = Vec::new();
-    for run in &runs {
-        let said = &run.metadata["a2a"];
-        if let (Some(message), Some(text)) = (said["message"].as_str(), said["text"].as_str()) {
-            history.push(("ROLE_USER", message.to_owned(), text.to_owned()));
-        }
-    }
+    let runs = runs_of(first, &all);
+    let history = runs.iter().filter_map(|run| said_by(run)).collect();
     let newest = runs.last().copied().unwrap_or(first);
     let (state, text) = stands(service, newest).await?;
     let more = match state {
@@ -209,6 +222,41 @@ pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refus
     })
 }
 
+/// Finds the runs of a task, oldest first: those that its messages began, and those that answered its questions elsewhere.
+fn runs_of<'a>(first: &Run, newest_first: &'a [Run]) -> Vec<&'a Run> {
+    let mut runs = Vec::new();
+    let mut is_newest_task = true;
+    for run in newest_first.iter().rev().skip_while(|run| run.id != first.id) {
+        let is_own = run.id == first.id || names(run, first.id);
+        match is_own || (is_newest_task && continues(run, first.id)) {
+            true => runs.push(run),
+            false => is_newest_task = false,
+        }
+    }
+    runs
+}
+
+fn names(run: &Run, task: Uuid) -> bool {
+    run.metadata["a2a"]["task"].as_str() == Some(&task.to_string())
+}
+
+/// Returns whether a run continues a task that its thread is at.
+pub(super) fn continues(run: &Run, task: Uuid) -> bool {
+    let is_answer = run.kwargs["order"]["asked"].get("turn").is_none();
+    names(run, task) || (is_answer && !run.metadata["a2a"].is_object())
+}
+
+/// Reads the message that began a run.
+fn said_by(run: &Run) -> Option<Said> {
+    let said = &run.metadata["a2a"];
+    let id = said["message"].as_str()?.to_owned();
+    let texts = match said["parts"].as_array() {
+        Some(parts) => parts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        None => vec![said["text"].as_str()?.to_owned()],
+    };
+    Some(Said { role: "ROLE_USER", id, texts })
+}
+
 /// Says how a run left its task, and what was said last.
 pub(super) async fn stands(
     service: &Service,
@@ -222,6 +270,7 @@ pub(super) async fn stands(
             let why = run.error.as_ref().and_then(|why| why["message"].as_str());
             (State::Failed, why.map(str::to_owned))
         }
+        RunStatus::Success if run.metadata["a2a"]["cancels"] == true => (State::Canceled, None),
         RunStatus::Success => {
             let follow = Conversation::follow(service, run.clone()).await?;
             let outcome = follow.outcome().await;
@@ -234,6 +283,9 @@ pub(super) async fn stands(
 /// Stops a task.
 pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal> {
     let task = found(service, id).await?;
+    if task.state == State::InputRequired {
+        return withdraw(service, &task).await;
+    }
     let run = service.kept().find_run(task.run).await?;
     let run = run.ok_or_else(|| Refusal::TaskNotFound(id.to_owned()))?;
     if service.cancel(&run, Cancel::Interrupt).await?.is_none() {
@@ -241,4 +293,29 @@ pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal>
     }
     service.ended(ThreadId(run.thread), run.id).await?;
     found(service, id).await
+}
+
+/// Ends a task that waits for an answer: a run of its own takes its questions back.
+async fn withdraw(service: &Service, task: &Task) -> Result<Task, Refusal> {
+    let (thread, assistant) = (ThreadId(task.context), assistant_of(GRAPH));
+    let update = Box::default();
+    let order = Order::new(Asked::Edit { update, as_node: None, goto: vec![END.to_owned()] });
+    let accept = Accept {
+        thread,
+        assistant,
+        order,
+        shown: json!({ "input": null, "command": { "goto": END } }),
+        metadata: json!({ "a2a": { "task": task.id, "cancels": true } }),
+        multitask: Multitask::Reject,
+        temporary: false,
+        due_at: None,
+        deliveries: push::of_task(service, task.id).await?,
+    };
+    let run = match service.accept(accept).await {
+        // Somebody answers at this moment.
+        Err(Error::Busy) => return Err(Refusal::TaskNotCancelable(task.id.to_string())),
+        other => other?,
+    };
+    service.ended(thread, run.id).await?;
+    found(service, &task.id.to_string()).await
 }

@@ -226,9 +226,10 @@ pub(super) const ROUTES: &[Route] = &[
     ("post", "/v1/threads/import", "Import a thread", "Own", "object"),
     ("get", "/.well-known/agent-card.json", "The agent's card", "A2A", "object"),
     ("post", "/a2a", "A2A by JSON-RPC", "A2A", "either"),
+    ("post", "/a2a/", "A2A by JSON-RPC", "A2A", "either"),
     ("post", "/a2a/message:send", "Send a message", "A2A", "object"),
     ("post", "/a2a/message:stream", "Send a message and stream its task", "A2A", "stream"),
-    ("get", "/a2a/tasks", "List tasks of a context", "A2A", "object"),
+    ("get", "/a2a/tasks", "List tasks", "A2A", "object"),
     ("get", "/a2a/tasks/{task}", "Get a task", "A2A", "object"),
     ("get", "/a2a/tasks/{task}:subscribe", "Stream a task", "A2A", "stream"),
     (

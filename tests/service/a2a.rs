@@ -1,0 +1,150 @@
+//! Tasks of other agents: taken back, followed to their ends, listed, shown as far as is wanted, refused by the names of A2A 1.0.
+
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::served::Served;
+
+on_both!(
+    a_task_that_waits_is_taken_back_by_who_sent_it,
+    all_who_follow_a_task_hear_the_same_until_it_ends,
+    as_much_of_tasks_is_shown_as_is_wanted,
+    what_is_not_taken_is_refused_by_its_name,
+);
+
+fn message(text: &str) -> Value {
+    json!({ "message": { "messageId": format!("m-{text}"), "role": "ROLE_USER", "parts": [{ "text": text }] } })
+}
+
+async fn send(served: &Served, body: &Value) -> Value {
+    let (code, sent) = served.post("/a2a/message:send", body).await;
+    assert_eq!(code, 200, "{sent}");
+    sent["task"].clone()
+}
+
+async fn rpc(served: &Served, method: &str, params: Value) -> Value {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    served.post("/a2a", &body).await.1
+}
+
+/// S2.12
+async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
+    for text in ["approve this", "clarify this"] {
+        let task = send(&served, &message(text)).await;
+        assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+        let id = task["id"].as_str().unwrap();
+        let (code, gone) = served.post(&format!("/a2a/tasks/{id}:cancel"), &json!({})).await;
+        assert_eq!(
+            (code, &gone["status"]["state"]),
+            (200, &json!("TASK_STATE_CANCELED")),
+            "{gone}"
+        );
+        assert_eq!(served.get("/v1/approvals").await.1, json!([]));
+        let (code, again) = served.post(&format!("/a2a/tasks/{id}:cancel"), &json!({})).await;
+        assert_eq!((code, &again["error"]["status"]), (400, &json!("FAILED_PRECONDITION")));
+        assert_eq!(again["error"]["details"][0]["reason"], "TASK_NOT_CANCELABLE");
+        // The context goes on with another task.
+        let mut next = message("hello");
+        next["message"]["contextId"] = task["contextId"].clone();
+        assert_eq!(send(&served, &next).await["status"]["state"], "TASK_STATE_COMPLETED");
+        let shown = rpc(&served, "GetTask", json!({ "id": id })).await;
+        assert_eq!(shown["result"]["status"]["state"], "TASK_STATE_CANCELED");
+    }
+}
+
+/// S2.12
+async fn all_who_follow_a_task_hear_the_same_until_it_ends(served: Served) {
+    let task = send(&served, &message("approve this")).await;
+    let place = format!("{}/a2a/tasks/{}", served.url, task["id"].as_str().unwrap());
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let followed = served.http.get(format!("{place}:subscribe"));
+        let mut stream = followed.send().await.unwrap();
+        let first = stream.chunk().await.unwrap().unwrap();
+        streams.push((stream, first.to_vec()));
+    }
+    let (_, open) = served.get("/v1/approvals").await;
+    let approve = format!("/v1/approvals/{}/approve", open[0]["id"].as_str().unwrap());
+    assert_eq!(served.post(&approve, &json!({})).await.0, 200);
+    let mut heard = Vec::new();
+    for (mut stream, mut all) in streams {
+        while let Some(more) = stream.chunk().await.unwrap() {
+            all.extend_from_slice(&more);
+        }
+        let lines = String::from_utf8(all).unwrap();
+        let events: Vec<Value> = lines
+            .lines()
+            .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+            .collect();
+        heard.push(events);
+    }
+    let states = |events: &[Value]| -> Vec<String> {
+        let of = |event: &Value| {
+            let state = event["task"]["status"]["state"].as_str();
+            state.or_else(|| event["statusUpdate"]["status"]["state"].as_str()).map(str::to_owned)
+        };
+        events.iter().filter_map(of).collect()
+    };
+    let wanted = ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_WORKING", "TASK_STATE_COMPLETED"];
+    assert_eq!(states(&heard[0]), wanted);
+    assert_eq!(heard[0], heard[1]);
+    let (_, shown) = served.get(&format!("/a2a/tasks/{}", task["id"].as_str().unwrap())).await;
+    assert_eq!(shown["artifacts"][0]["parts"][0]["text"], "Hello from the star.");
+}
+
+/// S2.12
+async fn as_much_of_tasks_is_shown_as_is_wanted(served: Served) {
+    let mut first = message("clarify this");
+    first["message"]["parts"] = json!([{ "text": "clarify" }, { "text": "this" }]);
+    let first = send(&served, &first).await;
+    assert_eq!(first["history"][0]["parts"], json!([{ "text": "clarify" }, { "text": "this" }]));
+    let second = send(&served, &message("hello")).await;
+    let mut answer = message("1945");
+    answer["message"]["taskId"] = first["id"].clone();
+    answer["configuration"] = json!({ "historyLength": 0 });
+    let done = send(&served, &answer).await;
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED");
+    assert!(done.get("history").is_none(), "{done}");
+    assert!(done["status"]["timestamp"].as_str().unwrap().ends_with('Z'), "{done}");
+    let id = first["id"].as_str().unwrap();
+    let (_, shown) = served.get(&format!("/a2a/tasks/{id}?historyLength=1")).await;
+    let shown_by_rpc = rpc(&served, "GetTask", json!({ "id": id, "history_length": 1 })).await;
+    assert_eq!(shown, shown_by_rpc["result"]);
+    assert_eq!(shown["history"].as_array().unwrap().len(), 1);
+    assert_eq!(shown["history"][0]["parts"][0]["text"], "1945");
+    // What changed last comes first; nothing but the tenant bounds a list without a context.
+    let (_, page) = served.get("/a2a/tasks?pageSize=1&historyLength=0").await;
+    assert_eq!((&page["tasks"][0]["id"], &page["totalSize"]), (&first["id"], &json!(2)));
+    assert!(page["tasks"][0].get("artifacts").is_none(), "{page}");
+    let next = page["nextPageToken"].as_str().unwrap();
+    let (_, page) =
+        served.get(&format!("/a2a/tasks?pageSize=1&includeArtifacts=true&pageToken={next}")).await;
+    assert_eq!((&page["tasks"][0]["id"], &page["nextPageToken"]), (&second["id"], &json!("")));
+    assert_eq!(page["tasks"][0]["artifacts"][0]["parts"][0]["text"], "Hello from the star.");
+    let of_context = json!({ "context_id": second["contextId"], "status": "TASK_STATE_COMPLETED" });
+    let listed = rpc(&served, "ListTasks", of_context).await;
+    assert_eq!(listed["result"]["tasks"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(served.get("/a2a/tasks?pageToken=7").await.0, 400);
+}
+
+/// S2.12
+async fn what_is_not_taken_is_refused_by_its_name(served: Served) {
+    let mut file = message("read this");
+    file["message"]["parts"] = json!([{ "raw": "aGVsbG8=", "mediaType": "application/x-unknown" }]);
+    let (code, refused) = served.post("/a2a/message:send", &file).await;
+    assert_eq!(code, 400, "{refused}");
+    assert_eq!(refused["error"]["details"][0]["reason"], "CONTENT_TYPE_NOT_SUPPORTED");
+    assert_eq!(rpc(&served, "SendMessage", file).await["error"]["code"], -32005);
+    // A client may join the card's address and "/".
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message("hello") });
+    let (code, sent) = served.post("/a2a/", &body).await;
+    assert_eq!(
+        (code, &sent["result"]["task"]["status"]["state"]),
+        (200, &json!("TASK_STATE_COMPLETED"))
+    );
+    let asked =
+        served.http.post(format!("{}/a2a", served.url)).header("content-type", "text/plain");
+    let said: Value = asked.body("{}").send().await.unwrap().json().await.unwrap();
+    assert_eq!(said["error"]["code"], -32005);
+}
