@@ -72,7 +72,7 @@ async fn no_socket_is_opened_for_a_strangers_page() {
 /// What is told to everybody who listens at the database, and what its queue keeps, are ids of threads and nothing of them.
 #[tokio::test]
 async fn notifications_and_the_queue_name_threads_and_nothing_else() {
-    let served = Served::postgres().await;
+    let mut served = Served::postgres().await;
     let mut listener = PgListener::connect(&served.database()).await.unwrap();
     listener.listen("perihelion_events").await.unwrap();
     let thread = served.thread().await;
@@ -93,6 +93,8 @@ async fn notifications_and_the_queue_name_threads_and_nothing_else() {
     }
     assert_eq!(told, BTreeSet::from([thread]));
     served.program(&["worker", "--drain", "-q"]).await;
+    // Nobody is left who could take the job before it is read.
+    served.crash().await;
     let left = served.program(&["run", "whose-question", "--detach", "-q"]).await;
     let jobs: Vec<String> =
         sqlx::query_scalar("SELECT to_json(j)::text FROM graphile_worker._private_jobs j")

@@ -59,7 +59,7 @@ impl Parser {
             parsed => parsed?,
         };
         parsed.format = Format::by_name(path).unwrap_or(parsed.format);
-        // Whoever sees the document need not see the paths of this machine.
+        // To see the document is not to see the paths of this machine.
         let program = by.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         parsed.warnings.push(Warning::OtherParser { program });
         Ok(parsed)

@@ -18,6 +18,11 @@ impl Kept {
             find.text(" AND thread_id = ").value(thread);
         }
         find.text(" ORDER BY updated_at DESC, id DESC").page(most, 0);
-        self.database.fetch_all(&find.build()).await?.iter().map(|row| self.read_run(row)).collect()
+        self.of_tenant()
+            .fetch_all(&find.build())
+            .await?
+            .iter()
+            .map(|row| self.read_run(row))
+            .collect()
     }
 }

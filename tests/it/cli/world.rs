@@ -101,7 +101,7 @@ impl World {
         self.program(env!("CARGO_BIN_EXE_perihelion"), args)
     }
 
-    /// Runs the program on a terminal of its own, where somebody types; both streams come as one.
+    /// Runs the program on a terminal of 40 rows and 79 columns, where somebody types; both streams come as one.
     pub async fn run_on_a_terminal(&self, args: &[&str], typed: &str) -> Ended {
         let line: Vec<String> = [env!("CARGO_BIN_EXE_perihelion")]
             .iter()
@@ -110,7 +110,8 @@ impl World {
             .collect();
         let path = self.path("typed");
         std::fs::write(&path, typed).unwrap();
-        let mut command = self.program("script", &["-qec", &line.join(" "), "/dev/null"]);
+        let line = format!("stty rows 40 cols 79; {}", line.join(" "));
+        let mut command = self.program("script", &["-qec", &line, "/dev/null"]);
         command.stdin(std::fs::File::open(path).unwrap()).env("TERM", "xterm-256color");
         ended(command.spawn().unwrap()).await
     }
