@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use perihelion_documents::ends_in;
 use perihelion_documents::parse::Format;
 use tokio::sync::Notify;
 
@@ -155,17 +156,9 @@ impl Folders {
     fn is_wanted(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self.patterns.is_empty() {
-            true => Format::by_name(&name).is_some() || self.ends_so(&name),
+            true => Format::by_name(&name).is_some() || ends_in(&name, &self.endings),
             false => self.patterns.iter().any(|pattern| fits(pattern, &name)),
         }
-    }
-
-    fn ends_so(&self, name: &str) -> bool {
-        let ending = name.rsplit_once('.').map(|(_, ending)| ending);
-        let is_it = |one: &String| {
-            ending.is_some_and(|ending| ending.eq_ignore_ascii_case(one.trim_start_matches('.')))
-        };
-        self.endings.iter().any(is_it)
     }
 
     fn gather(

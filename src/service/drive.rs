@@ -34,6 +34,12 @@ enum End {
     NotBegun,
 }
 
+impl End {
+    fn broken(error: &Error) -> Self {
+        Self::Settled(RunStatus::Error, Some(failure(class(error), &error.to_string())))
+    }
+}
+
 impl Service {
     /// Drives a run that this process has begun, and those that wait behind it.
     pub(super) fn launch(&self, run: Run) {
@@ -66,9 +72,7 @@ impl Service {
         let mut end = match end {
             Ok(end) => end,
             Err(Error::Runtime(error)) if error.is_held() => End::NotBegun,
-            Err(error) => {
-                End::Settled(RunStatus::Error, Some(failure(class(&error), &error.to_string())))
-            }
+            Err(error) => End::broken(&error),
         };
         self.driven().remove(&run.id);
         let asked = self.cancel_of(&run).await;
@@ -100,9 +104,7 @@ impl Service {
         let (store, thread) = (self.runtime().store().as_ref(), ThreadId(run.thread));
         match stops::end_elsewhere(self.kept(), store, thread, HOLDER_ANSWERS).await {
             Ok(()) => End::Settled(RunStatus::Interrupted, None),
-            Err(error) => {
-                End::Settled(RunStatus::Error, Some(failure(class(&error), &error.to_string())))
-            }
+            Err(error) => End::broken(&error),
         }
     }
 

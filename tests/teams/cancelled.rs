@@ -7,8 +7,6 @@ use perihelion::ids::ThreadId;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Child;
 
 use crate::hostile::{assert_none_left, marked, new_mark, table};
 use crate::office::{BOTH, INSIDE, Kept, Office, working};
@@ -47,20 +45,6 @@ async fn office(kept: Kept, script: Script) -> (Office, String) {
         office.import(&design).await;
     }
     (office, mark)
-}
-
-/// Starts the service; returns its address.
-async fn serve(office: &Office) -> (Child, String) {
-    let mut server = office.world.start(&["serve", "--addr", "127.0.0.1:0"]);
-    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-    let url = loop {
-        let line = lines.next_line().await.unwrap().unwrap();
-        if let Some((_, address)) = line.split_once("at http://") {
-            break format!("http://{}", address.trim());
-        }
-    };
-    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    (server, url)
 }
 
 /// Waits until both agents are at work in the team of the team.
@@ -104,7 +88,7 @@ async fn a_cancelled_run_ends_its_teams_and_no_call_begins_after_it() {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for kept in BOTH {
         let (office, mark) = office(kept, script()).await;
-        let (mut server, url) = serve(&office).await;
+        let (mut server, url) = office.serve().await;
         let post = async |path: &str, body: Value| {
             let asked = http.post(format!("{url}{path}")).body(body.to_string());
             let answer = asked.header("content-type", "application/json").send().await.unwrap();
@@ -161,7 +145,7 @@ async fn a_cancel_reaches_the_worker_that_holds_the_run_and_its_teams() {
         let id: ThreadId = thread.parse().unwrap();
         let fence = store.info(id).await.unwrap().fence;
 
-        let (mut server, url) = serve(&office).await;
+        let (mut server, url) = office.serve().await;
         let send = async |method: reqwest::Method, path: &str, body: Value| {
             let asked = http.request(method, format!("{url}{path}")).body(body.to_string());
             let answer = asked.header("content-type", "application/json").send().await.unwrap();

@@ -3,6 +3,8 @@
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
 
 use crate::postgres::{Database, server};
 use crate::world::{World, approved, select};
@@ -42,6 +44,21 @@ pub struct Office {
 }
 
 impl Office {
+    /// Starts the service over its world; returns it with its address.
+    pub async fn serve(&self) -> (Child, String) {
+        let mut server = self.world.start(&["serve", "--addr", "127.0.0.1:0"]);
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            if let Some((_, address)) = line.split_once("at http://") {
+                break format!("http://{}", address.trim());
+            }
+        };
+        // Nobody may stop reading what it says.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        (server, url)
+    }
+
     pub async fn open(kept: Kept, script: Script) -> Self {
         let mut world = World::new(script).await;
         world.write("mcp-servers.toml", SERVERS);

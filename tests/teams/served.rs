@@ -3,7 +3,6 @@
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::office::{BOTH, Office, design, working};
 use crate::world::first;
@@ -14,15 +13,7 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
     for kept in BOTH {
         let architect = Rule::new(Reply::json(design())).role(Role::Architect);
         let office = Office::open(kept, first(architect, working())).await;
-        let mut server = office.world.start(&["serve", "--addr", "127.0.0.1:0"]);
-        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-        let url = loop {
-            let line = lines.next_line().await.unwrap().unwrap();
-            if let Some((_, address)) = line.split_once("at http://") {
-                break format!("http://{}", address.trim());
-            }
-        };
-        let rest = tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let (mut server, url) = office.serve().await;
         perihelion::config::tls::install();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let post = async |path: &str, body: Value| {
@@ -73,6 +64,5 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
         assert_eq!(gone.status(), 204);
         assert_eq!(get("/v1/teams").await, json!([]));
         server.kill().await.unwrap();
-        rest.await.unwrap();
     }
 }

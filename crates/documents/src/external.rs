@@ -30,14 +30,19 @@ pub struct External {
     pub timeout: Duration,
 }
 
+/// Tells whether a name ends in one of the endings, which may begin with their dot; capitals make no difference.
+pub fn ends_in(name: &str, endings: &[String]) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    let is_it = |one: &String| {
+        ending.is_some_and(|ending| ending.eq_ignore_ascii_case(one.trim_start_matches('.')))
+    };
+    endings.iter().any(is_it)
+}
+
 impl External {
     /// Tells whether documents of this name are read by the program in the first place.
     pub(crate) fn is_for(&self, path: &str) -> bool {
-        let ending = path.rsplit_once('.').map(|(_, ending)| ending);
-        let is_it = |one: &String| {
-            ending.is_some_and(|ending| ending.eq_ignore_ascii_case(one.trim_start_matches('.')))
-        };
-        self.endings.iter().any(is_it)
+        ends_in(path, &self.endings)
     }
 
     /// Makes the error that names the program.

@@ -4,8 +4,6 @@ use chrono::{DateTime, Utc};
 use perihelion_database::query;
 use uuid::Uuid;
 
-use crate::runs::COLUMNS;
-use crate::sql::Statement;
 use crate::{Error, Kept, Run, RunStatus};
 
 impl Kept {
@@ -19,9 +17,8 @@ impl Kept {
         thread: Uuid,
         after: Option<(u64, DateTime<Utc>, Uuid)>,
     ) -> Result<Option<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
-        find.text(" AND tenant = ").value(self.tenant.as_str());
+        let mut find = self.select_runs();
+        find.text(" AND thread_id = ").value(thread);
         find.text(" AND first_event IS NOT NULL");
         if let Some((first, asked, id)) = after {
             let first = i64::try_from(first).unwrap_or(i64::MAX);
@@ -29,8 +26,7 @@ impl Kept {
             find.text(", ").value(asked).text(", ").value(id).text(")");
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
-        let found = self.of_tenant().fetch_optional(&find.build()).await?;
-        found.as_ref().map(|row| self.read_run(row)).transpose()
+        self.one_run(&self.of_tenant(), find).await
     }
 
     /// Returns the ids of the runs of a thread that have not ended, and how they stand, oldest first.

@@ -1,30 +1,21 @@
 //! Runs as those who drive them see them: of every tenant.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perihelion_database::{Row, query};
+use perihelion_database::query;
 use uuid::Uuid;
 
-use crate::runs::COLUMNS;
 use crate::sql::Statement;
 use crate::{Begin, Cancel, Error, Kept, Run};
 
 impl Kept {
-    /// Reads a run with what was asked for.
-    pub(crate) fn read_run(&self, row: &Row) -> Result<Run, Error> {
-        let run = Run::read(row)?;
-        let kwargs = self.opened("run", run.id, run.kwargs)?;
-        Ok(Run { kwargs, ..run })
-    }
-
     /// Returns a run by its id, no matter whose it is: for those who drive runs, never for those who ask.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
-        let found = self.of_all_tenants().fetch_optional(&find.build()).await?;
-        found.as_ref().map(|row| self.read_run(row)).transpose()
+        let mut find = self.select_runs_of_all();
+        find.text("id = ").value(id);
+        self.one_run(&self.of_all_tenants(), find).await
     }
 
     /// Leaves the runs of all tenants that a process drives to the others.
@@ -91,18 +82,10 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn others_runs(&self, owner: &str, limit: u32) -> Result<Vec<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS)
-            .text(" FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ")
-            .value(owner)
-            .text(") ORDER BY created_at LIMIT ")
-            .value(limit);
-        self.of_all_tenants()
-            .fetch_all(&find.build())
-            .await?
-            .iter()
-            .map(|row| self.read_run(row))
-            .collect()
+        let mut find = self.select_runs_of_all();
+        find.text("status = 'running' AND (owner IS NULL OR owner <> ").value(owner);
+        find.text(") ORDER BY created_at LIMIT ").value(limit);
+        self.list_runs(&self.of_all_tenants(), find).await
     }
 
     /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.

@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::runs::COLUMNS;
 use crate::sql::Statement;
 use crate::{Error, Kept, Run, RunStatus};
 
@@ -75,9 +74,8 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn failed_runs(&self, after: DateTime<Utc>, limit: u32) -> Result<Vec<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE status IN ('error', 'timeout')");
-        find.text(" AND tenant = ").value(self.tenant.as_str());
+        let mut find = self.select_runs();
+        find.text(" AND status IN ('error', 'timeout')");
         find.text(" AND updated_at > ").value(after);
         find.text(" ORDER BY updated_at DESC, id DESC LIMIT ").value(limit);
         self.of_tenant().fetch_all(&find.build()).await?.iter().map(Run::read).collect()

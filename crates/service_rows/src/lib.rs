@@ -15,6 +15,7 @@ mod fleet;
 mod items;
 mod newest;
 mod pushes;
+mod reading;
 mod room;
 mod runs;
 mod seal;

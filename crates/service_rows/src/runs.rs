@@ -5,7 +5,6 @@ use perihelion_database::{Row, query};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::sql::Statement;
 use crate::{Cancel, Error, Kept, Multitask, RunStatus};
 
 /// Columns that a run is read from.
@@ -146,19 +145,12 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn begin_next(&self, thread: Uuid, begin: Begin<'_>) -> Result<Option<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS)
-            .text(" FROM service_run WHERE status = 'pending' AND thread_id = ")
-            .value(thread)
-            .text(" AND tenant = ")
-            .value(self.tenant.as_str())
-            .text(" AND due_at <= ")
-            .value(begin.now)
-            .text(" ORDER BY created_at, id LIMIT 1");
-        let Some(row) = self.of_tenant().fetch_optional(&find.build()).await? else {
+        let mut find = self.select_runs();
+        find.text(" AND status = 'pending' AND thread_id = ").value(thread);
+        find.text(" AND due_at <= ").value(begin.now).text(" ORDER BY created_at, id LIMIT 1");
+        let Some(run) = self.one_run(&self.of_tenant(), find).await? else {
             return Ok(None);
         };
-        let run = self.read_run(&row)?;
         let claim = query(
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = (SELECT head FROM thread WHERE id = $3), \
@@ -190,15 +182,9 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn find_run(&self, id: Uuid) -> Result<Option<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE id = ").value(id);
-        find.text(" AND tenant = ").value(self.tenant.as_str());
-        self.of_tenant()
-            .fetch_optional(&find.build())
-            .await?
-            .as_ref()
-            .map(|row| self.read_run(row))
-            .transpose()
+        let mut find = self.select_runs();
+        find.text(" AND id = ").value(id);
+        self.one_run(&self.of_tenant(), find).await
     }
 
     /// Lists runs of a thread, newest first.
@@ -206,19 +192,13 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn runs(&self, thread: Uuid, filter: &RunFilter) -> Result<Vec<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
-        find.text(" AND tenant = ").value(self.tenant.as_str());
+        let mut find = self.select_runs();
+        find.text(" AND thread_id = ").value(thread);
         if let Some(status) = filter.status {
             find.text(" AND status = ").value(status.as_str());
         }
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
-        self.of_tenant()
-            .fetch_all(&find.build())
-            .await?
-            .iter()
-            .map(|row| self.read_run(row))
-            .collect()
+        self.list_runs(&self.of_tenant(), find).await
     }
 
     /// Returns the runs of a thread that have not ended, oldest first.
@@ -226,16 +206,10 @@ impl Kept {
     /// # Errors
     /// [`Error`].
     pub async fn open_runs(&self, thread: Uuid) -> Result<Vec<Run>, Error> {
-        let mut find = Statement::new(self.database.dialect(), "SELECT ");
-        find.text(COLUMNS).text(" FROM service_run WHERE thread_id = ").value(thread);
-        find.text(" AND tenant = ").value(self.tenant.as_str());
+        let mut find = self.select_runs();
+        find.text(" AND thread_id = ").value(thread);
         find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
-        self.of_tenant()
-            .fetch_all(&find.build())
-            .await?
-            .iter()
-            .map(|row| self.read_run(row))
-            .collect()
+        self.list_runs(&self.of_tenant(), find).await
     }
 
     /// Ends a run with the mark of its thread's log; of one that has ended nothing changes.

@@ -1,19 +1,17 @@
 //! Row-level security on Postgres of threads and their runs, of what clients keep, and of what runs took.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-use chrono::{DateTime, Utc};
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Assistant, Begin, Cancel, Cron, ItemFilter, Kept, Multitask, NewDelivery, NewRun, RunStatus,
+    Assistant, Begin, Cancel, Cron, ItemFilter, Kept, NewDelivery, NewRun, RunStatus,
 };
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
-}
+mod support;
+use support::now;
 
 async fn rows(database: &Database, table: &str) -> i64 {
     let count = query(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
@@ -136,19 +134,6 @@ fn hourly(id: Uuid) -> Cron {
     }
 }
 
-fn run_of(thread: Uuid) -> NewRun {
-    NewRun {
-        id: Uuid::now_v7(),
-        thread,
-        assistant: Uuid::nil(),
-        multitask: Multitask::Enqueue,
-        kwargs: json!({}),
-        metadata: json!({}),
-        temporary: false,
-        due_at: now(),
-    }
-}
-
 /// S3.04: a thread, its steps, journal, events and runs are their tenant's, whichever statement forgets its `WHERE`; those who look
 /// after the runs of all tenants see them.
 #[tokio::test]
@@ -169,7 +154,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
         (Kept::new(database.clone(), "theirs"), Kept::new(database.clone(), "ours"));
     let begin = Begin { owner: "one", now: now() };
     theirs.note_thread(thread, &json!({ "a": 1 }), None, now()).await.unwrap();
-    let run = theirs.add_run(&run_of(thread), begin).await.unwrap();
+    let run = theirs.add_run(&support::run(thread), begin).await.unwrap();
     let (cron, webhook) =
         (hourly(Uuid::now_v7()), NewDelivery::webhook("http://h.test".to_owned()));
     theirs.put_cron(&cron).await.unwrap();
@@ -187,7 +172,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
         assert_eq!(rows(&database.of_all_tenants(), table).await, 1, "{table}");
     }
     // Ids of theirs lead nowhere for us.
-    assert!(ours.add_run(&run_of(thread), begin).await.is_err());
+    assert!(ours.add_run(&support::run(thread), begin).await.is_err());
     assert!(ours.find_run(run.id).await.unwrap().is_none());
     assert!(!ours.ask_to_cancel(run.id, Cancel::Interrupt).await.unwrap());
     assert!(!ours.end_run(run.id, RunStatus::Error, None, now()).await.unwrap());
@@ -209,7 +194,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     assert_eq!(due.iter().map(|one| one.tenant.as_str()).collect::<Vec<_>>(), ["theirs"]);
     assert!(!ours.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
     assert!(theirs.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());
-    let later = NewRun { due_at: now() + chrono::TimeDelta::hours(1), ..run_of(thread) };
+    let later = NewRun { due_at: now() + chrono::TimeDelta::hours(1), ..support::run(thread) };
     assert_eq!(theirs.add_run(&later, begin).await.unwrap().status, RunStatus::Pending);
     let waiting = ours.waiting_threads(now() + chrono::TimeDelta::hours(2), 9).await.unwrap();
     assert_eq!(waiting, [(thread, "theirs".to_owned())]);

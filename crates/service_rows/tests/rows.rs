@@ -1,17 +1,16 @@
 //! Runs, threads and items on SQLite, through the same statements that Postgres is asked.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Begin, Cancel, ItemFilter, Kept, Multitask, NewRun, RunStatus, ThreadFilter, ThreadOrder,
+    Begin, Cancel, ItemFilter, Kept, RunStatus, ThreadFilter, ThreadOrder,
 };
 use serde_json::json;
 use uuid::Uuid;
 
-fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
-}
+mod support;
+use support::{now, run};
 
 /// A database with one thread.
 async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {
@@ -23,19 +22,6 @@ async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {
     );
     database.execute(&insert.bind(thread).bind(now())).await.unwrap();
     (place, Kept::new(database, "default"), thread)
-}
-
-fn run(thread: Uuid) -> NewRun {
-    NewRun {
-        id: Uuid::now_v7(),
-        thread,
-        assistant: Uuid::nil(),
-        multitask: Multitask::Enqueue,
-        kwargs: json!({}),
-        metadata: json!({}),
-        temporary: false,
-        due_at: now(),
-    }
 }
 
 #[tokio::test]
