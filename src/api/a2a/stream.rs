@@ -12,8 +12,7 @@ use super::refusal::Refusal;
 use super::shapes;
 use super::tasks::{self, State, Task};
 use crate::api::conversation::{Conversation, Said};
-use crate::api::event_stream::{self, HEARTBEAT};
-use crate::clock;
+use crate::api::event_stream;
 use crate::ids::ThreadId;
 use crate::service::kept::Run;
 use crate::service::{BegunRuns, Service};
@@ -119,7 +118,6 @@ impl Streamed {
             let stop = self.service.stop().clone();
             let moved = tokio::select! {
                 moved = self.go_on() => moved,
-                () = clock::sleep(HEARTBEAT) => return Some(sse::HEARTBEAT),
                 () = stop.cancelled() => return None,
             };
             if let Err(refusal) = moved {

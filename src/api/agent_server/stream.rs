@@ -16,8 +16,7 @@ use super::body::{Asked, OfRun};
 use super::runs::places;
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
-use crate::api::event_stream::{self, HEARTBEAT};
-use crate::clock;
+use crate::api::event_stream;
 use crate::service::kept::{Cancel, Run};
 use crate::service::{From, Listener, Next, Service};
 
@@ -160,7 +159,6 @@ impl Following {
             let stop = self.service.stop().clone();
             let next = tokio::select! {
                 next = self.listener.next() => next,
-                () = clock::sleep(HEARTBEAT) => return Some(sse::HEARTBEAT),
                 // The client finds the run on another process, or here again.
                 () = stop.cancelled() => { self.end(); continue }
             };

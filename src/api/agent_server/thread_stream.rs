@@ -16,8 +16,7 @@ use serde::Deserialize;
 use super::body::{Asked, OfThread};
 use super::wire::{self, Modes, Wire};
 use super::{Face, Refusal};
-use crate::api::event_stream::{self, HEARTBEAT};
-use crate::clock;
+use crate::api::event_stream;
 use crate::service::kept::Run;
 use crate::service::{BegunRuns, Error, Listener, Next, Service};
 
@@ -116,7 +115,6 @@ impl Followed {
             let stop = self.service.stop().clone();
             let moved = tokio::select! {
                 moved = self.go_on() => moved,
-                () = clock::sleep(HEARTBEAT) => return Some(sse::HEARTBEAT),
                 () = stop.cancelled() => return None,
             };
             if let Err(error) = moved {

@@ -12,8 +12,7 @@ use super::super::body::{Body, OfThread};
 use super::super::{Face, Refusal};
 use super::events::Event;
 use super::follow::Follower;
-use crate::api::event_stream::{self, HEARTBEAT};
-use crate::clock;
+use crate::api::event_stream;
 use crate::service::Service;
 
 /// The channels there are; `custom:NAME` is a custom one too.
@@ -115,7 +114,6 @@ async fn next(follower: &mut Follower, service: &Service) -> Option<Bytes> {
                 None
             }
         },
-        () = clock::sleep(HEARTBEAT) => Some(sse::HEARTBEAT),
         () = service.stop().cancelled() => None,
     }
 }
