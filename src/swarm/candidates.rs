@@ -64,6 +64,7 @@ impl Supervisor {
             id: format!("{}.{}.h{}", state.turn, state.routing.round + 1, number + 1),
             agent: (*agent).clone(),
             task: state.input_request.clone(),
+            entities: Vec::new(),
             depends_on: Vec::new(),
             dependency_outputs: Vec::new(),
             tainted_by: Default::default(),

@@ -3,11 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::assignment::Assignment;
+use super::assignment::{Assignment, Entity};
 use super::choices::Choices;
 use super::search::FIND_AGENT;
 use super::{node, searched};
 use crate::graph::stages;
+
+/// Entities of one task; more of them are material, which belongs into the task's words or an artifact.
+const MAX_ENTITIES: usize = 16;
 
 /// Tasks of one decision; more of them are a runaway plan, not a plan.
 const MAX_TASKS: usize = 32;
@@ -42,6 +45,9 @@ pub struct PlannedTask {
     pub task: String,
     /// Ids of tasks of this decision whose outputs are needed first.
     pub depends_on: Vec<String>,
+    /// What the task is about: people, dates, identifiers, metrics; or null.
+    #[serde(default)]
+    pub entities: Option<Vec<Entity>>,
 }
 
 /// What a decision asks for, once it is found acceptable.
@@ -104,6 +110,7 @@ pub(super) fn accept(
             id: format!("{prefix}.{}", task.id),
             agent: task.agent.trim().to_owned(),
             task: task.task.clone(),
+            entities: task.entities.clone().unwrap_or_default(),
             depends_on: task.depends_on.iter().map(|id| format!("{prefix}.{id}")).collect(),
             dependency_outputs: Vec::new(),
             tainted_by: Default::default(),
@@ -133,7 +140,7 @@ fn with_requests(
             }
         };
         let (agent, task) = ((*agent).to_owned(), request.to_owned());
-        tasks.push(PlannedTask { id, agent, task, depends_on: vec![] });
+        tasks.push(PlannedTask { id, agent, task, depends_on: vec![], entities: None });
     }
     tasks
 }
@@ -154,6 +161,15 @@ fn problems(tasks: &[PlannedTask], choices: &Choices<'_>) -> Vec<String> {
     }
     let empty = tasks.iter().filter(|task| task.task.trim().is_empty());
     problems.extend(empty.map(|task| format!("the task {} does not say what to do", task.id)));
+    let crowded = tasks.iter().filter(|task| {
+        task.entities.as_ref().is_some_and(|entities| entities.len() > MAX_ENTITIES)
+    });
+    problems.extend(crowded.map(|task| {
+        format!(
+            "the task {} has more than {MAX_ENTITIES} entities: keep those that matter",
+            task.id
+        )
+    }));
     if tasks.len() > MAX_TASKS {
         problems.push(format!("one decision may have {MAX_TASKS} tasks at most: {}", tasks.len()));
     }
@@ -197,6 +213,7 @@ mod tests {
                     agent: (*agent).into(),
                     task: format!("do {id}"),
                     depends_on: needs.iter().map(ToString::to_string).collect(),
+                    entities: None,
                 })
                 .collect(),
             clarification: None,

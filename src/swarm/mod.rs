@@ -71,7 +71,7 @@ mod window;
 
 pub use agent::{Agent, AgentCard, ModelStage, SpanKind};
 pub use allowance::Allowance;
-pub use assignment::{Assignment, DependencyOutput};
+pub use assignment::{Assignment, DependencyOutput, Entity};
 pub use attachments::Attachment;
 pub use built_in::is_built_in;
 pub use caller::ToolReply;

@@ -184,6 +184,7 @@ impl Supervisor {
             id: format!("{}.{}.team", state.turn, state.routing.round + 1),
             agent: team.to_owned(),
             task: state.input_request.clone(),
+            entities: Vec::new(),
             depends_on: Vec::new(),
             dependency_outputs: Vec::new(),
             tainted_by: Default::default(),

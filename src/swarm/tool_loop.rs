@@ -158,7 +158,7 @@ impl Loop<'_> {
         loop {
             report.attempts += 1;
             report.finding = Finding::text(self.act(&mut messages, tools).await?);
-            let task = instruction::effective(&assignment.task, &tools.instructions);
+            let task = instruction::effective(&assignment.described(), &tools.instructions);
             let subject = Subject {
                 thread: star.thread(ctx.place()),
                 agent,
@@ -260,7 +260,7 @@ impl Loop<'_> {
     async fn take_in(&self, tools: &mut Toolbox<'_>) -> Result<(), NodeError> {
         let Job { ctx, star, agent, assignment, .. } = self.job;
         for (place, text) in tools.words_of_approvers() {
-            let task = instruction::effective(&assignment.task, &tools.instructions);
+            let task = instruction::effective(&assignment.described(), &tools.instructions);
             let wanted = instruction::classify(self.model, (ctx, star), agent, &task, text).await?;
             tools.take_in(place, wanted);
         }
@@ -299,7 +299,7 @@ impl Loop<'_> {
             "description": server.description,
             "tools": names,
             "has_more_tools": tools.is_searched(),
-            "task": assignment.task,
+            "task": assignment.described(),
             "wishes": state.preferences.system_prompt,
             "context": window::context(state),
             "artifacts": window::artifacts(state),

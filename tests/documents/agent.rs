@@ -1,9 +1,11 @@
 //! The documents agent in the star: searches, ranks, reads around, answers, cites.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::Home;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, willing};
 
 fn servers(home: &Home) -> String {
     let program = env!("CARGO_BIN_EXE_perihelion");
@@ -41,4 +43,44 @@ async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     assert!(prompt.contains("notice of three months"), "{prompt}");
     let qa = asked.chats.iter().find(|(role, ..)| role == "qa").unwrap();
     assert!(Value::to_string(&qa.2).contains("1,250 crowns"));
+}
+
+/// S3.02, S3.06: what a task is about narrows the search; where nothing is that narrow, the answer is made from others and
+/// its model hears so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tasks_entities_narrow_the_search() {
+    let planned = |role: &str, stage: &str, body: &Value| {
+        let mut reply = willing(role, stage, body);
+        if role == "supervisor" && reply["selected_agents"] == json!(["papers"]) {
+            let text = body["messages"].to_string();
+            let format = if text.contains("in a slide") { "pptx" } else { "txt" };
+            reply["tasks"] = json!([{
+                "id": "t1", "agent": "papers", "task": "find the rent of the lease", "depends_on": [],
+                "entities": [{ "name": "format", "value": format }, { "name": "party", "value": "Ann Archer" }],
+            }]);
+        }
+        reply
+    };
+    let endpoint = Endpoint::start(Arc::new(|_| true), Arc::new(planned)).await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let later = "The rent of the lease is 900 crowns a month since May.\n";
+    std::fs::write(home.path().join("later.txt"), later).unwrap();
+    home.json(&["documents", "add", ".", "--json"]).await;
+    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home)).unwrap();
+    let prompts = |from: usize| {
+        let asked = endpoint.asked.lock().unwrap();
+        let answers = asked.chats[from..].iter().filter(|(_, stage, _)| stage == "answer");
+        let last = answers.last().unwrap().2["messages"].to_string();
+        (asked.chats.len(), last)
+    };
+
+    home.json(&["run", "What is the rent?", "--json", "--quiet"]).await;
+    let (asked, narrow) = prompts(0);
+    assert!(narrow.contains("900 crowns") && !narrow.contains("1,250 crowns"), "{narrow}");
+    assert!(narrow.contains("- party: Ann Archer") && !narrow.contains("<search_report>"));
+
+    home.json(&["run", "What is the rent in a slide?", "--json", "--quiet"]).await;
+    let (_, wide) = prompts(asked);
+    assert!(wide.contains("1,250 crowns") && wide.contains("<search_report>"), "{wide}");
+    assert!(wide.contains("nothing was found with format"), "{wide}");
 }

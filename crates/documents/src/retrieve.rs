@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use perihelion_database::query;
+use perihelion_parse::Format;
 use perihelion_recall::{
     EmbeddingModel, Filter, Hit, Index as _, QueryVector, Scope, Search, Weights,
 };
@@ -29,7 +30,7 @@ pub struct Filters {
     pub collection: Option<String>,
     /// Ids of documents.
     pub documents: Vec<String>,
-    /// Format, such as pdf or docx.
+    /// Format, such as pdf or docx; endings of files are understood.
     pub format: Option<String>,
     /// Title of the section, in full.
     pub section: Option<String>,
@@ -277,11 +278,17 @@ fn source(candidate: &Candidate) -> Source {
     }
 }
 
+/// Returns the name under which a format is kept: `markdown` for `md`.
+fn format(wanted: &str) -> String {
+    let known = Format::by_name(&format!("a.{wanted}"));
+    known.map_or_else(|| wanted.to_lowercase(), |format| format.as_str().to_owned())
+}
+
 fn filter(filters: &Filters) -> Filter {
     let section = filters.section.as_ref().map(|section| section.to_lowercase());
     let attributes = [
         ("collection", filters.collection.clone()),
-        ("format", filters.format.clone()),
+        ("format", filters.format.as_deref().map(format)),
         ("section", section),
     ];
     let person = filters.person.as_deref().map(|name| (people::key(name), people::IS.to_owned()));

@@ -13,7 +13,7 @@ const DESCRIBED: usize = 4;
 const SHOWN: usize = 4_000;
 
 pub async fn find(stage: Stage<Call>) -> StageResult<Call> {
-    let reply = stage.call("find", json!({ "query": stage.task(), "limit": CANDIDATES })).await?;
+    let reply = stage.call("find", json!({ "query": stage.query(), "limit": CANDIDATES })).await?;
     if reply.is_error {
         return Err(AgentError::new(ErrorKind::Tool, reply.text).into());
     }

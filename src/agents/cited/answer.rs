@@ -37,6 +37,7 @@ pub(in crate::agents) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
     let variables = json!({
         "question": stage.task(),
         "request": stage.request(),
+        "remarks": state.remarks,
         "passages": passages,
         "upstream": upstream,
         "feedback": stage.feedback(),

@@ -4,6 +4,7 @@
 //! it names one, and without a passage it says that the documents do not say. Deliberately absent: adding and
 //! deleting documents, which are tools of the same server for the plain kind.
 
+mod filters;
 mod read;
 mod search;
 

@@ -1,7 +1,8 @@
-//! Searches by the task, and by the task with what upstream agents found.
+//! Searches by the task, and by the task with what upstream agents found, among the documents that its entities name.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use super::filters::Filters;
 use crate::agents::cited::{CANDIDATES, Passage, Work, WorkUpdate};
 use crate::agents::pipeline::{Stage, StageError, StageResult, Step};
 
@@ -9,7 +10,7 @@ use crate::agents::pipeline::{Stage, StageError, StageResult, Step};
 const UPSTREAM: usize = 600;
 
 pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
-    let mut queries = vec![stage.task().to_owned()];
+    let mut queries = vec![stage.query().to_owned()];
     let upstream: Vec<String> = stage
         .assignment()
         .dependency_outputs
@@ -18,28 +19,55 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
         .filter(|output: &String| !output.trim().is_empty())
         .collect();
     if !upstream.is_empty() {
-        queries.push(format!("{} {}", stage.task(), upstream.join(" ")));
+        queries.push(format!("{} {}", stage.query(), upstream.join(" ")));
     }
     if let Some(feedback) = stage.feedback() {
-        queries.push(format!("{} {feedback}", stage.task()));
+        queries.push(format!("{} {feedback}", stage.query()));
     }
+    // Servers of others may not filter at all.
+    let filters = stage.tool("search").map(|tool| &tool.input_schema["properties"]["filters"]);
+    let Filters { by, mut remarks } = match filters.is_some_and(Value::is_object) {
+        true => Filters::of(&stage.assignment().entities),
+        false => Filters::default(),
+    };
+    let (mut passages, reported) = all(&stage, &queries, &by).await?;
+    remarks.extend(reported);
+    if passages.is_empty() && !by.is_empty() {
+        let named: Vec<String> = by.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        remarks.push(format!("nothing was found with {}; these are others", named.join(", ")));
+        let (others, reported) = all(&stage, &queries, &Map::new()).await?;
+        passages = others;
+        remarks.extend(reported);
+    }
+    Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
+}
+
+/// Asks every query, and takes from each list in turn.
+async fn all(
+    stage: &Stage<Work>,
+    queries: &[String],
+    by: &Map<String, Value>,
+) -> Result<(Vec<Passage>, Vec<String>), StageError> {
     let mut found: Vec<Vec<Passage>> = Vec::new();
     let mut remarks = Vec::new();
-    for query in &queries {
+    for query in queries {
         stage.progress(format!("searching for: {}", query.chars().take(100).collect::<String>()));
-        let (passages, remark) = ask(&stage, query).await?;
+        let (passages, remark) = ask(stage, query, by).await?;
         found.push(passages);
         remarks.extend(remark);
     }
-    let passages = interleaved(found);
-    Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
+    Ok((interleaved(found), remarks))
 }
 
 async fn ask(
     stage: &Stage<Work>,
     query: &str,
+    by: &Map<String, Value>,
 ) -> Result<(Vec<Passage>, Option<String>), StageError> {
-    let arguments = json!({ "query": query, "limit": CANDIDATES });
+    let mut arguments = json!({ "query": query, "limit": CANDIDATES });
+    if !by.is_empty() {
+        arguments["filters"] = json!(by);
+    }
     let reply = stage.call("search", arguments).await?;
     if reply.is_error {
         return Ok((Vec::new(), Some(reply.text)));

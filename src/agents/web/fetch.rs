@@ -19,7 +19,7 @@ pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     stage.progress(format!("reading {} page(s)", pages.len()));
     let addresses = pages.iter().map(|page| json!({ "url": page.document }));
     let replies = stage.follow_all("fetch", addresses).await?;
-    let words = words(stage.task());
+    let words = words(stage.query());
     let (mut passages, mut remarks) = (Vec::new(), stage.state().remarks.clone());
     for (page, reply) in pages.into_iter().zip(replies) {
         if reply.is_error {

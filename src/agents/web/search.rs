@@ -17,9 +17,9 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
     }
     let mut remarks = Vec::new();
     if pages.is_empty() && stage.has_tool("search") {
-        let query: String = stage.task().chars().take(QUERY).collect();
+        let query: String = stage.query().chars().take(QUERY).collect();
         stage.progress(format!("searching for: {}", query.chars().take(100).collect::<String>()));
-        let arguments = json!({ "query": query, "kind": kind_of(stage.task()) });
+        let arguments = json!({ "query": query, "kind": kind_of(stage.query()) });
         let reply = stage.call("search", arguments).await?;
         match reply.structured.as_ref().and_then(|data| data["results"].as_array()) {
             Some(results) if !reply.is_error => {

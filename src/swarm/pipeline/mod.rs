@@ -26,8 +26,8 @@ pub use state::{PipelineState, PipelineUpdate};
 pub use step::{StageError, StageResult, Step};
 
 pub use super::{
-    AgentError, Assignment, Chart, DependencyOutput, ErrorKind, Finding, Kind, Source, Table,
-    ToolReply,
+    AgentError, Assignment, Chart, DependencyOutput, Entity, ErrorKind, Finding, Kind, Source,
+    Table, ToolReply,
 };
 pub use crate::llm::Role;
 

@@ -34,7 +34,7 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
         let model = RecordedModel::new(&ctx, &job.star);
         let calls: Vec<_> = state.calls.iter().cloned().collect();
         let instructions: Vec<_> = state.instructions.iter().cloned().collect();
-        let task = instruction::effective(&job.assignment.task, &instructions);
+        let task = instruction::effective(&job.assignment.described(), &instructions);
         let subject = Subject {
             thread: job.star.thread(job.ctx.place()),
             agent: &job.agent,

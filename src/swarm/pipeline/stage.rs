@@ -48,8 +48,10 @@ pub(super) struct Left {
     spent: Mutex<Spent>,
     /// Times that tools were called.
     pub(super) answers: AtomicUsize,
-    /// The task, as instructions left it before the stage began.
+    /// The task with its entities, as instructions left it before the stage began.
     task: String,
+    /// The same without entities.
+    query: String,
     /// What people who approved calls of the stage wanted besides.
     pub(super) instructions: Mutex<Vec<Instruction>>,
 }
@@ -85,7 +87,8 @@ impl<W: State> Stage<W> {
             log: Mutex::new(log),
             spent: Mutex::default(),
             answers: AtomicUsize::new(0),
-            task: instruction::effective(&job.assignment.task, &wishes),
+            task: instruction::effective(&job.assignment.described(), &wishes),
+            query: instruction::effective(&job.assignment.task, &wishes),
             instructions: Mutex::default(),
         };
         Self { ctx, job, left: Arc::new(left) }
@@ -96,9 +99,14 @@ impl<W: State> Stage<W> {
         &self.ctx.state().work
     }
 
-    /// Returns the task in words, as people who approved calls in earlier stages changed it.
+    /// Returns the task in words with what it is about, as people who approved calls in earlier stages changed it.
     pub fn task(&self) -> &str {
         &self.left.task
+    }
+
+    /// Returns the words of the task alone, to search by.
+    pub fn query(&self) -> &str {
+        &self.left.query
     }
 
     /// Finds out how what a person said with an approval stands to the task, and keeps it for the stages that follow.

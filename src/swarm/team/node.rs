@@ -159,7 +159,7 @@ impl TeamNode {
 
 /// Returns what a team begins with: its task as the request, and where the task's words come from.
 fn opening_of(state: &GraphState, assignment: &Assignment, allowance: Allowance) -> GraphUpdate {
-    let mut request = assignment.task.clone();
+    let mut request = assignment.described();
     for upstream in &assignment.dependency_outputs {
         let (agent, task, output) = (&upstream.agent, &upstream.task, &upstream.output);
         request.push_str(&format!("\n\nWhat {agent} found for \"{task}\":\n{output}"));

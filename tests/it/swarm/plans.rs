@@ -205,6 +205,33 @@ async fn a_thread_whose_agent_vanished_is_parked_until_it_is_back() {
     room.assert_nothing_paid_twice("");
 }
 
+/// S3.02: what a task is about reaches its agent and its judge, and a plan that repeats the material is sent back.
+#[tokio::test]
+async fn an_agent_is_given_the_entities_of_its_task() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => {
+            let mut one = task("t1", A, "find the invoice", &[]);
+            let many = if asked.text.contains("more than 16 entities") { 2 } else { 17 };
+            let entity = |at: usize| json!({ "name": format!("n{at}"), "value": format!("v{at}") });
+            one["entities"] = (0..many).map(entity).collect();
+            Some(decide(&["one"], &[A], json!([one])))
+        }
+        ("agent", _) => Some(Reply::text("Found it.")),
+        _ => None,
+    }))
+    .await;
+    assert_done(&room.ask("Go").await);
+    let told = |role: &str| {
+        let requests = room.model.requests();
+        let texts =
+            requests.iter().filter(|request| request.role == role).map(|one| one.texts().concat());
+        texts
+            .filter(|text| text.contains("find the invoice\n\nIt is about:\n- n0: v0\n- n1: v1"))
+            .count()
+    };
+    assert_eq!((told("agent"), told("reflector")), (1, 1));
+}
+
 /// An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all
 /// prompts are printed by role.
 #[tokio::test]

@@ -19,7 +19,7 @@ const MAX_LOOKED_UP: usize = 4;
 pub async fn ground(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?.clone();
     stage.progress("choosing tables");
-    let mut question = stage.task().to_owned();
+    let mut question = stage.query().to_owned();
     for answered in &stage.state().answers {
         question.push_str(&format!(" {}", answered.answer));
     }

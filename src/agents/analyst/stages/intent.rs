@@ -11,7 +11,7 @@ use crate::agents::pipeline::{Ask, Finding, Role, Stage, StageResult, Step};
 /// Asks the classifier; a question out of scope ends here, without SQL.
 pub async fn intent(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?;
-    let evidence = Linker::new(&survey.catalogue).rank(stage.task()).evidence;
+    let evidence = Linker::new(&survey.catalogue).rank(stage.query()).evidence;
     let variables = with_question(
         &stage,
         json!({ "tables": tables_in_short(survey), "evidence": format!("{evidence:.2}") }),
