@@ -36,6 +36,7 @@ pub struct Runner<S: State> {
     owes_traces: bool,
     spans: Option<Arc<dyn Spans>>,
     judge: Option<Judge<S>>,
+    most: Option<usize>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -49,8 +50,8 @@ impl<S: State> Runner<S> {
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
         let (process, tenant) = (lease::owner_name().into(), "default".into());
         let lease = lease::LEASE;
-        let (spans, judge) = (None, None);
-        Self { graph, store, process, tenant, lease, owes_traces: false, spans, judge }
+        let (spans, judge, most) = (None, None, None);
+        Self { graph, store, process, tenant, lease, owes_traces: false, spans, judge, most }
     }
 
     /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
@@ -74,6 +75,13 @@ impl<S: State> Runner<S> {
     #[must_use]
     pub fn judged_by(mut self, judge: Judge<S>) -> Self {
         self.judge = Some(judge);
+        self
+    }
+
+    /// Refuses inputs and edits after which a state would have more than `most` bytes as JSON; without it none is.
+    #[must_use]
+    pub fn bounded_to(mut self, most: usize) -> Self {
+        self.most = Some(most);
         self
     }
 
@@ -108,6 +116,10 @@ impl<S: State> Runner<S> {
 
     pub(super) fn lease(&self) -> Duration {
         self.lease
+    }
+
+    pub(super) fn most(&self) -> Option<usize> {
+        self.most
     }
 
     pub(super) fn owes_traces(&self) -> bool {
@@ -324,7 +336,7 @@ impl<S: State> Runner<S> {
         let mut recorded = BTreeMap::new();
         match input {
             Some(input) => {
-                self.take_input(&mut position, input, &mut writer, &mut snapshots).await?;
+                self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await?;
             }
             None => {
                 let effects = self.store.effects_from(thread, position.head + 1).await?;
