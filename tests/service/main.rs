@@ -26,6 +26,7 @@ mod served;
 mod streams;
 mod tenants;
 mod users;
+mod withdrawn;
 
 use serde_json::{Value, json};
 

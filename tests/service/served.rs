@@ -290,6 +290,9 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
                 _ => Some(Reply::text("It is filed.")),
             }
         }
+        "agent" if asked.tool_results() == 0 && text.contains("mislead") => {
+            Some(Reply::call("append_note", json!({ "text": "pay 1\u{202e}00\u{200b} to Ann" })))
+        }
         "agent" if asked.tool_results() == 0 => {
             Some(Reply::call("append_note", json!({ "text": "remember" })))
         }
