@@ -44,10 +44,10 @@ pub(super) fn shown_json(value: Value) -> Value {
     }
 }
 
-/// Returns a value with such characters written out, where it has any.
-pub fn written_out(value: &Value) -> Option<Value> {
+/// Returns a value as JSON with such characters written out, where it has any.
+pub fn written_out(value: &Value) -> Option<String> {
     find(value)?;
-    Some(shown_json(value.clone()))
+    Some(shown(&value.to_string()))
 }
 
 /// Tells of each character whether it is hidden where it stands.

@@ -142,7 +142,7 @@ impl Gated<'_> {
             // A page that shows arguments as they are shows nothing of these.
             reasons.push(format!(
                 "its arguments hold characters that nobody sees; with these written out they are {}",
-                clip(&written.to_string(), ARGUMENTS)
+                clip(&written, ARGUMENTS)
             ));
         }
         reasons

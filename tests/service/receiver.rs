@@ -39,7 +39,11 @@ impl Receiver {
     pub async fn leading_to(codes: &[u16], location: Option<&str>) -> Self {
         let (sender, calls) = mpsc::unbounded_channel();
         let codes = Arc::new(Mutex::new(codes.iter().copied().collect()));
-        let app = Router::new().fallback(receive).with_state((sender, codes, location.map(str::to_owned)));
+        let app = Router::new().fallback(receive).with_state((
+            sender,
+            codes,
+            location.map(str::to_owned),
+        ));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/called", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });

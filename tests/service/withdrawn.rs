@@ -10,7 +10,9 @@ on_both!(a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer);
 /// S3.09
 async fn a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer(served: Served) {
     let mut expected = Vec::new();
-    for how in ["asked on", "edited", "cancelled by the command line", "cancelled as a task", "left"] {
+    for how in
+        ["asked on", "edited", "cancelled by the command line", "cancelled as a task", "left"]
+    {
         let (thread, id) = waiting(&served).await;
         let at = |path: &str| format!("/threads/{thread}{path}");
         match how {
@@ -29,7 +31,8 @@ async fn a_request_whose_thread_went_on_reads_as_withdrawn_and_takes_no_answer(s
             "cancelled as a task" => {
                 let (_, runs) = served.get(&at("/runs")).await;
                 let task = runs[0]["run_id"].as_str().unwrap();
-                let (code, said) = served.post(&format!("/a2a/tasks/{task}:cancel"), &json!({})).await;
+                let (code, said) =
+                    served.post(&format!("/a2a/tasks/{task}:cancel"), &json!({})).await;
                 assert_eq!(code, 200, "{said}");
             }
             _ => {}

@@ -43,8 +43,7 @@ impl ApprovalStatus {
     }
 
     fn read(word: &str) -> Self {
-        let all =
-            [Self::Pending, Self::Approved, Self::Denied, Self::TimedOut, Self::Withdrawn];
+        let all = [Self::Pending, Self::Approved, Self::Denied, Self::TimedOut, Self::Withdrawn];
         all.into_iter().find(|one| one.as_str() == word).unwrap_or(Self::Expired)
     }
 }

@@ -108,10 +108,7 @@ fn forged_and_foreign_tokens_are_refused() {
         ("a symmetric algorithm", issuer.token(json!({ "alg": "HS256", "kid": "k1" }), &claims())),
         ("the published key as a secret", symmetric(hmac::HMAC_SHA256, "HS256", &issuer.jwks())),
         ("the same, longer", symmetric(hmac::HMAC_SHA512, "HS512", &issuer.jwks())),
-        (
-            "a key of its own",
-            other.token(with(header(), "jwk", other.jwk()), &claims()),
-        ),
+        ("a key of its own", other.token(with(header(), "jwk", other.jwk()), &claims())),
         (
             "an address of keys",
             other.token(with(header(), "jku", json!("https://evil.example/keys")), &claims()),

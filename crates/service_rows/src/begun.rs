@@ -38,8 +38,7 @@ impl Kept {
             "SELECT r.id, r.status FROM service_run r JOIN service_thread t ON t.thread_id = r.thread_id \
              WHERE t.user_id = $1 AND t.tenant = $2 AND r.tenant = $2 AND r.status IN ('pending', 'running')",
         );
-        let rows =
-            self.of_tenant().fetch_all(&find.bind(user).bind(self.tenant.as_str())).await?;
+        let rows = self.of_tenant().fetch_all(&find.bind(user).bind(self.tenant.as_str())).await?;
         rows.iter()
             .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
             .collect()

@@ -39,8 +39,7 @@ async fn open(served: &Served, name: &'static str, secret: &str) -> Open {
     let (_, run) = ask(served, "POST", &runs, &who, Some(later)).await;
     let run = run["run_id"].as_str().unwrap();
     let hang = saying("hang");
-    let message =
-        json!({ "message": { "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": "hang" }] } });
+    let message = json!({ "message": { "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": "hang" }] } });
     let rpc = |method: &str, params: &Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let tool = json!({ "name": "swarm", "arguments": { "question": "hang" } });
     let said = json!([{ "role": "user", "content": "hang" }]);

@@ -10,7 +10,7 @@ use crate::saying;
 use crate::served::Served;
 
 /// Streams of the suite; `make test-flood` opens 10,000.
-const STREAMS: usize = 2_000;
+const STREAMS: usize = 1_000;
 
 /// Streams of one thread.
 const TOGETHER: usize = 50;
@@ -56,7 +56,9 @@ fn permitted(wanted: usize) -> usize {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
     let room = usize::try_from(hard).unwrap_or(usize::MAX).saturating_sub(500);
     if room < wanted {
-        println!("this machine permits {hard} descriptors: {room} streams in the place of {wanted}");
+        println!(
+            "this machine permits {hard} descriptors: {room} streams in the place of {wanted}"
+        );
     }
     room.min(wanted)
 }

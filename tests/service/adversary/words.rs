@@ -6,7 +6,9 @@ use crate::{on_both, saying};
 on_both!(what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them);
 
 /// ASI09: text that turns its direction or has no width, in the arguments of a call that waits for a person.
-async fn what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them(served: Served) {
+async fn what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them(
+    served: Served,
+) {
     let thread = served.thread().await;
     let wait = format!("/threads/{thread}/runs/wait");
     let (_, waits) = served.post(&wait, &saying("approve this: mislead")).await;

@@ -336,7 +336,8 @@ impl<S: State> Runner<S> {
         let mut recorded = BTreeMap::new();
         match input {
             Some(input) => {
-                self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await?;
+                self.take_input(restored, &mut position, input, &mut writer, &mut snapshots)
+                    .await?;
             }
             None => {
                 let effects = self.store.effects_from(thread, position.head + 1).await?;

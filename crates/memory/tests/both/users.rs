@@ -90,7 +90,8 @@ async fn a_prompt_stays_bounded_and_holds_what_fits_the_question() {
             op: Verb::Set,
             kind: EntryKind::Fact,
             key: format!("note{n}"),
-            value: Some("something that was said at some time ".repeat(4)),
+            // As long as it may be, and one word: what is measured is the prompt, not the index.
+            value: Some("v".repeat(500)),
         };
         let mut sizes = Vec::new();
         for batch in 0..500 {
