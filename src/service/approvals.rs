@@ -1,5 +1,7 @@
 //! Requests for approval beside their threads: a row each, and an end for those that nobody decides on.
 
+use std::sync::atomic::Ordering;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
 use serde_json::Value;
@@ -45,7 +47,7 @@ impl Service {
         let all = self.people().approvals(self.tenant(), limit).await?;
         let pending: Vec<ApprovalRequest> =
             all.iter().filter(|one| one.status == ApprovalStatus::Pending).cloned().collect();
-        if pending.is_empty() {
+        if pending.is_empty() || !self.0.are_stale_expired.load(Ordering::Acquire) {
             return Ok(all);
         }
         self.note_withdrawn(&pending).await?;

@@ -65,7 +65,7 @@ impl Service {
         }
     }
 
-    /// Refuses to go on with a thread whose user was disabled, whoever asks for it.
+    /// Refuses to go on with a thread whose user was disabled, no matter who asks for it.
     ///
     /// # Errors
     /// [`Error::UserDisabled`].

@@ -10,6 +10,13 @@ use crate::checkpoint::Restored;
 use crate::graph::State;
 
 impl<S: State> Runner<S> {
+    /// Refuses inputs and edits after which a state would have more than `most` bytes as JSON; without it none is.
+    #[must_use]
+    pub fn bounded_to(mut self, most: usize) -> Self {
+        self.most = Some(most);
+        self
+    }
+
     /// Refuses what made `state` of the state that was restored, when it has more bytes than the bound.
     ///
     /// A state has at most the bytes that it was restored from and those that were added to it, so that most are
@@ -20,7 +27,7 @@ impl<S: State> Runner<S> {
         added: usize,
         state: &S,
     ) -> Result<(), Error> {
-        let Some(most) = self.most() else { return Ok(()) };
+        let Some(most) = self.most else { return Ok(()) };
         if restored.snapshot_size + restored.since_snapshot + added <= most {
             return Ok(());
         }

@@ -36,7 +36,7 @@ pub struct Runner<S: State> {
     owes_traces: bool,
     spans: Option<Arc<dyn Spans>>,
     judge: Option<Judge<S>>,
-    most: Option<usize>,
+    pub(super) most: Option<usize>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -78,13 +78,6 @@ impl<S: State> Runner<S> {
         self
     }
 
-    /// Refuses inputs and edits after which a state would have more than `most` bytes as JSON; without it none is.
-    #[must_use]
-    pub fn bounded_to(mut self, most: usize) -> Self {
-        self.most = Some(most);
-        self
-    }
-
     /// Makes the threads that this runner creates belong to a tenant.
     #[must_use]
     pub fn for_tenant(mut self, tenant: &str) -> Self {
@@ -116,10 +109,6 @@ impl<S: State> Runner<S> {
 
     pub(super) fn lease(&self) -> Duration {
         self.lease
-    }
-
-    pub(super) fn most(&self) -> Option<usize> {
-        self.most
     }
 
     pub(super) fn owes_traces(&self) -> bool {
