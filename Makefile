@@ -19,6 +19,7 @@ export Q
 -include tests/conformance/conformance.mk
 -include tests/servers/servers.mk
 -include tests/clients/clients.mk
+-include tests/service/service.mk
 -include crates/parse/parse.mk
 -include tests/hands/hands.mk
 -include web/page.mk

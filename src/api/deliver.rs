@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{a2a, agent_server, callbacks};
 use crate::clock;
+use crate::servers::web::Addresses;
 use crate::service::Service;
 use crate::service::kept::{Delivery, Run};
 
@@ -66,14 +67,7 @@ impl Deliveries {
     /// # Errors
     /// Whatever the client's builder reports.
     pub fn open(service: Service) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            .dns_resolver(Arc::new(callbacks::allowed(&service)))
-            // A proxy would connect for us, and ask nobody.
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(PATIENCE)
-            .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
-            .build()?;
+        let client = client(callbacks::allowed(&service))?;
         Ok(Self { service, client })
     }
 
@@ -185,6 +179,18 @@ impl Deliveries {
     }
 }
 
+/// Makes a client that connects to what is permitted at the moment of the connection, and follows nobody.
+fn client(addresses: Addresses) -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .dns_resolver(Arc::new(addresses))
+        // A proxy would connect for us, and ask nobody.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(PATIENCE)
+        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
 /// Returns how long it is until the next attempt: twice as long each time.
 fn pause(attempts: u32) -> TimeDelta {
     TimeDelta::seconds(1_i64 << attempts.min(16)).min(LONGEST)
@@ -203,4 +209,50 @@ fn shown(error: &reqwest::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::net::SocketAddr;
+    use std::sync::Mutex;
+
+    use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+    use super::*;
+
+    /// A name server that says something else each time.
+    struct Rebinding(Mutex<VecDeque<&'static str>>);
+
+    impl Resolve for Rebinding {
+        fn resolve(&self, _: Name) -> Resolving {
+            let said = self.0.lock().unwrap().pop_front().unwrap();
+            let address = SocketAddr::new(said.parse().unwrap(), 0);
+            Box::pin(async move { Ok(Box::new(std::iter::once(address)) as Addrs) })
+        }
+    }
+
+    /// S2.12: a name that is public when it is looked at and leads inside when it is called.
+    #[tokio::test]
+    async fn a_name_that_is_bound_again_is_refused_where_the_connection_is_made() {
+        crate::config::tls::install();
+        let inside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        inside.set_nonblocking(true).unwrap();
+        let port = inside.local_addr().unwrap().port();
+        let said = ["93.184.216.34", "127.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "::1"];
+        let names = Arc::new(Rebinding(Mutex::new(said.into())));
+        let addresses = Addresses::default().looked_up_by(Arc::clone(&names) as Arc<dyn Resolve>);
+        let url = addresses.check(&format!("http://rebound.example.org:{port}/")).unwrap();
+        let first = addresses.resolve("rebound.example.org".parse().unwrap()).await;
+        assert_eq!(first.unwrap().count(), 1, "it is public when it is looked at");
+        let client = client(addresses).unwrap();
+        for _ in 1..said.len() {
+            let error = client.post(url.clone()).body("{}").send().await.unwrap_err();
+            let why = shown(&error.without_url());
+            assert!(why.contains("leads to no public address"), "{why}");
+        }
+        let called = inside.accept().unwrap_err();
+        assert_eq!(called.kind(), std::io::ErrorKind::WouldBlock, "nobody came");
+        assert!(names.0.lock().unwrap().is_empty(), "each connection looks the name up");
+    }
 }

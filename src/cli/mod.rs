@@ -13,6 +13,7 @@ mod browser;
 mod changes;
 mod completing;
 mod demo;
+mod descriptors;
 mod diff;
 mod doctor;
 mod documents;

@@ -7,7 +7,9 @@ use perihelion_http::{Bounds, Server};
 use tokio_util::sync::CancellationToken;
 
 use super::output;
-use super::{Error, Exit, Globals, Signals, environment, keys, looking, patience, plugins};
+use super::{
+    Error, Exit, Globals, Signals, descriptors, environment, keys, looking, patience, plugins,
+};
 use crate::api::{self, deliver::Deliveries};
 use crate::config::{Overrides, Settings};
 use crate::runtime::{self, Runtime, demo};
@@ -62,7 +64,14 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     }
     // First, so that nothing is begun when the port is taken.
     let drain = Duration::from_secs_f64(settings.serve.drain_sec);
-    let bounds = Bounds { connections: settings.serve.max_connections, drain, ..Bounds::default() };
+    let wanted = settings.serve.max_connections;
+    let connections = descriptors::connections(wanted);
+    if connections < wanted {
+        output::note(&format!(
+            "at most {connections} connections at once, in the place of {wanted}: raise the limit of open files (ulimit -n)"
+        ));
+    }
+    let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
     let opening = looking::told(args.quiet, async |looks| match args.demo {
         true => demo::open(settings.clone(), runtime::open_store(&settings).await?).await,

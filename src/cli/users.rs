@@ -2,12 +2,14 @@
 
 use std::io::Read as _;
 
+use perihelion_database::Database;
 use perihelion_people::{People, Scope, User};
 
 use super::{Error, Exit, keys, output};
 use crate::clock;
 use crate::config::Settings;
 use crate::runtime::LOCAL_TENANT;
+use crate::service::{kept::Kept, stop_runs_of};
 
 /// Bytes read for a password; it has its own, lower bound.
 const INPUT_BYTES: u64 = 64 * 1024;
@@ -41,7 +43,7 @@ enum Command {
     },
     /// List users.
     List,
-    /// Shut a user out and end their sessions; the name stays taken.
+    /// Shut a user out and end their sessions and the runs of their threads; the name stays taken.
     Disable { name: String },
 }
 
@@ -57,12 +59,12 @@ fn scope(word: &str) -> Result<Scope, String> {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let (database, people) = keys::open(&settings).await?;
-    let done = perform(&people, args).await;
+    let done = perform(&database, &people, args).await;
     database.close().await;
     done.map(|()| Exit::Done)
 }
 
-async fn perform(people: &People, args: Args) -> Result<(), Error> {
+async fn perform(database: &Database, people: &People, args: Args) -> Result<(), Error> {
     let Args { command, tenant, json } = args;
     let now = clock::now();
     match command {
@@ -88,6 +90,8 @@ async fn perform(people: &People, args: Args) -> Result<(), Error> {
         }
         Command::Disable { name } => {
             people.disable_user(&tenant, &name, now).await?;
+            let kept = Kept::new(database.clone(), &tenant);
+            stop_runs_of(&kept, &name).await.map_err(Error::Service)?;
             keys::note(people, &tenant, "user.disabled", &name).await?;
             output::note(&format!("shut out: {name}"));
             Ok(())

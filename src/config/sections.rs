@@ -76,6 +76,8 @@ section! {
         max_reflections: u32 = 2, "PERIHELION_LIMITS_MAX_REFLECTIONS", any;
         /// Bytes of a tool result above which it becomes an artifact with a preview.
         result_bytes: usize = 16_384, "PERIHELION_LIMITS_RESULT_BYTES", positive;
+        /// Bytes of a thread's state as JSON; inputs and edits that would make it larger are refused.
+        max_state_bytes: usize = 83_886_080, "PERIHELION_LIMITS_MAX_STATE_BYTES", positive;
         /// Repeated routings without progress after which the circuit breaker ends the run.
         breaker_retries: u32 = 2, "PERIHELION_LIMITS_BREAKER_RETRIES", positive;
     }

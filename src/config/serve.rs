@@ -32,6 +32,9 @@ section! {
         max_body_bytes: usize = 16_777_216, "PERIHELION_SERVE_MAX_BODY_BYTES", positive;
         /// Requests of a tenant in a minute, all of which may come at once; more are refused with 429. None: not bounded.
         requests_per_minute: Option<u32> = None, "PERIHELION_SERVE_REQUESTS_PER_MINUTE", positive_if_any;
+        /// Requests of a tenant that are answered at the same time, open streams and sockets among them; more are refused
+        /// with 429. None: not bounded.
+        max_open_requests: Option<u32> = None, "PERIHELION_SERVE_MAX_OPEN_REQUESTS", positive_if_any;
         /// Runs of a tenant that go on or wait for their turn; more are refused with 429. None: not bounded.
         max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", positive_if_any;
         /// Tokens that a tenant's runs may take in a day of UTC; more runs are refused with 429 until the next one, and a

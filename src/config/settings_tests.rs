@@ -87,7 +87,7 @@ fn the_defaults_in_the_example_are_the_defaults() {
         let l = &s.limits;
         (
             (l.max_steps, l.max_parallel_agents, l.max_tool_calls_per_task),
-            (l.max_reflections, l.result_bytes, l.breaker_retries),
+            (l.max_reflections, l.result_bytes, l.max_state_bytes, l.breaker_retries),
         )
     };
     assert_eq!(bounds(&defaults), bounds(&shown));

@@ -44,6 +44,12 @@ pub(super) fn shown_json(value: Value) -> Value {
     }
 }
 
+/// Returns a value as JSON with such characters written out, where it has any.
+pub fn written_out(value: &Value) -> Option<String> {
+    find(value)?;
+    Some(shown(&value.to_string()))
+}
+
 /// Tells of each character whether it is hidden where it stands.
 fn marked(text: &str) -> impl Iterator<Item = (char, bool)> {
     let before = std::iter::once(None).chain(text.chars().map(Some));

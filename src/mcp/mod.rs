@@ -53,7 +53,7 @@ pub use exchange::{
 };
 pub use form::fill_form;
 pub use gate::Gate;
-pub use hidden::is_invisible;
+pub use hidden::{is_invisible, written_out};
 pub use menu::{agent_name, menu_line};
 pub use oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use phase::{Phase, ServerState};

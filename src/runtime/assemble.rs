@@ -222,6 +222,7 @@ impl Runtime {
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
         let runner = Runner::new(Arc::clone(&star.graph), store)
             .with_lease(lease)
+            .bounded_to(settings.limits.max_state_bytes)
             .with_spans(live)
             .owing_traces(exporter.is_some())
             .judged_by(super::ending::judge);

@@ -113,7 +113,8 @@ pub async fn update(
     let update: GraphUpdate = serde_json::from_value(Value::Object(fields))
         .map_err(|error| Error::Change(error.to_string()))?;
     let star = Star::offline(star_options(settings, Arc::new(agents::kinds()), store)?)?;
-    let runner = runner::Runner::new(Arc::clone(&star.graph), Arc::clone(store));
+    let runner = runner::Runner::new(Arc::clone(&star.graph), Arc::clone(store))
+        .bounded_to(settings.limits.max_state_bytes);
     Ok(runner.update_state(thread, update, as_node.unwrap_or(END)).await?)
 }
 

@@ -1,5 +1,7 @@
 //! Requests for approval beside their threads: a row each, and an end for those that nobody decides on.
 
+use std::sync::atomic::Ordering;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
 use serde_json::Value;
@@ -22,14 +24,48 @@ const STALE: u32 = 10_000;
 const SETTLING: TimeDelta = TimeDelta::seconds(60);
 
 impl Service {
-    /// Notes the requests for approval that a thread waits for.
-    pub(super) async fn note_asked(&self, thread: ThreadId) {
-        if let Err(error) = self.try_note_asked(thread).await {
-            tracing::error!(%error, %thread, "a request for approval has no row of its own");
+    /// Notes the requests for approval that a thread waits for where its run has ended, and which it does not any more.
+    pub(super) async fn note_asked(&self, thread: ThreadId, waits: bool) {
+        let noted = async {
+            match waits {
+                true => self.note_open(thread).await?,
+                false => {}
+            }
+            let pending = self.people().approvals_pending(self.tenant(), thread.0).await?;
+            self.note_withdrawn(&pending).await
+        };
+        if let Err(error) = noted.await {
+            tracing::error!(%error, %thread, "a request for approval has no row that says how it stands");
         }
     }
 
-    async fn try_note_asked(&self, thread: ThreadId) -> Result<(), Error> {
+    /// Lists the requests of the tenant, newest first; what is not asked any more is noted before it is shown.
+    ///
+    /// # Errors
+    /// [`Error::People`].
+    pub async fn approvals(&self, limit: Option<u32>) -> Result<Vec<ApprovalRequest>, Error> {
+        let all = self.people().approvals(self.tenant(), limit).await?;
+        let pending: Vec<ApprovalRequest> =
+            all.iter().filter(|one| one.status == ApprovalStatus::Pending).cloned().collect();
+        if pending.is_empty() || !self.0.are_stale_expired.load(Ordering::Acquire) {
+            return Ok(all);
+        }
+        self.note_withdrawn(&pending).await?;
+        Ok(self.people().approvals(self.tenant(), limit).await?)
+    }
+
+    /// Marks those of these requests as withdrawn that their threads do not ask any more.
+    async fn note_withdrawn(&self, pending: &[ApprovalRequest]) -> Result<(), Error> {
+        for one in pending {
+            if !self.is_asked(one).await {
+                let status = ApprovalStatus::Withdrawn;
+                self.people().approval_ended(one.id, status, None, clock::now()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn note_open(&self, thread: ThreadId) -> Result<(), Error> {
         let open = ThreadView::read(self.runtime().store().as_ref(), thread).await?.open;
         for one in open.iter().filter(|one| one.kind == "approval") {
             let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -61,7 +97,13 @@ impl Service {
                 continue;
             }
             let (thread, id) = (ThreadId(one.thread), InterruptId(one.id));
-            match self.driving_for(&one.tenant).accept_answer(thread, id, Answer::TimedOut).await {
+            let service = self.driving_for(&one.tenant);
+            if let Err(Error::UserDisabled(_)) = service.check_enabled(thread).await {
+                // Nothing goes on with it, a denial neither.
+                self.expire(one.id).await?;
+                continue;
+            }
+            match service.accept_answer(thread, id, Answer::TimedOut).await {
                 Ok(_) => {}
                 Err(error) if is_closed(&error) => {
                     if one.expires_at + SETTLING < now {

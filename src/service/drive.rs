@@ -144,6 +144,7 @@ impl Service {
 
     async fn perform(&self, run: &Run, stop: &CancellationToken) -> Result<End, Error> {
         let thread = ThreadId(run.thread);
+        self.check_enabled(thread).await?;
         let order: Order = serde_json::from_value(run.kwargs["order"].clone())
             .map_err(|error| Error::Update(error.to_string()))?;
         let runtime = self.runtime();
@@ -156,9 +157,7 @@ impl Service {
             true => self.go_on(thread, options).await?,
             false => self.begin(thread, &order, options).await?,
         };
-        if report.status == RunStatusView::Interrupted {
-            self.note_asked(thread).await;
-        }
+        self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
         Ok(self.end_of(&report, stop).await)
     }
 

@@ -25,6 +25,7 @@ mod threads;
 mod whose;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -44,7 +45,7 @@ pub use order::{Approvals, Asked, Order, Turn, assistant_of};
 pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
-pub use stops::{Stops, ask_to_stop};
+pub use stops::{Stops, ask_to_stop, stop_runs_of};
 pub use threads::{Checkpoint, ThreadStanding, ThreadView};
 
 use self::kept::Kept;
@@ -77,6 +78,8 @@ struct Parts {
     driven: Mutex<HashMap<Uuid, CancellationToken>>,
     /// Names runs that ended in this process.
     ended: broadcast::Sender<Uuid>,
+    /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
+    are_stale_expired: AtomicBool,
     /// Cancelled when this process is to end.
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -104,6 +107,7 @@ impl Service {
             owner: owner_name(),
             driven: Mutex::default(),
             ended,
+            are_stale_expired: AtomicBool::new(false),
             stop,
             tasks: TaskTracker::new(),
         };

@@ -1,6 +1,7 @@
 //! What a process does beside its runs: it says that it lives, hears who is to be stopped, and looks for runs that
 //! nobody drives.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -34,6 +35,7 @@ impl Service {
         if let Err(error) = self.expire_stale().await {
             tracing::warn!(%error, "old requests for approval could not be looked at");
         }
+        self.0.are_stale_expired.store(true, Ordering::Release);
         loop {
             if turn.is_multiple_of(FORGET_EVERY)
                 && let Err(error) = self.people().forget_taken(clock::now()).await

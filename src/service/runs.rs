@@ -83,6 +83,7 @@ impl Service {
     }
 
     async fn accept_bound(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
+        self.check_enabled(accept.thread).await?;
         let now = clock::now();
         let thread = accept.thread.0;
         let mut order = Order { by: Some(self.who().user.clone()), ..accept.order };

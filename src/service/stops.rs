@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use perihelion_database::Database;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::Error;
 use super::kept::{self, Cancel, Kept, RunStatus};
@@ -62,17 +63,30 @@ pub(super) async fn end_elsewhere(
     Ok(())
 }
 
+/// Has the services end the runs of all threads of a user who was disabled; they do so within a second.
+///
+/// # Errors
+/// [`Error::Rows`].
+pub async fn stop_runs_of(kept: &Kept, user: &str) -> Result<(), Error> {
+    ask_for(kept, &kept.open_ids_of_user(user).await?).await
+}
+
 /// Asks the services for the runs of a thread; returns how many of them are driven.
 async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize, Error> {
     let open = kept.open_ids(thread.0).await?;
-    for (run, status) in &open {
+    ask_for(kept, &open).await?;
+    Ok(open.iter().filter(|(_, status)| *status == RunStatus::Running).count())
+}
+
+async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<(), Error> {
+    for (run, status) in open {
         let has_ended =
             *status == RunStatus::Pending && kept.end_pending(*run, clock::now()).await?;
         if !has_ended {
             kept.ask_to_cancel(*run, Cancel::Interrupt).await?;
         }
     }
-    Ok(open.iter().filter(|(_, status)| *status == RunStatus::Running).count())
+    Ok(())
 }
 
 /// Asks the holder of a thread; returns whether there is one that is not known to be dead.

@@ -65,6 +65,18 @@ impl Service {
         }
     }
 
+    /// Refuses to go on with a thread whose user was disabled, no matter who asks for it.
+    ///
+    /// # Errors
+    /// [`Error::UserDisabled`].
+    pub(super) async fn check_enabled(&self, thread: ThreadId) -> Result<(), Error> {
+        let Some(user) = self.kept().thread_user(thread.0).await? else { return Ok(()) };
+        match self.people().is_disabled(self.tenant(), &user).await? {
+            true => Err(Error::UserDisabled(user)),
+            false => Ok(()),
+        }
+    }
+
     /// Checks once more, where a run begins, that its thread did not become another user's while it waited.
     pub(super) async fn check_user(
         &self,

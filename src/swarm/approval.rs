@@ -17,6 +17,9 @@ use super::window::clip;
 use crate::graph::{Interrupt, NodeError, TaskContext};
 use crate::mcp::{self, ToolDefinition};
 
+/// Characters of arguments that are written out for a person.
+const ARGUMENTS: usize = 2_000;
+
 /// What a person decided of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
@@ -133,6 +136,13 @@ impl Gated<'_> {
         if let Some(address) = &self.unknown {
             reasons.push(format!(
                 "the agent made this address up, it stood in no question, result or page: {address}"
+            ));
+        }
+        if let Some(written) = mcp::written_out(&Value::Object(self.arguments.clone())) {
+            // A page that shows arguments as they are shows nothing of these.
+            reasons.push(format!(
+                "its arguments hold characters that nobody sees; with these written out they are {}",
+                clip(&written, ARGUMENTS)
             ));
         }
         reasons

@@ -371,12 +371,13 @@ test("a person registers, logs in and logs out", async (t) => {
 
 test("what a model writes cannot act: no picture is fetched, no script runs", async () => {
   const thread = await server.json("/threads", {});
-  const content = "![x](http://127.0.0.1:9/leak.png) <img src=x onerror=alert(1)> [click](javascript:alert(1)) \u202eabc";
+  const content = "![x](http://127.0.0.1:9/leak.png) <img src=x onerror=alert(1)> [click](javascript:alert(1)) \u202eabc <svg onload=alert(1)><script>alert(1)</script></svg> ![s](data:image/svg+xml;base64,PHN2Zy8+) [d](data:text/html,x) [v](VBScript:x) [j](java\tscript:alert(1))";
   await server.json(`/threads/${thread.thread_id}/state`, { values: { messages: [{ type: "ai", content }] } });
   await go(tab, `chat/${thread.thread_id}`);
   const answer = answerOf(tab).first();
   await answer.waitFor();
-  assert.equal(await answer.locator("img, script, [onerror]").count(), 0);
-  assert.equal(await answer.locator('a[href^="javascript"]').count(), 0);
+  assert.equal(await answer.locator("img, script, object, iframe, [onerror], [onload]").count(), 0);
+  const led = await answer.locator("a[href]").evaluateAll((links) => links.map((link) => link.protocol));
+  assert.ok(led.every((protocol) => ["http:", "https:", "mailto:"].includes(protocol)), `${led}`);
   assert.match(await answer.innerText(), /⟨U\+202E⟩abc/);
 });

@@ -10,6 +10,7 @@ mod attached;
 mod callbacks;
 mod crons;
 mod documents;
+mod issuer;
 mod later;
 mod limits;
 mod page;
@@ -25,6 +26,7 @@ mod served;
 mod streams;
 mod tenants;
 mod users;
+mod withdrawn;
 
 use serde_json::{Value, json};
 

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
+use super::issuer::{Issuer, claims, header};
 use super::served::Served;
 use super::streams::read;
 use super::{on_both, saying};
@@ -265,49 +262,19 @@ async fn an_approval_is_decided_once_by_the_one_who_may_and_written_down(served:
 /// S3.04
 #[tokio::test]
 async fn tokens_of_the_issuer_are_accepted_and_those_of_strangers_refused() {
-    let random = SystemRandom::new();
-    let pair = || {
-        let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random).unwrap()
-    };
-    let (issuer, stranger) = (pair(), pair());
-    let point = issuer.public_key().as_ref();
-    let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let published = json!({ "keys": [{ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "k1", "x": part(&point[1..33]), "y": part(&point[33..65]) }] });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let jwks_url = format!("http://{}/jwks.json", listener.local_addr().unwrap());
-    let document = published.to_string();
-    let routes = axum::Router::new()
-        .route("/jwks.json", axum::routing::get(move || async move { document.clone() }));
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    let jwt = json!({
-        "issuer": "https://login.example", "audience": "perihelion", "jwks_url": jwks_url,
-        "tenant_claim": "org", "scope_claim": "scope",
-    });
+    let (issuer, stranger) = (Issuer::start().await, Issuer::start().await);
     let served = Served::sqlite().await;
-    let served = served.again_with(&[("PERIHELION_SERVE_JWT", &jwt.to_string())]).await;
-    let token = |pair: &EcdsaKeyPair, audience: &str, expires: i64| {
-        let header = json!({ "alg": "ES256", "typ": "JWT", "kid": "k1" });
-        let claims = json!({
-            "iss": "https://login.example", "aud": audience, "sub": "ann", "org": "acme",
-            "scope": "read run", "exp": expires,
-        });
-        let signed = format!(
-            "{}.{}",
-            part(header.to_string().as_bytes()),
-            part(claims.to_string().as_bytes())
-        );
-        let signature = pair.sign(&random, signed.as_bytes()).unwrap();
-        format!("Bearer {signed}.{}", part(signature.as_ref()))
-    };
+    let served = served.again_with(&[("PERIHELION_SERVE_JWT", &issuer.settings())]).await;
     let soon = perihelion::clock::now().timestamp() + 600;
-    let good = token(&issuer, "perihelion", soon);
+    let good = issuer.token(&header(), &claims(soon));
     let (code, me) = ask(&served, "GET", "/v1/auth/me", &[("authorization", &good)], None).await;
     assert_eq!((code, &me["user"], &me["tenant"]), (200, &json!("ann"), &json!("acme")), "{me}");
+    let mut elsewhere = claims(soon);
+    elsewhere["aud"] = json!("another");
     for bad in [
-        token(&stranger, "perihelion", soon),
-        token(&issuer, "another", soon),
-        token(&issuer, "perihelion", soon - 6_000),
+        stranger.token(&header(), &claims(soon)),
+        issuer.token(&header(), &elsewhere),
+        issuer.token(&header(), &claims(soon - 6_000)),
         "Bearer a.b.c".to_owned(),
     ] {
         let (code, why) = ask(&served, "GET", "/info", &[("authorization", &bad)], None).await;

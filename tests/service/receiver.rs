@@ -27,14 +27,23 @@ pub struct Receiver {
     calls: mpsc::UnboundedReceiver<Call>,
 }
 
-type Shared = (mpsc::UnboundedSender<Call>, Arc<Mutex<VecDeque<u16>>>);
+type Shared = (mpsc::UnboundedSender<Call>, Arc<Mutex<VecDeque<u16>>>, Option<String>);
 
 impl Receiver {
     /// Answers calls with these codes, in turn, and then with 200.
     pub async fn answering(codes: &[u16]) -> Self {
+        Self::leading_to(codes, None).await
+    }
+
+    /// Answers in the same way, and says in each answer where else to ask.
+    pub async fn leading_to(codes: &[u16], location: Option<&str>) -> Self {
         let (sender, calls) = mpsc::unbounded_channel();
         let codes = Arc::new(Mutex::new(codes.iter().copied().collect()));
-        let app = Router::new().fallback(receive).with_state((sender, codes));
+        let app = Router::new().fallback(receive).with_state((
+            sender,
+            codes,
+            location.map(str::to_owned),
+        ));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/called", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
@@ -52,12 +61,16 @@ impl Receiver {
 }
 
 async fn receive(
-    State((sender, codes)): State<Shared>,
+    State((sender, codes, location)): State<Shared>,
     headers: HeaderMap,
     body: String,
-) -> StatusCode {
+) -> (StatusCode, HeaderMap) {
     let code = codes.lock().unwrap().pop_front().unwrap_or(200);
-    let body = serde_json::from_str(&body).unwrap();
+    let body = serde_json::from_str(&body).unwrap_or_default();
     sender.send(Call { headers, body }).unwrap();
-    StatusCode::from_u16(code).unwrap()
+    let mut answered = HeaderMap::new();
+    if let Some(location) = location {
+        answered.insert("location", location.parse().unwrap());
+    }
+    (StatusCode::from_u16(code).unwrap(), answered)
 }

@@ -70,6 +70,14 @@ impl Served {
         Self { url, http, child, env, home, model, _database: database }
     }
 
+    /// Returns how much memory the server has resident now, or had at most (`VmRSS`, `VmHWM`), in KB.
+    pub fn memory_kb(&self, which: &str) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id().unwrap());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap();
+        line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().unwrap()
+    }
+
     /// Ends the server and starts another one on the same database, with more in its environment.
     pub async fn again_with(mut self, more: &[(&str, &str)]) -> Self {
         self.env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -281,6 +289,9 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
                 )),
                 _ => Some(Reply::text("It is filed.")),
             }
+        }
+        "agent" if asked.tool_results() == 0 && text.contains("mislead") => {
+            Some(Reply::call("append_note", json!({ "text": "pay 1\u{202e}00\u{200b} to Ann" })))
         }
         "agent" if asked.tool_results() == 0 => {
             Some(Reply::call("append_note", json!({ "text": "remember" })))

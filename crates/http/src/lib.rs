@@ -1,9 +1,10 @@
 //! The edge of an HTTP service: what stands between a socket and the routes.
 //!
 //! Enter at [`Server::serve`], the accept loop, and at [`Guard`], which refuses what web pages of strangers send.
-//! Invariants: a peer that sends its headers too slowly, or holds too many connections, costs a bounded amount;
+//! Invariants: a peer that sends its headers too slowly, stops in the middle of a body, or holds too many connections, costs a bounded amount;
 //! a server that drains ends its streams and then waits a bounded time. Deliberately absent: any route.
 
+mod body;
 mod clock;
 mod cors;
 mod guard;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -14,7 +15,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 
+use crate::body::Paced;
 use crate::clock;
 
 /// How long the loop rests when the system has no descriptors or memory for another connection.
@@ -27,6 +30,8 @@ pub struct Bounds {
     pub connections: usize,
     /// How long the headers of a request may take.
     pub headers: Duration,
+    /// How long the next piece of a request's body may take.
+    pub body: Duration,
     /// How long requests under way may take when the server drains.
     pub drain: Duration,
 }
@@ -34,7 +39,7 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         let (headers, drain) = (Duration::from_secs(10), Duration::from_secs(10));
-        Self { connections: 16_384, headers, drain }
+        Self { connections: 16_384, headers, body: Duration::from_secs(30), drain }
     }
 }
 
@@ -147,10 +152,13 @@ async fn connection(
     stop: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) {
+    let paced = router.map_request(move |request: hyper::Request<Incoming>| {
+        request.map(|body| Paced::new(body, bounds.body))
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.headers)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(paced))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

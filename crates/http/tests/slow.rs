@@ -32,3 +32,28 @@ async fn headers_that_never_end_hold_no_connection() {
     assert!(ended.is_err() || !rest.starts_with(b"HTTP/1.1 200"), "{rest:?}");
     serving.abort();
 }
+
+/// S3.04: a body that stops in its middle holds no connection either.
+#[tokio::test]
+async fn a_body_that_stops_in_its_middle_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let bounds = Bounds { body: Duration::from_millis(300), ..Bounds::default() };
+    let read = axum::routing::post(|body: String| async move { body });
+    let router = Router::new().route("/", read);
+    let serving = Server::on(listener, bounds).unwrap().serve_until(router, std::future::pending());
+    let serving = tokio::spawn(serving);
+    let mut slow = TcpStream::connect(addr).await.unwrap();
+    let head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf";
+    slow.write_all(head).await.unwrap();
+    let mut said = String::new();
+    let ended = slow.read_to_string(&mut said).await;
+    assert!(ended.is_err() || !said.starts_with("HTTP/1.1 200"), "{said}");
+    let mut other = TcpStream::connect(addr).await.unwrap();
+    let whole = b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 5\r\n\r\nwhole";
+    other.write_all(whole).await.unwrap();
+    let mut said = String::new();
+    other.read_to_string(&mut said).await.unwrap();
+    assert!(said.ends_with("whole"), "{said}");
+    serving.abort();
+}

@@ -19,7 +19,9 @@ pub enum ApprovalStatus {
     Denied,
     /// Nobody decided in time, which counted as a denial.
     TimedOut,
-    /// It was no longer asked when it was looked at.
+    /// Its thread went on, or was ended, without an answer.
+    Withdrawn,
+    /// It was no longer asked when its time had passed, or when a service began.
     Expired,
 }
 
@@ -31,12 +33,17 @@ impl ApprovalStatus {
             Self::Approved => "approved",
             Self::Denied => "denied",
             Self::TimedOut => "timed_out",
+            Self::Withdrawn => "withdrawn",
             Self::Expired => "expired",
         }
     }
 
+    fn is_decision(self) -> bool {
+        matches!(self, Self::Approved | Self::Denied | Self::TimedOut)
+    }
+
     fn read(word: &str) -> Self {
-        let all = [Self::Pending, Self::Approved, Self::Denied, Self::TimedOut];
+        let all = [Self::Pending, Self::Approved, Self::Denied, Self::TimedOut, Self::Withdrawn];
         all.into_iter().find(|one| one.as_str() == word).unwrap_or(Self::Expired)
     }
 }
@@ -80,7 +87,8 @@ impl People {
         Ok(())
     }
 
-    /// Notes what became of a request; false when something had become of it before.
+    /// Notes what became of a request; false when something had become of it before. A decision counts although
+    /// somebody who looked before it was noted took the request for withdrawn.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -93,12 +101,13 @@ impl People {
     ) -> Result<bool, Error> {
         let update = query(
             "UPDATE approval_request SET status = $2, decided_at = $3, decided_by = $4 \
-             WHERE id = $1 AND status = 'pending'",
+             WHERE id = $1 AND (status = 'pending' OR (status = 'withdrawn' AND $5 = 1))",
         )
         .bind(id)
         .bind(status.as_str())
         .bind(now)
-        .bind(Value::Text(by.map(str::to_owned)));
+        .bind(Value::Text(by.map(str::to_owned)))
+        .bind(i64::from(status.is_decision()));
         Ok(self.of_all().execute(&update).await? > 0)
     }
 
@@ -117,6 +126,23 @@ impl People {
         );
         let find = find.bind(before).bind(i64::from(limit));
         self.of_all().fetch_all(&find).await?.iter().map(read).collect()
+    }
+
+    /// Returns the requests of a thread that are pending.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn approvals_pending(
+        &self,
+        tenant: &str,
+        thread: Uuid,
+    ) -> Result<Vec<ApprovalRequest>, Error> {
+        let find = query(
+            "SELECT id, tenant, thread_id, agent, tool, status, asked_at, expires_at, decided_at, decided_by \
+             FROM approval_request WHERE tenant = $1 AND thread_id = $2 AND status = 'pending'",
+        );
+        let find = find.bind(tenant).bind(thread);
+        self.of(tenant).fetch_all(&find).await?.iter().map(read).collect()
     }
 
     /// Lists a tenant's requests, newest first.

@@ -179,7 +179,10 @@ impl People {
     }
 
     /// Returns whether a user of this name was shut out; one who logs in elsewhere is not known here.
-    async fn is_disabled(&self, tenant: &str, name: &str) -> Result<bool, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn is_disabled(&self, tenant: &str, name: &str) -> Result<bool, Error> {
         let find = query(
             "SELECT 1 FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NOT NULL",
         );

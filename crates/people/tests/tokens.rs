@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use perihelion_people::{JwtRules, JwtVerifier, Scope};
+use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
@@ -25,11 +26,14 @@ impl Issuer {
         Self { pair }
     }
 
-    fn jwks(&self) -> String {
+    fn jwk(&self) -> Value {
         let point = self.pair.public_key().as_ref();
         let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        let key = json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "k1", "x": part(&point[1..33]), "y": part(&point[33..65]) });
-        json!({ "keys": [key] }).to_string()
+        json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "k1", "x": part(&point[1..33]), "y": part(&point[33..65]) })
+    }
+
+    fn jwks(&self) -> String {
+        json!({ "keys": [self.jwk()] }).to_string()
     }
 
     fn token(&self, header: Value, claims: &Value) -> String {
@@ -38,6 +42,15 @@ impl Issuer {
         let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
     }
+}
+
+/// Signs with a secret that everybody can read.
+fn symmetric(algorithm: hmac::Algorithm, name: &str, secret: &str) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", part(&with(header(), "alg", json!(name))), part(&claims()));
+    let key = hmac::Key::new(algorithm, secret.as_bytes());
+    let signature = hmac::sign(&key, signed.as_bytes());
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
 }
 
 fn rules() -> JwtRules {
@@ -93,6 +106,9 @@ fn forged_and_foreign_tokens_are_refused() {
         ("no signature", format!("{body}.")),
         ("algorithm none", none),
         ("a symmetric algorithm", issuer.token(json!({ "alg": "HS256", "kid": "k1" }), &claims())),
+        ("the published key as a secret", symmetric(hmac::HMAC_SHA256, "HS256", &issuer.jwks())),
+        ("the same, longer", symmetric(hmac::HMAC_SHA512, "HS512", &issuer.jwks())),
+        ("a key of its own", other.token(with(header(), "jwk", other.jwk()), &claims())),
         (
             "an address of keys",
             other.token(with(header(), "jku", json!("https://evil.example/keys")), &claims()),

@@ -29,6 +29,21 @@ impl Kept {
         self.one_run(&self.of_tenant(), find).await
     }
 
+    /// Returns the ids of the runs of a user's threads that have not ended, and how they stand.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn open_ids_of_user(&self, user: &str) -> Result<Vec<(Uuid, RunStatus)>, Error> {
+        let find = query(
+            "SELECT r.id, r.status FROM service_run r JOIN service_thread t ON t.thread_id = r.thread_id \
+             WHERE t.user_id = $1 AND t.tenant = $2 AND r.tenant = $2 AND r.status IN ('pending', 'running')",
+        );
+        let rows = self.of_tenant().fetch_all(&find.bind(user).bind(self.tenant.as_str())).await?;
+        rows.iter()
+            .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
+            .collect()
+    }
+
     /// Returns the ids of the runs of a thread that have not ended, and how they stand, oldest first.
     ///
     /// # Errors

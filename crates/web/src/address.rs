@@ -9,17 +9,33 @@ use url::{Host, Url};
 use crate::Error;
 
 /// Decides which addresses may be connected to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Addresses {
     /// Hosts, with their port where one is named, that the operator allows although they are not public.
     allowed: Arc<Vec<String>>,
+    /// What looks names up; the system does by default.
+    names: Option<Arc<dyn Resolve>>,
+}
+
+impl std::fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Addresses").field("allowed", &self.allowed).finish_non_exhaustive()
+    }
 }
 
 impl Addresses {
     /// Allows hosts that are not public, as `name` or `name:port`.
     #[must_use]
     pub fn allowing(hosts: &[String]) -> Self {
-        Self { allowed: Arc::new(hosts.iter().map(|host| host.to_ascii_lowercase()).collect()) }
+        let allowed = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { allowed: Arc::new(allowed), names: None }
+    }
+
+    /// Has names looked up by another resolver than the system's; what it yields is checked as well.
+    #[must_use]
+    pub fn looked_up_by(mut self, names: Arc<dyn Resolve>) -> Self {
+        self.names = Some(names);
+        self
     }
 
     /// Checks what can be seen of an address before its name is looked up.
@@ -67,9 +83,12 @@ impl Resolve for Addresses {
     fn resolve(&self, name: Name) -> Resolving {
         let addresses = self.clone();
         Box::pin(async move {
-            let name = name.as_str().to_ascii_lowercase();
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let asked = name;
+            let name = asked.as_str().to_ascii_lowercase();
+            let found: Vec<SocketAddr> = match &addresses.names {
+                Some(names) => names.resolve(asked).await?.collect(),
+                None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+            };
             let is_allowed = addresses.allows_name(&name);
             let kept: Vec<SocketAddr> =
                 found.into_iter().filter(|address| is_allowed || is_public(address.ip())).collect();

@@ -39,7 +39,9 @@ impl From<service::Error> for Refusal {
             }
             service::Error::UnknownCheckpoint(_) => StatusCode::NOT_FOUND,
             service::Error::Busy => StatusCode::CONFLICT,
-            service::Error::Forbidden(_) | service::Error::OthersThread => StatusCode::FORBIDDEN,
+            service::Error::Forbidden(_)
+            | service::Error::OthersThread
+            | service::Error::UserDisabled(_) => StatusCode::FORBIDDEN,
             service::Error::TooMuch(_) | service::Error::DaySpent { .. } => {
                 StatusCode::TOO_MANY_REQUESTS
             }
@@ -112,6 +114,7 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             }
         }
+        runtime::Error::Run(runner::Error::StateFull { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         runtime::Error::Run(runner::Error::Unfinished { .. }) => StatusCode::CONFLICT,
         // The demo, for one, keeps no teams.
         runtime::Error::NoTeams => StatusCode::NOT_FOUND,

@@ -15,6 +15,7 @@ use tower_service::Service as _;
 use super::Ends;
 use super::credential::{CSRF_HEADER, Credential};
 use super::issuer::Issuer;
+use super::open::{OpenRequests, keeping};
 use super::rates::{Rates, with_time};
 use super::watch::Watches;
 use super::{scope, session, unknown, watch};
@@ -48,6 +49,7 @@ pub(in crate::api) struct Gate {
     is_anybody_known: AtomicBool,
     watches: Watches,
     rates: Rates,
+    open: OpenRequests,
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
 }
@@ -77,6 +79,7 @@ impl Gate {
         Arc::new(Self {
             watches: Watches::default(),
             rates: Rates::new(settings.requests_per_minute),
+            open: OpenRequests::new(settings.max_open_requests),
             token: token.map(|token| blake3::hash(token.expose().as_bytes())),
             issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
             registration: settings.registration,
@@ -129,6 +132,10 @@ impl Gate {
         if let Some(refused) = self.rates.refusal(&who.tenant) {
             return refused;
         }
+        let place = match self.open.take(&who.tenant) {
+            Ok(place) => place,
+            Err(refused) => return *refused,
+        };
         let seen = self.service.seen_by(who);
         let needed = scope::needed(request.method(), request.uri().path());
         if let Some(Err(error)) = needed.map(|scope| seen.permit(scope)) {
@@ -139,9 +146,12 @@ impl Gate {
         if let Some(credential) = &credential {
             request.extensions_mut().insert(Ends::new(Arc::clone(&self), credential.clone()));
         }
+        if let Some(place) = &place {
+            request.extensions_mut().insert(place.clone());
+        }
         let answer = async move {
             match routes.call(request).await {
-                Ok(response) => with_time(response, &seen).await,
+                Ok(response) => keeping(place, with_time(response, &seen).await),
                 Err(never) => match never {},
             }
         };

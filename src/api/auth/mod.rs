@@ -8,6 +8,7 @@ mod credential;
 mod gate;
 mod issuer;
 mod keys;
+mod open;
 mod rates;
 mod scope;
 mod session;
@@ -20,6 +21,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 
 pub(super) use gate::{Gate, Setup};
+pub(in crate::api) use open::Place;
 pub(in crate::api) use watch::Ends;
 
 use super::agent_server::Refusal;

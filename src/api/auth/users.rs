@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::keys::note;
 use crate::api::agent_server::Refusal;
 use crate::clock;
-use crate::service::Service;
+use crate::service::{Service, stop_runs_of};
 
 pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
     service.permit(Scope::Manage)?;
     Ok(Json(json!({ "users": service.people().users(service.tenant()).await? })))
 }
 
-/// Shuts a user out; nobody locks themselves out by it.
+/// Shuts a user out and ends the runs of their threads; nobody locks themselves out by it.
 pub(super) async fn disable(
     State(service): State<Service>,
     Path(name): Path<String>,
@@ -27,6 +27,7 @@ pub(super) async fn disable(
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
     service.people().disable_user(service.tenant(), &name, clock::now()).await?;
+    stop_runs_of(service.kept(), &name).await?;
     note(&service, "user.disabled", &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

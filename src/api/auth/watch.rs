@@ -13,7 +13,8 @@ use super::credential::Credential;
 use super::gate::{Gate, Stranger};
 use crate::clock;
 
-/// How often a credential is looked at while something is open by it.
+/// How often a credential is looked at while something is open by it: what it holds open has ended within a second,
+/// the wait before the first look and the look itself included.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The credentials by which something has been open for a while: each is looked at once, however much it holds open.
@@ -85,4 +86,15 @@ pub(super) fn until(
         return response;
     }
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.04: what is documented of revoked keys.
+    #[test]
+    fn a_credential_is_looked_at_at_least_twice_within_the_second_that_is_promised() {
+        assert!(EVERY * 2 <= Duration::from_secs(1), "{EVERY:?}");
+    }
 }

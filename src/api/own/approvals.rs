@@ -64,7 +64,7 @@ pub(super) async fn history(
     State(service): State<Service>,
     Query(Page { limit }): Query<Page>,
 ) -> Result<Json<Value>, Refusal> {
-    let requests = service.people().approvals(service.tenant(), limit).await?;
+    let requests = service.approvals(limit).await?;
     Ok(Json(json!({ "requests": requests })))
 }
 

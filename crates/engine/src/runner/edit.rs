@@ -85,7 +85,9 @@ impl<S: State> Runner<S> {
         let edit = Finished { written, entry };
         // Tried on the state as read: an edit that cannot be merged takes nothing and changes nothing.
         let mut tried = Arc::clone(&read.state);
-        merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
+        let merged =
+            merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
+        self.check_room(&read, merged.delta.len(), &tried)?;
         let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
         let (seq, mut state) = (held.restored.seq + 1, Arc::clone(&held.restored.state));
         let joins = held.restored.frontier.joins.clone();

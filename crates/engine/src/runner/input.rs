@@ -6,7 +6,7 @@ use super::outcome::Error;
 use super::run::Runner;
 use super::snapshots::Snapshots;
 use super::writer::{Step, Writer};
-use crate::checkpoint::StepKind;
+use crate::checkpoint::{Restored, StepKind};
 use crate::graph::{EngineError, Finished, Frontier, Graph, Position, State, Written, merge};
 
 /// The node name under which inputs are stored.
@@ -16,6 +16,7 @@ impl<S: State> Runner<S> {
     /// Commits the input as a step that leads to the entry nodes.
     pub(super) async fn take_input(
         &self,
+        restored: &Restored<S>,
         position: &mut Position<S>,
         input: S::Update,
         writer: &mut Writer,
@@ -24,6 +25,7 @@ impl<S: State> Runner<S> {
         let written = Written::<S> { node: INPUT.to_owned(), update: input, goto: None };
         let finished = vec![Finished { written, entry: None }];
         let merged = merge(self.graph(), &mut position.state, finished, BTreeMap::new())?;
+        self.check_room(restored, merged.delta.len(), &position.state)?;
         let (frontier, encoded) = entry_frontier(self.graph())?;
         let (seq, size) = (position.head + 1, merged.delta.len());
         let step = Step {

@@ -18,6 +18,7 @@ mod listeners;
 mod making;
 mod outcome;
 mod replay;
+mod room;
 mod run;
 mod snapshots;
 mod spans;

@@ -135,6 +135,12 @@ pub enum Error {
     WrongGraph { thread: ThreadId, found: String, wanted: String },
     #[error("the update cannot be merged: {0}")]
     Update(#[from] EngineError),
+    /// An input or an edit after which the state would be too large; nothing was written.
+    #[error(
+        "the state of the thread {thread} would have {bytes} bytes, more than the {most} that it may have; \
+         continue in another thread, or raise limits.max_state_bytes"
+    )]
+    StateFull { thread: ThreadId, bytes: usize, most: usize },
     /// An edit in the name of a node that does not exist.
     #[error("the graph {graph} has no node of that name: {node}")]
     UnknownNode { graph: String, node: String },

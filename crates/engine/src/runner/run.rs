@@ -36,6 +36,7 @@ pub struct Runner<S: State> {
     owes_traces: bool,
     spans: Option<Arc<dyn Spans>>,
     judge: Option<Judge<S>>,
+    pub(super) most: Option<usize>,
 }
 
 impl<S: State> std::fmt::Debug for Runner<S> {
@@ -49,8 +50,8 @@ impl<S: State> Runner<S> {
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
         let (process, tenant) = (lease::owner_name().into(), "default".into());
         let lease = lease::LEASE;
-        let (spans, judge) = (None, None);
-        Self { graph, store, process, tenant, lease, owes_traces: false, spans, judge }
+        let (spans, judge, most) = (None, None, None);
+        Self { graph, store, process, tenant, lease, owes_traces: false, spans, judge, most }
     }
 
     /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
@@ -324,7 +325,8 @@ impl<S: State> Runner<S> {
         let mut recorded = BTreeMap::new();
         match input {
             Some(input) => {
-                self.take_input(&mut position, input, &mut writer, &mut snapshots).await?;
+                self.take_input(restored, &mut position, input, &mut writer, &mut snapshots)
+                    .await?;
             }
             None => {
                 let effects = self.store.effects_from(thread, position.head + 1).await?;

@@ -32,7 +32,8 @@ impl<S: State> Runner<S> {
             frontier: restored.frontier.clone(),
             done: Default::default(),
         };
-        let taken = self.take_input(&mut position, input, &mut writer, &mut snapshots).await;
+        let taken =
+            self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;
         if let Err(error) = taken {
             return Err(self.give_back(&held, error, FAILED).await);

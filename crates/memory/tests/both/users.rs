@@ -76,6 +76,7 @@ async fn what_a_model_extracted_is_applied_and_forgotten_means_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+/// S3.03: constant at 10,000 facts.
 async fn a_prompt_stays_bounded_and_holds_what_fits_the_question() {
     on_each(|index| async move {
         let memory = UserMemory::new(index);
@@ -89,19 +90,28 @@ async fn a_prompt_stays_bounded_and_holds_what_fits_the_question() {
             op: Verb::Set,
             kind: EntryKind::Fact,
             key: format!("note{n}"),
-            value: Some("something that was said at some time ".repeat(4)),
+            // As long as it may be, and one word: what is measured is the prompt, not the index.
+            value: Some("v".repeat(500)),
         };
-        for batch in 0..20 {
+        let mut sizes = Vec::new();
+        for batch in 0..500 {
             let operations = (0..20).map(|n| filler(batch * 20 + n)).collect();
             memory.apply(&ada(), &Operations { operations }, "t", at(batch)).await.unwrap();
+            if ![4, 49, 499].contains(&batch) {
+                continue;
+            }
+            let prompt = memory.for_prompt(&ada(), "Where did I park my car?", None).await.unwrap();
+            let keys: Vec<&str> = prompt.iter().map(|entry| entry.key.as_str()).collect();
+            for key in ["name", "car", "tone"] {
+                assert!(keys.contains(&key), "{keys:?}");
+            }
+            let chars: usize = prompt.iter().map(|entry| entry.value.len()).sum();
+            sizes.push((prompt.len(), chars));
         }
-        let prompt = memory.for_prompt(&ada(), "Where did I park my car?", None).await.unwrap();
-        let keys: Vec<&str> = prompt.iter().map(|entry| entry.key.as_str()).collect();
-        for key in ["name", "car", "tone"] {
-            assert!(keys.contains(&key), "{keys:?}");
-        }
-        let chars: usize = prompt.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
-        assert!(chars <= 2_000 && prompt.len() <= 30, "{chars} {}", prompt.len());
+        assert_eq!(memory.list(&ada()).await.unwrap().len(), 10_003);
+        // 100, 1,000 and 10,000 facts: the same number of entries and of characters.
+        assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
+        assert!(sizes[0].0 <= 30 && sizes[0].1 <= 2_000, "{sizes:?}");
     })
     .await;
 }

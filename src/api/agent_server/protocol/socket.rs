@@ -17,7 +17,7 @@ use super::super::{Face, Refusal};
 use super::commands::{self, Command, Refused};
 use super::follow::Follower;
 use super::stream::Wanted;
-use crate::api::auth::Ends;
+use crate::api::auth::{Ends, Place};
 use crate::api::event_stream::HEARTBEAT;
 use crate::clock;
 use crate::ids::ThreadId;
@@ -35,6 +35,7 @@ pub(in crate::api::agent_server) async fn open(
     State(face): State<Face>,
     OfThread(thread): OfThread,
     ends: Option<Extension<Ends>>,
+    place: Option<Extension<Place>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let upgrade = upgrade.map_err(|error| {
@@ -43,6 +44,8 @@ pub(in crate::api::agent_server) async fn open(
     })?;
     let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(move |socket| async move {
+        // Taken for as long as the socket is open.
+        let _place = place;
         let mut talk = Talk::new(face.clone(), thread, socket);
         let ended = async {
             match ends {

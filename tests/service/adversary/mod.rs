@@ -1,5 +1,11 @@
 //! What an adversary runs, line by line: strangers' pages, other tenants, addresses to call back, approvals, floods.
 
+mod credentials;
+mod floods;
+mod redirects;
+mod states;
+mod words;
+
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
@@ -7,9 +13,9 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgListener;
 use tokio_tungstenite::tungstenite::{Error, client::IntoClientRequest as _};
 
-use super::people::{ask, id, key};
-use super::served::Served;
-use super::{on_both, saying};
+use crate::people::{ask, id, key};
+use crate::served::Served;
+use crate::{on_both, saying};
 
 on_both!(
     names_and_ids_of_another_tenant_lead_nowhere,
@@ -204,23 +210,6 @@ async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
     assert_ne!(contexts[0], contexts[1]);
 }
 
-/// Addresses that the server would call: none are taken.
-#[tokio::test]
-async fn no_address_is_called_back() {
-    let served = Served::sqlite().await;
-    let mut body = saying("hello");
-    body["webhook"] = json!("http://169.254.169.254/latest/meta-data");
-    for path in ["/runs", "/runs/wait", "/runs/stream"] {
-        assert_eq!(served.post(path, &body).await.0, 422, "{path}");
-    }
-    let message = json!({
-        "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] },
-        "configuration": { "taskPushNotificationConfig": { "url": "http://169.254.169.254/" } },
-    });
-    let (code, said) = served.post("/a2a/message:send", &message).await;
-    assert!((400..500).contains(&code), "{code} {said}");
-}
-
 /// Approvals: raced, replayed, by GET, by a key that may not, with arguments that are not the tool's.
 async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: Served) {
     let boss = key(&served, &["boss", ALL[0], ALL[1]]).await;
@@ -251,30 +240,4 @@ async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: 
     ask(&served, "GET", &format!("/threads/{thread}/runs/{run}/join"), &agent, None).await;
     assert_eq!(ask(&served, "POST", &approve, &boss, Some(json!({}))).await.0, 409);
     assert_eq!(served.read("notes.jsonl").lines().count(), 1, "sent once");
-}
-
-/// A state of many megabytes is not read at all.
-#[tokio::test]
-async fn a_body_that_is_too_long_is_refused() {
-    let served = Served::sqlite().await;
-    let served = served.again_with(&[("PERIHELION_SERVE_MAX_BODY_BYTES", "10000")]).await;
-    let thread = served.thread().await;
-    let long = json!({ "values": { "input_request": "x".repeat(20_000) } });
-    let (code, _) = served.post(&format!("/threads/{thread}/state"), &long).await;
-    assert_eq!(code, 413);
-}
-
-/// What an answer shows cannot reach outside: the page loads nothing from elsewhere and runs nothing inline.
-#[tokio::test]
-async fn the_page_may_load_nothing_from_elsewhere() {
-    let served = Served::sqlite().await;
-    let page = served.http.get(format!("{}/", served.url)).send().await.unwrap();
-    let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
-    assert!(policy.contains("default-src"), "{policy}");
-    for rule in policy.split(';').map(str::trim) {
-        let outside = rule.contains("http:") || rule.contains("https:") || rule.contains('*');
-        assert!(!outside, "{rule}");
-        let runs_inline = rule.starts_with("script-src") && rule.contains("unsafe");
-        assert!(!runs_inline, "{rule}");
-    }
 }

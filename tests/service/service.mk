@@ -1,0 +1,8 @@
+# What of the service's tests is too large for each run of the suite.
+
+FLOOD_STREAMS ?= 10000
+
+.PHONY: test-flood
+
+test-flood: ## Open 10,000 idle streams (FLOOD_STREAMS) and print what each takes of the server
+	PERIHELION_TEST_STREAMS=$(FLOOD_STREAMS) $(CARGO) test --locked --test service -- --nocapture idle_streams
