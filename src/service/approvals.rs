@@ -27,9 +27,8 @@ impl Service {
     /// Notes the requests for approval that a thread waits for where its run has ended, and which it does not any more.
     pub(super) async fn note_asked(&self, thread: ThreadId, waits: bool) {
         let noted = async {
-            match waits {
-                true => self.note_open(thread).await?,
-                false => {}
+            if waits {
+                self.note_open(thread).await?;
             }
             let pending = self.people().approvals_pending(self.tenant(), thread.0).await?;
             self.note_withdrawn(&pending).await
