@@ -69,8 +69,8 @@ async fn a_tasks_entities_narrow_the_search() {
     std::fs::write(home.path().join("mcp-servers.toml"), servers(&home)).unwrap();
     let prompts = |from: usize| {
         let asked = endpoint.asked.lock().unwrap();
-        let answers = asked.chats[from..].iter().filter(|(_, stage, _)| stage == "answer");
-        let last = answers.last().unwrap().2["messages"].to_string();
+        let answer = asked.chats[from..].iter().rev().find(|(_, stage, _)| stage == "answer");
+        let last = answer.unwrap().2["messages"].to_string();
         (asked.chats.len(), last)
     };
 
