@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::resolve::{Setting, any, not_empty, positive, positive_if_any, seconds, section};
-use super::{Age, Names};
 
 section! {
     /// Where threads are kept.

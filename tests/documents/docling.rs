@@ -10,7 +10,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use super::Home;
-use super::external::written;
+use super::external::{long_page, written};
 
 /// What the server makes of a document: its task's states, one after the other, and its result.
 struct Script {
@@ -112,7 +112,10 @@ fn success(markdown: String, places: &Value) -> Value {
 async fn a_scan_is_read_by_a_docling_serve_with_its_pages() {
     let result = |mark: &str| {
         success(
-            format!("# Deed\n\nOf the mill.\n\n{mark}\n\nThe weir is at the xylophone works."),
+            format!(
+                "# Deed\n\n{}\n\n{mark}\n\n# Weir\n\nIt is at the xylophone works.",
+                long_page()
+            ),
             &on_pages(&[1, 1, 3]),
         )
     };

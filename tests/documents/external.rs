@@ -21,6 +21,11 @@ fn home(program: &str) -> Home {
     home
 }
 
+/// A page that no piece of a document reaches beyond.
+pub(crate) fn long_page() -> String {
+    (0..2_000).map(|number| format!("Clause {number} stands.")).collect::<Vec<_>>().join("\n\n")
+}
+
 async fn add(home: &Home, file: &str, more: &[(&str, &str)]) -> Output {
     let program = home.path().join("read.sh");
     let mut command = home.command(&["documents", "add", file, "--json"]);
@@ -62,7 +67,8 @@ async fn a_scan_is_read_by_the_program_that_the_settings_name() {
 /// S3.05: a program that knows of pages ends each with a form feed, and what is found names its page.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_that_the_program_ends_are_cited() {
-    let home = home("printf 'First.\\n\\fThe xylophone.\\n\\f'");
+    let home = home("cat first.txt; printf '\\f# Two\\n\\nThe xylophone.\\n\\f'");
+    std::fs::write(home.path().join("first.txt"), long_page()).unwrap();
     let output = add(&home, "scan of May.pdf", &[]).await;
     assert!(output.status.success(), "{output:?}");
     let found = home.json(&["documents", "search", "xylophone", "--json"]).await;

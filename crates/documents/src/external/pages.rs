@@ -25,7 +25,7 @@ impl Paged {
                 whole.push_str(BETWEEN);
             }
             starts.push((number, whole.len()));
-            whole.extend(legible(text));
+            whole.extend(kept_of(text));
         }
         let ends = starts.iter().skip(1).map(|&(_, start)| start).chain([whole.len()]);
         let page = |(&(number, start), end)| Page { number, start, end };
@@ -54,7 +54,7 @@ pub(super) fn at_form_feeds(text: Vec<u8>) -> Paged {
 }
 
 /// Leaves of a text what a document keeps: every other control character would move what follows it.
-fn legible(text: &str) -> impl Iterator<Item = char> + '_ {
+fn kept_of(text: &str) -> impl Iterator<Item = char> + '_ {
     let text = text.trim_matches(['\r', '\n']);
     let after = text.chars().skip(1).map(Some).chain([None]);
     text.chars().zip(after).filter_map(|(c, next)| match c {
