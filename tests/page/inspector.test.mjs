@@ -35,7 +35,7 @@ test("a thread is replayed to the same bytes, and with other prompts to its firs
   await inspect(tab, "a replay");
   await mkdir(join(server.home, "words"), { recursive: true });
   const prompt = await readFile(join(ROOT, "prompts/supervisor.md"), "utf8");
-  await writeFile(join(server.home, "words/supervisor.md"), prompt.replace("at the centre of a team", "in the middle of a team"));
+  await writeFile(join(server.home, "words/supervisor.md"), `${prompt}\nBe brief.\n`);
   await writeFile(join(server.home, "perihelion.toml"), '[prompts]\ndir = "words"\n');
   await server.kill();
   await server.start();
