@@ -67,6 +67,14 @@ class Cut(Exception):
     """A connection broke, or nobody answered: the stream may have more."""
 
 
+def lines(answer):
+    """Reads lines of a body in chunks; unlike the answer's own iteration, it raises where the last chunk is missing."""
+    rest = b""
+    while more := answer.read1(65_536):
+        *whole, rest = (rest + more).split(b"\n")
+        yield from whole
+
+
 def heard(servers, draw, path, last, most):
     """Reads events of one connection until it ends or has given enough of them; of one that broke it says so."""
     connection = http.client.HTTPConnection(servers.some(draw), timeout=20)
@@ -76,8 +84,8 @@ def heard(servers, draw, path, last, most):
         if answer.status != 200:
             raise Cut
         event = {}
-        for line in answer:
-            text = line.decode().rstrip("\n")
+        for line in lines(answer):
+            text = line.decode()
             if not text:
                 if "id" in event:
                     yield event["id"], event["event"], event["data"]
