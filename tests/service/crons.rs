@@ -59,7 +59,10 @@ async fn crons_are_made_found_changed_and_deleted(served: Served) {
     let (_, ends) = served.send(Method::PATCH, &place, &end).await;
     assert!(ends["end_time"].as_str().unwrap().starts_with("2099-01-01"), "{ends}");
     let (_, endless) = served.send(Method::PATCH, &place, &json!({ "end_time": null })).await;
-    assert_eq!((&endless["end_time"], &endless["timezone"]), (&Value::Null, &json!("Europe/Berlin")));
+    assert_eq!(
+        (&endless["end_time"], &endless["timezone"]),
+        (&Value::Null, &json!("Europe/Berlin"))
+    );
     for (order, first) in [("asc", id), ("desc", of_thread["cron_id"].as_str().unwrap())] {
         let sorted = json!({ "sort_by": "created_at", "sort_order": order, "select": ["cron_id"] });
         let (_, found) = served.post("/runs/crons/search", &sorted).await;

@@ -132,7 +132,8 @@ async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
     let (_, short) =
         served.post("/store/namespaces", &json!({ "prefix": ["users"], "max_depth": 1 })).await;
     assert_eq!(short["namespaces"], json!([["users"]]));
-    let brief = json!({ "namespace": ["teams"], "key": "red", "value": { "size": 1 }, "ttl": 0.0001 });
+    let brief =
+        json!({ "namespace": ["teams"], "key": "red", "value": { "size": 1 }, "ttl": 0.0001 });
     assert_eq!(served.send(Method::PUT, "/store/items", &brief).await.0, 204);
     let red = "/store/items?namespace=teams&key=red";
     served.until_got(red, |item| item.is_null()).await;

@@ -30,8 +30,10 @@ async fn what_is_written_after_another_program_closed_the_file_is_there_for_all(
     if let Ok(path) = std::env::var(FILE) {
         let options = SqliteConnectOptions::new().filename(path);
         let mut connection = options.connect().await.unwrap();
-        let rows: i64 =
-            sqlx::query_scalar("SELECT count(*) FROM kept").fetch_one(&mut connection).await.unwrap();
+        let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM kept")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
         connection.close().await.unwrap();
         assert_eq!(rows.to_string(), std::env::var(ROWS).unwrap());
         return;

@@ -116,11 +116,7 @@ impl Kept {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn items(
-        &self,
-        filter: &ItemFilter,
-        now: DateTime<Utc>,
-    ) -> Result<Vec<Item>, Error> {
+    pub async fn items(&self, filter: &ItemFilter, now: DateTime<Utc>) -> Result<Vec<Item>, Error> {
         let mut find = Statement::new(
             self.database.dialect(),
             "SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ",
