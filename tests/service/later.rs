@@ -13,6 +13,7 @@ on_both!(
     items_are_kept_found_and_forgotten_under_their_paths,
     threads_are_pruned_whole_or_down_to_their_newest_step,
     a_batch_begins_all_of_its_runs_or_none,
+    a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
 );
 
 async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
@@ -160,4 +161,15 @@ async fn a_batch_begins_all_of_its_runs_or_none(served: Served) {
     let half = json!([saying("hello"), { "assistant_id": "nobody", "input": { "question": "x" } }]);
     assert_eq!(served.post("/runs/batch", &half).await.0, 422);
     assert_eq!(served.post("/threads/count", &json!({})).await.1, before, "nothing was begun");
+}
+
+async fn a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service(served: Served) {
+    let thread = served.thread().await;
+    served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    for (which, code) in [("run=1", 200), ("run=0", 404), ("run=2", 404)] {
+        let (answered, body) = served.get(&format!("/v1/threads/{thread}/replay?{which}")).await;
+        assert_eq!(answered, code, "{which}: {body}");
+        let diff = format!("/v1/threads/{thread}/diff?with={thread}&with_{which}");
+        assert_eq!(served.get(&diff).await.0, code, "{which}");
+    }
 }
