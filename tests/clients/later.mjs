@@ -102,14 +102,14 @@ await run({
     const one = { assistantId: "swarm", webhook: called.url };
     const runs = await client.runs.createBatch([{ ...one, input: human("hello") }, { ...one, input: human("clarify") }]);
     assert.equal(new Set(runs.map((each) => each.thread_id)).size, 2);
-    const told = new Map();
+    const heard = new Map();
     for (const _ of runs) {
       const { body, headers } = await called.next();
-      told.set(body.run_id, body);
+      heard.set(body.run_id, body);
       assert.ok(headers["x-perihelion-delivery"]);
     }
-    assert.equal(told.get(runs[0].run_id).values.answer, "Hello from the star.");
-    assert.equal(told.get(runs[1].run_id).values.__interrupt__[0].value.question, "Which year?");
+    assert.equal(heard.get(runs[0].run_id).values.answer, "Hello from the star.");
+    assert.equal(heard.get(runs[1].run_id).values.__interrupt__[0].value.question, "Which year?");
     const { thread_id } = await client.threads.create();
     await client.runs.wait(thread_id, "swarm", { input: human("hello"), webhook: called.url });
     const last = (await called.next()).body;

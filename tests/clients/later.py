@@ -143,10 +143,10 @@ async def a_cron_that_is_due_runs_once_and_says_so(client, world):
         of_thread = await client.crons.create_for_thread(thread, "swarm", **more)
         for cron in (kept, of_thread):
             world.make_due(cron["cron_id"])
-        told = [(await asyncio.to_thread(receiver.next))[0] for _ in range(2)]
-        told = {one["metadata"]["cron_id"]: one for one in told}
+        heard = [(await asyncio.to_thread(receiver.next))[0] for _ in range(2)]
+        heard = {one["metadata"]["cron_id"]: one for one in heard}
         for cron in (kept, of_thread):
-            one = told[cron["cron_id"]]
+            one = heard[cron["cron_id"]]
             assert one["status"] == "success" and one["values"]["answer"] == "Hello from the star.", one
             runs = await client.runs.list(one["thread_id"])
             assert [run["run_id"] for run in runs] == [one["run_id"]], runs
@@ -154,7 +154,7 @@ async def a_cron_that_is_due_runs_once_and_says_so(client, world):
             now = next(found for found in now if found["cron_id"] == cron["cron_id"])
             assert now["next_run_date"] == cron["next_run_date"], now
             await client.crons.delete(cron["cron_id"])
-        assert told[of_thread["cron_id"]]["thread_id"] == thread
+        assert heard[of_thread["cron_id"]]["thread_id"] == thread
         assert (await client.threads.get_state(thread))["values"]["answer"] == "Hello from the star."
         assert receiver.is_empty()
 
@@ -168,10 +168,10 @@ async def a_batch_begins_all_of_its_runs_or_none(client, _):
         runs = await client.runs.create_batch([one, {**one, "input": human("clarify")}, {**one, "thread_id": thread}])
         assert len({run["run_id"] for run in runs}) == 3 and len({run["thread_id"] for run in runs}) == 3
         assert runs[2]["thread_id"] == thread and all(run["metadata"]["test"] == mark["test"] for run in runs)
-        told = [(await asyncio.to_thread(receiver.next))[0] for _ in runs]
-        told = {each["run_id"]: each["values"] for each in told}
-        assert told[runs[0]["run_id"]]["answer"] == "Hello from the star."
-        assert told[runs[1]["run_id"]]["__interrupt__"][0]["value"]["question"] == "Which year?"
+        heard = [(await asyncio.to_thread(receiver.next))[0] for _ in runs]
+        heard = {each["run_id"]: each["values"] for each in heard}
+        assert heard[runs[0]["run_id"]]["answer"] == "Hello from the star."
+        assert heard[runs[1]["run_id"]]["__interrupt__"][0]["value"]["question"] == "Which year?"
         assert (await client.runs.join(thread, runs[2]["run_id"]))["answer"] == "Hello from the star."
         before = await client.runs.list(thread)
         wrong = [{**one, "thread_id": thread}, {"assistant_id": "nobody", "input": human("hello")}]
@@ -181,7 +181,7 @@ async def a_batch_begins_all_of_its_runs_or_none(client, _):
 
 
 @test
-async def a_webhook_is_told_of_each_run_once_when_it_has_ended(client, _):
+async def a_webhook_hears_of_each_run_once_when_it_has_ended(client, _):
     thread = (await client.threads.create())["thread_id"]
     with Receiver() as receiver:
         asked = await client.runs.create(thread, "swarm", input=human("approve this"), webhook=receiver.url)
