@@ -61,18 +61,13 @@ bench-analysis: ## Measure guard, linking and joins on public questions in $PERI
 
 # The service beside the reference server, which is installed from PyPI into a directory of its own.
 #   BENCH_SERVE="cargo bench --profile dev --quiet --bench serve -- --bench" measures an unoptimised build
-#   SERVE_ARGS="--runs 400 --at-once 32 --streams 200 --idle 1000"
+#   SERVE_ARGS="--runs 400 --at-once 32 --streams 400 --idle 5000 --active 1000"
 SERVE_ARGS ?=
 export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
-SERVE_VENV := $(BENCH_DIR)/serve-reference
 
-.PHONY: bench-serve bench-serve-reference
-bench-serve: ## Measure the service: runs a second, first events, idle streams; SQLite and Postgres
-	$(BENCH_SERVE) $(SERVE_ARGS)
-	tests/postgres.sh run benches/serve/postgres.sh $(SERVE_ARGS)
-
-bench-serve-reference: ## Measure LangGraph's own server by the same client (installs it from PyPI)
-	benches/serve/reference.sh "$(SERVE_VENV)" $(SERVE_ARGS)
+.PHONY: bench-serve
+bench-serve: ## Measure the service on SQLite and Postgres beside LangGraph's own server, by one client
+	benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
 # The same on an empty and on a filled database: what one Postgres holds (docs/scale.md).
 SCALE_THREADS ?= 1000000

@@ -7,6 +7,8 @@ use std::time::Instant;
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
+use super::model::{SLOWLY, now};
+
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -35,9 +37,13 @@ impl Client {
     }
 
     fn run(&self) -> Value {
+        self.saying("hello", "updates")
+    }
+
+    fn saying(&self, text: &str, mode: &str) -> Value {
         json!({
-            "assistant_id": self.assistant, "stream_mode": ["updates"],
-            "input": { "messages": [{ "role": "user", "content": "hello" }] },
+            "assistant_id": self.assistant, "stream_mode": [mode],
+            "input": { "messages": [{ "role": "user", "content": text }] },
         })
     }
 
@@ -62,22 +68,45 @@ impl Client {
         }
     }
 
-    /// Begins runs and streams them to their ends; returns how long each took to its first event, in milliseconds.
+    /// Begins runs and streams them to their ends, so many at a time; returns how long each took to its first event,
+    /// in milliseconds.
     pub async fn first_events(&self, streams: usize, at_once: usize) -> Vec<f64> {
-        let streams = futures::stream::iter(0..streams).map(|_| {
-            let client = self.clone();
-            async move {
-                let thread = client.thread().await;
-                let began = Instant::now();
-                let path = format!("/threads/{thread}/runs/stream");
-                let mut bytes = client.post(&path, &client.run()).await.bytes_stream();
-                bytes.next().await.unwrap().unwrap();
-                let first = began.elapsed().as_secs_f64() * 1e3;
-                while bytes.next().await.is_some() {}
-                first
-            }
-        });
+        let streams = futures::stream::iter(0..streams).map(|_| self.first_event());
         streams.buffer_unordered(at_once).collect().await
+    }
+
+    /// Begins a run and streams it to its end; returns how long it took to its first event, in milliseconds.
+    pub async fn first_event(&self) -> f64 {
+        let thread = self.thread().await;
+        let began = Instant::now();
+        let path = format!("/threads/{thread}/runs/stream");
+        let mut bytes = self.post(&path, &self.run()).await.bytes_stream();
+        bytes.next().await.unwrap().unwrap();
+        let first = began.elapsed().as_secs_f64() * 1e3;
+        while bytes.next().await.is_some() {}
+        first
+    }
+
+    /// Follows a run whose answer has so many words, and returns how long each was on its way, in milliseconds.
+    pub async fn slow_answer(&self, words: u32) -> Vec<f64> {
+        let thread = self.thread().await;
+        let path = format!("/threads/{thread}/runs/stream");
+        let run = self.saying(&format!("{SLOWLY}{words}"), "messages-tuple");
+        let mut bytes = self.post(&path, &run).await.bytes_stream();
+        let (mut text, mut each) = (String::new(), Vec::new());
+        while let Some(Ok(more)) = bytes.next().await {
+            text.push_str(&String::from_utf8_lossy(&more));
+            while let Some((event, rest)) = text.split_once("\n\n") {
+                let data = event.lines().find_map(|line| line.strip_prefix("data: ["));
+                if let Some((_, piece)) = data.and_then(|data| data.split_once("\"content\":\"")) {
+                    let words = piece.split('"').next().unwrap().split_whitespace();
+                    let sent = words.filter_map(|word| word.parse::<u128>().ok());
+                    each.extend(sent.map(|sent| now().saturating_sub(sent) as f64 / 1e3));
+                }
+                text = rest.to_owned();
+            }
+        }
+        each
     }
 
     /// Lists the newest threads, one time after another; returns how long each took, in milliseconds.

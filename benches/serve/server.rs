@@ -1,37 +1,26 @@
-//! The server that is measured: the program itself, with a model that answers at once.
+//! The server that is measured: the program itself.
 
 use std::process::Stdio;
 
-use perihelion::llm::scripted::{Reply, Script, ScriptedModel, ScriptedServer};
-use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+
+use super::model;
 
 pub struct Server {
     pub url: String,
     child: Child,
-    _model: ScriptedServer,
     _home: tempfile::TempDir,
 }
 
 impl Server {
     pub async fn start(database: Option<String>) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let script = Script::new().keep_requests(1).respond_with(|asked| {
-            Some(match asked.role.as_str() {
-                "supervisor" => Reply::json(json!({
-                    "thought_process": "scripted", "plan": [], "selected_agents": ["qa"], "tasks": [],
-                    "clarification": null,
-                })),
-                _ => Reply::text("Hello from the star."),
-            })
-        });
-        let model = ScriptedModel::start(script).await.unwrap();
         std::fs::write(home.path().join("mcp-servers.toml"), "").unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_perihelion"))
             .args(["serve", "--addr", "127.0.0.1:0"])
             .current_dir(home.path())
-            .env("OPENAI_BASE_URL", model.url())
+            .env("OPENAI_BASE_URL", model::start().await)
             .env("OPENAI_API_KEY", "k")
             .env("OPENAI_MODEL", "scripted")
             .env("DATABASE_URL", database.unwrap_or_else(|| "sqlite:threads.db".to_owned()))
@@ -47,7 +36,7 @@ impl Server {
             }
         };
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { url, child, _model: model, _home: home }
+        Self { url, child, _home: home }
     }
 
     pub fn pid(&self) -> u32 {

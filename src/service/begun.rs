@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
-use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use super::kept::Run;
 use super::{Error, Service};
-use crate::bus::Subscription;
+use crate::bus::{CallReceiver, Subscription};
 use crate::clock;
 use crate::ids::ThreadId;
 
@@ -28,14 +27,14 @@ pub struct BegunRuns {
     last: Option<(u64, DateTime<Utc>, Uuid)>,
     /// Tells of a thread at rest that it moves again.
     log: Option<Subscription>,
-    /// Names the threads of which a run began or ended.
-    calls: broadcast::Receiver<ThreadId>,
+    /// Calls when a run of the thread began or ended.
+    calls: CallReceiver<ThreadId>,
 }
 
 impl Service {
     /// Looks for the runs of a thread from the first one on.
     pub fn begun_runs(&self, thread: ThreadId) -> BegunRuns {
-        let calls = self.runtime().bus().calls();
+        let calls = self.runtime().bus().calls(thread);
         BegunRuns { service: self.clone(), thread, last: None, log: None, calls }
     }
 }
@@ -49,7 +48,7 @@ impl BegunRuns {
     /// Whatever the store reports.
     pub async fn next(&mut self) -> Result<Option<Run>, Error> {
         // What was called before is looked at now; what is called from here on is not missed.
-        self.calls = self.calls.resubscribe();
+        self.calls.forget();
         if let Some(run) = self.look().await? {
             return Ok(Some(run));
         }
@@ -59,10 +58,9 @@ impl BegunRuns {
             // One that began between both looks told of it before the subscription.
             return self.look().await;
         }
-        let (thread, calls) = (self.thread, &mut self.calls);
         match &mut self.log {
             None => tokio::select! {
-                () = called(calls, thread) => {}
+                () = self.calls.called() => {}
                 () = clock::sleep(WAIT) => {}
             },
             Some(log) => tokio::select! {
@@ -70,7 +68,7 @@ impl BegunRuns {
                     self.log = None;
                     clock::sleep(WAIT).await;
                 },
-                () = called(calls, thread) => {}
+                () = self.calls.called() => {}
                 () = clock::sleep(LOOK_EVERY) => {}
             },
         }
@@ -88,16 +86,5 @@ impl BegunRuns {
             self.log = None;
         }
         Ok(next)
-    }
-}
-
-/// Returns when a thread is called.
-async fn called(calls: &mut broadcast::Receiver<ThreadId>, thread: ThreadId) {
-    loop {
-        match calls.recv().await {
-            Ok(one) if one != thread => {}
-            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-        }
     }
 }

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde::Deserialize as _;
-use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use super::kept::Run;
 use super::{Error, Happening, Heard, Service};
-use crate::bus::{Subscription, ThreadEvent};
+use crate::bus::{CallReceiver, Subscription, ThreadEvent};
 use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
@@ -68,8 +67,8 @@ pub struct Listener {
     said: BTreeMap<(u64, u32), Said>,
     ready: VecDeque<Heard>,
     is_open: bool,
-    /// Names runs that ended in this process.
-    ended: broadcast::Receiver<Uuid>,
+    /// Calls when the run has ended in this process.
+    ended: CallReceiver<Uuid>,
     /// The log said that a run of the engine has ended.
     may_have_ended: bool,
 }
@@ -100,6 +99,7 @@ impl Service {
     pub fn listen_from_beginning(&self, run: Run) -> Listener {
         Listener {
             service: self.clone(),
+            ended: self.0.ended.wait_for(run.id),
             run,
             log: None,
             read: 0,
@@ -108,7 +108,6 @@ impl Service {
             said: BTreeMap::new(),
             ready: VecDeque::new(),
             is_open: false,
-            ended: self.0.ended.subscribe(),
             may_have_ended: false,
         }
     }
@@ -149,7 +148,7 @@ impl Listener {
             let Some(log) = &mut self.log else { return Ok(Next::Gone) };
             let event = tokio::select! {
                 event = log.next() => event,
-                () = until_ended(&mut self.ended, self.run.id) => {
+                () = self.ended.called() => {
                     if !self.look_again().await? {
                         return Ok(Next::Gone);
                     }
@@ -304,16 +303,5 @@ impl Listener {
         };
         let text = said.text.clone();
         Some(Happening::Piece { step, task, node, message, piece, text, is_first })
-    }
-}
-
-/// Returns when a run may have ended in this process.
-async fn until_ended(ended: &mut broadcast::Receiver<Uuid>, run: Uuid) {
-    loop {
-        match ended.recv().await {
-            Ok(id) if id != run => {}
-            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-        }
     }
 }

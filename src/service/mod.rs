@@ -31,7 +31,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, Utc};
 use perihelion_database::Database;
 use perihelion_people::{People, Principal, Scope};
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -50,12 +49,10 @@ pub use threads::{Checkpoint, ThreadStanding, ThreadView};
 
 use self::kept::Kept;
 use self::sealing::Sealing;
+use crate::bus::Calls;
 use crate::clock;
 use crate::runner::owner_name;
 use crate::runtime::{Audit, Runtime, keyring};
-
-/// Names of runs that may end unheard by one that waits; it then looks.
-const ENDED: usize = 1_024;
 
 /// The runs of one process, on a runtime and the rows beside its threads, as somebody may see them; cheap to clone.
 #[derive(Clone)]
@@ -76,8 +73,8 @@ struct Parts {
     owner: String,
     /// The runs that this process drives, with what stops each.
     driven: Mutex<HashMap<Uuid, CancellationToken>>,
-    /// Names runs that ended in this process.
-    ended: broadcast::Sender<Uuid>,
+    /// Calls those who follow a run that ended in this process.
+    ended: Calls<Uuid>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
     /// Cancelled when this process is to end.
@@ -99,14 +96,13 @@ impl Service {
         let who = Principal::loopback(runtime.runner().tenant());
         let people = People::new(database.clone());
         runtime.keep_audit(Audit::new(people.clone(), &who.user));
-        let (ended, _) = broadcast::channel(ENDED);
         let parts = Parts {
             runtime,
             people,
             since: clock::now(),
             owner: owner_name(),
             driven: Mutex::default(),
-            ended,
+            ended: Calls::default(),
             are_stale_expired: AtomicBool::new(false),
             stop,
             tasks: TaskTracker::new(),

@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Looks between two signs of life.
 const BEAT_EVERY: u32 = 10;
 
-/// Looks after which what runs took long ago is forgotten: an hour.
+/// Looks after which what runs took long ago, and what has expired, is forgotten: an hour.
 const FORGET_EVERY: u32 = 7_200;
 
 /// How long a process may be silent before its runs are another one's.
@@ -41,6 +41,11 @@ impl Service {
                 && let Err(error) = self.people().forget_taken(clock::now()).await
             {
                 tracing::debug!(%error, "what runs took long ago could not be forgotten");
+            }
+            if turn.is_multiple_of(FORGET_EVERY)
+                && let Err(error) = self.kept().forget_items(clock::now()).await
+            {
+                tracing::debug!(%error, "items whose time has passed could not be deleted");
             }
             if turn.is_multiple_of(FORGET_EVERY) {
                 self.prune_documents();

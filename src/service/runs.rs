@@ -181,25 +181,19 @@ impl Service {
     /// # Errors
     /// [`Error::Rows`].
     pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>, Error> {
-        let mut calls = self.0.ended.subscribe();
+        let mut calls = self.0.ended.wait_for(run);
         loop {
+            // A run that ends from here on is not missed.
+            calls.forget();
             match self.kept().run(thread.0, run).await? {
                 Some(found) if !found.status.is_terminal() => {}
                 other => return Ok(other),
             }
-            let called = async {
-                while let Ok(ended) = calls.recv().await {
-                    if ended == run {
-                        return;
-                    }
-                }
-            };
             tokio::select! {
-                () = called => {}
+                () = calls.called() => {}
                 () = clock::sleep(LOOK_EVERY) => {}
                 () = self.0.stop.cancelled() => return Ok(None),
             }
-            calls = self.0.ended.subscribe();
         }
     }
 }

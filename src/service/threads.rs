@@ -235,6 +235,16 @@ impl Service {
         Ok(self.runtime().store().delete(thread).await?)
     }
 
+    /// Forgets the steps of a thread before its newest one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownThread`].
+    pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
+        self.info(thread).await?;
+        runtime::compact(self.runtime().store().as_ref(), thread, 1).await?;
+        Ok(())
+    }
+
     /// Copies a thread: the copy shares its steps.
     ///
     /// # Errors

@@ -7,9 +7,9 @@ import { useStream as useRunStream } from "@langchain/langgraph-sdk/react";
 import { useStream as useThreadStream } from "@langchain/react";
 import React, { act } from "react";
 import { create } from "react-test-renderer";
+import { run, url } from "./cases.mjs";
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = true;
-const url = process.env.PERIHELION_URL;
 
 // Renders a hook, and waits until what it returns is as it is to be.
 const rendered = async (hook, options) => {
@@ -32,7 +32,7 @@ const last = (stream) => {
   return Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
 };
 
-const tests = {
+await run({
   async "ag-ui's bridge runs an agent, is interrupted and resumes"() {
     const agent = new LangGraphAgent({ deploymentUrl: url, graphId: "swarm" });
     agent.messages = [{ id: "m1", role: "user", content: "hello" }];
@@ -89,16 +89,4 @@ const tests = {
     assert.equal(done.error ?? null, null);
     await hook.end();
   },
-};
-
-let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
-  try {
-    await test();
-    console.log(`ok    ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL  ${name}: ${error.stack}`);
-  }
-}
-process.exit(failed ? 1 : 0);
+});

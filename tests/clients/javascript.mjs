@@ -1,19 +1,10 @@
 // Drives a server with @langchain/langgraph-sdk 1.15.0 and openai from npm, unchanged. PERIHELION_URL names the server.
 import assert from "node:assert/strict";
-import { Client } from "@langchain/langgraph-sdk";
 import { RemoteGraph } from "@langchain/langgraph/remote";
 import OpenAI from "openai";
+import { client, collect, human, run, url } from "./cases.mjs";
 
-const url = process.env.PERIHELION_URL;
-const client = new Client({ apiUrl: url });
-const human = (content) => ({ messages: [{ type: "human", content }] });
-const collect = async (stream) => {
-  const parts = [];
-  for await (const part of stream) parts.push(part);
-  return parts;
-};
-
-const tests = {
+await run({
   async "a run is streamed, and its id known before it ends"() {
     const { thread_id } = await client.threads.create();
     let created;
@@ -99,16 +90,4 @@ const tests = {
     assert.equal(text, "Hello from the star.");
     assert.ok(usage.total_tokens > 0);
   },
-};
-
-let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
-  try {
-    await test();
-    console.log(`ok    ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL  ${name}: ${error.stack}`);
-  }
-}
-process.exit(failed ? 1 : 0);
+});

@@ -1,4 +1,4 @@
-"""Drives a server with langgraph-sdk from PyPI, unchanged."""
+"""Drives a server with langgraph-sdk from PyPI, unchanged: python.py sqlite|URL [WORDS…]."""
 
 import asyncio
 import json
@@ -6,25 +6,11 @@ import sys
 import uuid
 
 import httpx
-from langgraph_sdk import get_client
 
+import later  # noqa: F401: its tests register themselves
 import openai_client
-from world import World
-
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def human(text, **more):
-    return {"messages": [{"type": "human", "content": text, **more}]}
-
-
-async def collect(stream):
-    return [part async for part in stream]
+import thread_protocol  # noqa: F401
+from cases import collect, human, run, test
 
 
 @test
@@ -198,23 +184,6 @@ async def a_client_that_goes_away_stops_its_run_where_it_said_so(client, _):
 
 
 @test
-async def assistants_are_made_versioned_and_searched(client, _):
-    own = (await client.assistants.search(graph_id="swarm"))[0]
-    assert own["assistant_id"] == (await client.assistants.get(own["assistant_id"]))["assistant_id"]
-    graph = await client.assistants.get_graph(own["assistant_id"])
-    assert {"supervisor", "mcp_agent_notes", "qa"} <= {node["id"] for node in graph["nodes"]}
-    assert (await client.assistants.get_schemas(own["assistant_id"]))["graph_id"] == "swarm"
-    made = await client.assistants.create("swarm", metadata={"o": "me"}, name="mine", config={"configurable": {"k": "v"}})
-    changed = await client.assistants.update(made["assistant_id"], metadata={"o": "you"})
-    assert changed["version"] == 2
-    assert [one["version"] for one in await client.assistants.get_versions(made["assistant_id"])] == [2, 1]
-    assert (await client.assistants.set_latest(made["assistant_id"], 1))["metadata"] == {"o": "me"}
-    values = await client.runs.wait(None, made["assistant_id"], input=human("hello"))
-    assert values["answer"]
-    await client.assistants.delete(made["assistant_id"])
-
-
-@test
 async def refusals_have_the_codes_that_clients_know(client, world):
     async with httpx.AsyncClient(base_url=world.url) as http:
         thread = (await client.threads.create())["thread_id"]
@@ -301,16 +270,6 @@ async def openai_s_client_asks_and_is_asked(client, world):
 
 
 @test
-async def items_are_kept_and_found(client, _):
-    await client.store.put_item(["a", "b"], "k", {"v": 1, "text": "apples"})
-    assert (await client.store.get_item(["a", "b"], "k"))["value"]["v"] == 1
-    assert len((await client.store.search_items(["a"], filter={"v": 1}))["items"]) == 1
-    assert (await client.store.list_namespaces())["namespaces"] == [["a", "b"]]
-    await client.store.delete_item(["a", "b"], "k")
-    assert (await client.store.search_items(["a"]))["items"] == []
-
-
-@test
 async def what_waits_for_a_person_is_listed_over_all_threads_and_decided(client, world):
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "swarm", input=human("approve this"))
@@ -385,24 +344,4 @@ async def another_agent_sends_tasks_by_both_bindings(client, world):
         assert state["values"]["answer"] == "Hello from the star."
 
 
-async def main():
-    wanted = sys.argv[2:]
-    failed = 0
-    with World(None if sys.argv[1:2] in ([], ["sqlite"]) else sys.argv[1]) as world:
-        world.process, world.url = world.serve()
-        for one in TESTS:
-            name = one.__name__.replace("_", " ")
-            if wanted and not any(word in one.__name__ for word in wanted):
-                continue
-            try:
-                await asyncio.wait_for(one(get_client(url=world.url), world), 60)
-                print(f"ok    {name}", flush=True)
-            except Exception as error:
-                import traceback
-                failed += 1
-                print(f"FAIL  {name}: {type(error).__name__}: {str(error)[:1500]}", flush=True)
-                print(traceback.format_exc(limit=-2), flush=True)
-    sys.exit(1 if failed else 0)
-
-
-asyncio.run(main())
+asyncio.run(run(sys.argv[1:]))

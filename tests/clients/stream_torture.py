@@ -63,17 +63,29 @@ def asked(servers, draw, method, path, body=None):
             connection.close()
 
 
+class Cut(Exception):
+    """A connection broke, or nobody answered: the stream may have more."""
+
+
+def lines(answer):
+    """Reads lines of a body in chunks; unlike the answer's own iteration, it raises where the last chunk is missing."""
+    rest = b""
+    while more := answer.read1(65_536):
+        *whole, rest = (rest + more).split(b"\n")
+        yield from whole
+
+
 def heard(servers, draw, path, last, most):
-    """Reads events of one connection until it ends, breaks or has given enough of them."""
+    """Reads events of one connection until it ends or has given enough of them; of one that broke it says so."""
     connection = http.client.HTTPConnection(servers.some(draw), timeout=20)
     try:
         connection.request("GET", path, headers={"last-event-id": last})
         answer = connection.getresponse()
         if answer.status != 200:
-            return
+            raise Cut
         event = {}
-        for line in answer:
-            text = line.decode().rstrip("\n")
+        for line in lines(answer):
+            text = line.decode()
             if not text:
                 if "id" in event:
                     yield event["id"], event["event"], event["data"]
@@ -84,8 +96,8 @@ def heard(servers, draw, path, last, most):
             elif not text.startswith(":"):
                 name, _, value = text.partition(": ")
                 event[name] = value
-    except (OSError, http.client.HTTPException):
-        return
+    except (OSError, http.client.HTTPException) as error:
+        raise Cut from error
     finally:
         connection.close()
 
@@ -101,24 +113,27 @@ def follow(servers, draw, tally, stop):
         _, run = asked(servers, draw, "POST", base, body)
         place, got, last, end = f"{base}/{run['run_id']}", [], "-1", time.monotonic() + PATIENCE
         while True:
-            before = len(got)
-            for event in heard(servers, draw, f"{place}/stream", last, draw.randint(1, 40)):
-                got.append(event)
-                last = event[0]
+            before, is_cut = len(got), False
+            try:
+                for event in heard(servers, draw, f"{place}/stream", last, draw.randint(1, 40)):
+                    got.append(event)
+                    last = event[0]
+            except Cut:
+                is_cut = True
             tally["connections"] += 1
             _, now = asked(servers, draw, "GET", place)
-            if now["status"] not in ("pending", "running") and len(got) == before:
+            # Only a stream that ended by itself says that there is nothing more.
+            if now["status"] not in ("pending", "running") and len(got) == before and not is_cut:
                 break
             if time.monotonic() > end:
                 tally["stuck"] += 1
                 break
         replay = []
         while not replay:
-            replay = list(heard(servers, draw, f"{place}/stream", "-1", -1))
-            _, now = asked(servers, draw, "GET", place)
-            # The replay itself may have been cut by a kill.
-            again = list(heard(servers, draw, f"{place}/stream", "-1", -1))
-            replay = again if replay == again else []
+            try:
+                replay = list(heard(servers, draw, f"{place}/stream", "-1", -1))
+            except Cut:
+                pass
         ids = [event[0] for event in got]
         tally["events"] += len(got)
         tally["duplicates"] += len(ids) - len(set(ids))

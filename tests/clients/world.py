@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ class World:
         return {
             **os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data"),
             "OPENAI_BASE_URL": self.model, "OPENAI_API_KEY": "sk-test", "OPENAI_MODEL": "scripted",
+            "PERIHELION_SERVE_CALLBACK_HOSTS": "127.0.0.1",
             "DATABASE_URL": self.database, "PERIHELION_LOG": os.environ.get("PERIHELION_LOG", "warn"),
         }
 
@@ -73,6 +75,19 @@ class World:
         """Runs a command of the program over the same database."""
         return subprocess.run(
             [BINARY, *arguments], cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=60)
+
+    def make_due(self, cron):
+        """Has a cron be due, as the clock would."""
+        due = f"UPDATE service_cron SET next_at = created_at WHERE id = '{cron}'"
+        if self.database.startswith("sqlite:"):
+            # An id is kept as its sixteen bytes.
+            due = due.replace(f"'{cron}'", f"x'{cron.replace('-', '')}'")
+            with contextlib.closing(sqlite3.connect(self.database.removeprefix("sqlite:"))) as database, database:
+                assert database.execute(due).rowcount == 1
+        else:
+            words = ["psql", self.database, "-c", "SET perihelion.all_tenants = 'on'", "-c", due]
+            done = subprocess.run(words, check=True, capture_output=True, text=True)
+            assert done.stdout.endswith("UPDATE 1\n"), done
 
     def kill(self, process):
         os.kill(process.pid, signal.SIGKILL)

@@ -54,6 +54,26 @@ async fn crons_are_made_found_changed_and_deleted(served: Served) {
     );
     let (_, off) = served.send(Method::PATCH, &place, &json!({ "enabled": false })).await;
     assert_eq!((&off["enabled"], &off["next_run_date"]), (&json!(false), &Value::Null));
+    // An end is set, and taken away by saying that there is none.
+    let end = json!({ "end_time": "2099-01-01T00:00:00Z" });
+    let (_, ends) = served.send(Method::PATCH, &place, &end).await;
+    assert!(ends["end_time"].as_str().unwrap().starts_with("2099-01-01"), "{ends}");
+    let (_, endless) = served.send(Method::PATCH, &place, &json!({ "end_time": null })).await;
+    assert_eq!(
+        (&endless["end_time"], &endless["timezone"]),
+        (&Value::Null, &json!("Europe/Berlin"))
+    );
+    for (order, first) in [("asc", id), ("desc", of_thread["cron_id"].as_str().unwrap())] {
+        let sorted = json!({ "sort_by": "created_at", "sort_order": order, "select": ["cron_id"] });
+        let (_, found) = served.post("/runs/crons/search", &sorted).await;
+        assert_eq!(found[0], json!({ "cron_id": first }), "{order}: {found}");
+    }
+    // Those that have no next time come last in either order.
+    for order in ["asc", "desc"] {
+        let sorted = json!({ "sort_by": "next_run_date", "sort_order": order });
+        let (_, found) = served.post("/runs/crons/search", &sorted).await;
+        assert_eq!(found[1]["cron_id"], id, "{order}: {found}");
+    }
     for (field, wrong) in [
         ("schedule", json!("now and then")),
         ("schedule", json!("0 0 1 1 * 2027")),

@@ -9,8 +9,11 @@ use super::{on_both, saying};
 
 on_both!(
     an_assistant_has_versions_and_the_chosen_one_is_used,
+    assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked,
     items_are_kept_found_and_forgotten_under_their_paths,
+    threads_are_pruned_whole_or_down_to_their_newest_step,
     a_batch_begins_all_of_its_runs_or_none,
+    a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
 );
 
 async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
@@ -52,6 +55,60 @@ async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
     assert_eq!(own.0, 409, "{own:?}");
 }
 
+async fn assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked(served: Served) {
+    let mut ids = Vec::new();
+    for name in ["beta", "Alpha"] {
+        let body = json!({ "graph_id": "swarm", "name": name, "metadata": { "team": "blue" } });
+        ids.push(served.post("/assistants", &body).await.1["assistant_id"].clone());
+    }
+    let asked = json!({
+        "metadata": { "team": "blue" }, "sort_by": "name", "sort_order": "asc", "select": ["name", "version"],
+    });
+    let (_, found) = served.post("/assistants/search", &asked).await;
+    let wanted = json!([{ "name": "Alpha", "version": 1 }, { "name": "beta", "version": 1 }]);
+    assert_eq!(found, wanted);
+    let asked = json!({ "metadata": { "team": "blue" }, "sort_by": "created_at" });
+    let (_, found) = served.post("/assistants/search", &asked).await;
+    assert_eq!([&found[0]["name"], &found[1]["name"]], ["Alpha", "beta"]);
+    assert_eq!(served.post("/assistants/search", &json!({ "sort_by": "colour" })).await.0, 422);
+    let place = format!("/assistants/{}", ids[0].as_str().unwrap());
+    for team in ["red", "green"] {
+        served.send(Method::PATCH, &place, &json!({ "metadata": { "team": team } })).await;
+    }
+    for (asked, numbers) in [
+        (json!({ "limit": 2 }), json!([3, 2])),
+        (json!({ "limit": 2, "offset": 2 }), json!([1])),
+        (json!({ "metadata": { "team": "red" } }), json!([2])),
+    ] {
+        let (_, found) = served.post(&format!("{place}/versions"), &asked).await;
+        let found: Vec<&Value> =
+            found.as_array().unwrap().iter().map(|one| &one["version"]).collect();
+        assert_eq!(json!(found), numbers, "{asked}");
+    }
+}
+
+async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
+    let (short, gone) = (served.thread().await, served.thread().await);
+    for thread in [&short, &gone] {
+        served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    }
+    let (_, before) = served.get(&format!("/threads/{short}/state")).await;
+    let keep = json!({ "thread_ids": [short], "strategy": "keep_latest" });
+    assert_eq!(served.post("/threads/prune", &keep).await, (200, json!({ "pruned_count": 1 })));
+    let (_, after) = served.get(&format!("/threads/{short}/state")).await;
+    assert_eq!(after["values"], before["values"]);
+    let (_, history) = served.get(&format!("/threads/{short}/history?limit=100")).await;
+    assert_eq!(history.as_array().unwrap().len(), 1, "{history}");
+    let (_, left) =
+        served.post(&format!("/threads/{short}/runs/wait"), &saying("hello again")).await;
+    assert_eq!(left["messages"].as_array().unwrap().len(), 4, "{left}");
+    let both = json!({ "thread_ids": [gone, uuid::Uuid::nil()] });
+    assert_eq!(served.post("/threads/prune", &both).await, (200, json!({ "pruned_count": 1 })));
+    assert_eq!(served.get(&format!("/threads/{gone}")).await.0, 404);
+    let wrong = json!({ "thread_ids": [short], "strategy": "all" });
+    assert_eq!(served.post("/threads/prune", &wrong).await.0, 422);
+}
+
 async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
     for (path, key, value) in [
         (json!(["users", "u1"]), "tea", json!({ "kind": "green", "cups": 2 })),
@@ -76,6 +133,15 @@ async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
     let (_, short) =
         served.post("/store/namespaces", &json!({ "prefix": ["users"], "max_depth": 1 })).await;
     assert_eq!(short["namespaces"], json!([["users"]]));
+    let brief =
+        json!({ "namespace": ["teams"], "key": "red", "value": { "size": 1 }, "ttl": 0.0001 });
+    assert_eq!(served.send(Method::PUT, "/store/items", &brief).await.0, 204);
+    let red = "/store/items?namespace=teams&key=red";
+    served.until_got(red, |item| item.is_null()).await;
+    let found = search(json!({ "namespace_prefix": ["teams"] })).await;
+    assert_eq!(found["items"].as_array().unwrap().len(), 1, "{found}");
+    let never = json!({ "namespace": ["teams"], "key": "red", "value": {}, "ttl": 0 });
+    assert_eq!(served.send(Method::PUT, "/store/items", &never).await.0, 422);
     let dotted = json!({ "namespace": ["a.b"], "key": "k", "value": {} });
     assert_eq!(served.send(Method::PUT, "/store/items", &dotted).await.0, 422);
     let gone = json!({ "namespace": ["users", "u1"], "key": "tea" });
@@ -95,4 +161,15 @@ async fn a_batch_begins_all_of_its_runs_or_none(served: Served) {
     let half = json!([saying("hello"), { "assistant_id": "nobody", "input": { "question": "x" } }]);
     assert_eq!(served.post("/runs/batch", &half).await.0, 422);
     assert_eq!(served.post("/threads/count", &json!({})).await.1, before, "nothing was begun");
+}
+
+async fn a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service(served: Served) {
+    let thread = served.thread().await;
+    served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    for (which, code) in [("run=1", 200), ("run=0", 404), ("run=2", 404)] {
+        let (answered, body) = served.get(&format!("/v1/threads/{thread}/replay?{which}")).await;
+        assert_eq!(answered, code, "{which}: {body}");
+        let diff = format!("/v1/threads/{thread}/diff?with={thread}&with_{which}");
+        assert_eq!(served.get(&diff).await.0, code, "{which}");
+    }
 }

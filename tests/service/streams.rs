@@ -58,6 +58,7 @@ pub async fn read(answer: reqwest::Response, most: usize) -> Vec<Event> {
 on_both!(
     a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash,
     what_was_heard_before_a_crash_is_told_again_word_for_word,
+    a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with,
 );
 
 /// X5
@@ -76,6 +77,25 @@ async fn what_was_heard_before_a_crash_is_told_again_word_for_word(mut served: S
     assert_eq!(whole[..heard.len()], heard);
     let (_, run) = served.get(&format!("/threads/{thread}/runs/{run}")).await;
     assert_eq!(run["status"], "success", "{run}");
+}
+
+/// X5
+async fn a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with(served: Served) {
+    let thread = served.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    let before = served.model.requests().len();
+    let (_, first) = served.post(&runs, &saying("hang")).await;
+    served.model.wait_for_requests(before + 1).await;
+    let (_, second) = served.post(&runs, &saying("hello")).await;
+    assert_eq!(second["status"], "pending");
+    let place = format!("{}{runs}/{}/stream", served.url, second["run_id"].as_str().unwrap());
+    let asked = || served.http.get(&place).header("last-event-id", "-1");
+    let heard = asked().send().await.unwrap();
+    let cancel = format!("{runs}/{}/cancel?wait=true", first["run_id"].as_str().unwrap());
+    served.post(&cancel, &json!({})).await;
+    let heard = read(heard, usize::MAX).await;
+    assert_eq!((heard[0].name.as_str(), &heard[0].data["run_id"]), ("metadata", &second["run_id"]));
+    assert_eq!(read(asked().send().await.unwrap(), usize::MAX).await, heard);
 }
 
 /// X5

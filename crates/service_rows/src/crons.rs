@@ -53,8 +53,37 @@ pub struct CronFilter {
     pub thread: Option<Uuid>,
     pub enabled: Option<bool>,
     pub metadata: Option<Json>,
+    pub order: CronOrder,
+    pub ascending: bool,
     pub limit: u32,
     pub offset: u32,
+}
+
+/// By what crons are ordered; those that lack it come last.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum CronOrder {
+    #[default]
+    Created,
+    Updated,
+    Id,
+    Assistant,
+    Thread,
+    Next,
+    End,
+}
+
+impl CronOrder {
+    fn column(self) -> &'static str {
+        match self {
+            Self::Created => "created_at",
+            Self::Updated => "updated_at",
+            Self::Id => "id",
+            Self::Assistant => "assistant",
+            Self::Thread => "thread_id",
+            Self::Next => "next_at",
+            Self::End => "end_at",
+        }
+    }
 }
 
 impl Cron {
@@ -141,7 +170,7 @@ impl Kept {
         found.as_ref().map(|row| self.read_cron(row)).transpose()
     }
 
-    /// Lists crons, newest first.
+    /// Lists crons in the order of the filter.
     ///
     /// # Errors
     /// [`Error`].
@@ -149,7 +178,9 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS);
         self.matching(&mut find, filter);
-        find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
+        let (column, way) = (filter.order.column(), if filter.ascending { "ASC" } else { "DESC" });
+        find.text(" ORDER BY (").text(column).text(" IS NULL), ").text(column).text(" ").text(way);
+        find.text(", id ").text(way).page(filter.limit, filter.offset);
         self.of_tenant()
             .fetch_all(&find.build())
             .await?

@@ -18,6 +18,8 @@ pub struct Item {
     pub value: Json,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    /// None: it stays until it is deleted.
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 /// Which items are searched.
@@ -40,43 +42,61 @@ impl Item {
             value: row.get(2)?,
             created_at: row.get(3)?,
             updated_at: row.get(4)?,
+            expires_at: row.get(5)?,
         })
     }
 }
 
 impl Kept {
-    /// Keeps an item in place of an earlier one of its name.
+    /// Keeps an item in place of an earlier one of its name, until a time or until it is deleted.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn put_item(
-        &self,
-        namespace: &[String],
-        key: &str,
-        value: Json,
-        now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    pub async fn put_item(&self, item: &Item) -> Result<(), Error> {
         let put = query(
-            "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (tenant, namespace, key) \
-             DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+            "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tenant, namespace, key) \
+             DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at, \
+                expires_at = excluded.expires_at, created_at = CASE \
+                    WHEN service_item.expires_at <= excluded.updated_at THEN excluded.created_at \
+                    ELSE service_item.created_at END",
         );
-        let put =
-            put.bind(self.tenant.as_str()).bind(path(namespace)).bind(key).bind(value).bind(now);
+        let put = put
+            .bind(self.tenant.as_str())
+            .bind(path(&item.namespace))
+            .bind(item.key.as_str())
+            .bind(item.value.clone())
+            .bind(item.created_at)
+            .bind(item.updated_at)
+            .bind(item.expires_at);
         self.of_tenant().execute(&put).await?;
         Ok(())
     }
 
-    /// Returns an item.
+    /// Deletes items of all tenants whose time has passed.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn item(&self, namespace: &[String], key: &str) -> Result<Option<Item>, Error> {
+    pub async fn forget_items(&self, now: DateTime<Utc>) -> Result<u64, Error> {
+        let forget = query("DELETE FROM service_item WHERE expires_at <= $1");
+        Ok(self.of_all_tenants().execute(&forget.bind(now)).await?)
+    }
+
+    /// Returns an item that has not expired.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn item(
+        &self,
+        namespace: &[String],
+        key: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Item>, Error> {
         let find = query(
-            "SELECT namespace, key, value, created_at, updated_at FROM service_item \
-             WHERE tenant = $1 AND namespace = $2 AND key = $3",
+            "SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item \
+             WHERE tenant = $1 AND namespace = $2 AND key = $3 AND (expires_at IS NULL OR expires_at > $4)",
         );
-        let find = find.bind(self.tenant.as_str()).bind(path(namespace)).bind(key);
+        let find = find.bind(self.tenant.as_str()).bind(path(namespace)).bind(key).bind(now);
         self.of_tenant().fetch_optional(&find).await?.as_ref().map(Item::read).transpose()
     }
 
@@ -92,16 +112,17 @@ impl Kept {
         Ok(())
     }
 
-    /// Searches items below a path, newest update first.
+    /// Searches items below a path that have not expired, newest update first.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, Error> {
+    pub async fn items(&self, filter: &ItemFilter, now: DateTime<Utc>) -> Result<Vec<Item>, Error> {
         let mut find = Statement::new(
             self.database.dialect(),
-            "SELECT namespace, key, value, created_at, updated_at FROM service_item WHERE tenant = ",
+            "SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ",
         );
         find.value(self.tenant.as_str());
+        find.text(" AND (expires_at IS NULL OR expires_at > ").value(now).text(")");
         let prefix = path(&filter.prefix);
         // A range, so that the primary key finds it: the end mark is followed by a space in the order of letters.
         if !prefix.is_empty() {
@@ -131,11 +152,13 @@ impl Kept {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn namespaces(&self) -> Result<Vec<Vec<String>>, Error> {
+    pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>, Error> {
         let find = query(
-            "SELECT DISTINCT namespace FROM service_item WHERE tenant = $1 ORDER BY namespace LIMIT 10000",
+            "SELECT DISTINCT namespace FROM service_item \
+             WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY namespace LIMIT 10000",
         );
-        let rows = self.of_tenant().fetch_all(&find.bind(self.tenant.as_str())).await?;
+        let find = find.bind(self.tenant.as_str()).bind(now);
+        let rows = self.of_tenant().fetch_all(&find).await?;
         rows.iter().map(|row| Ok(names(&row.get::<String>(0)?))).collect()
     }
 }

@@ -25,7 +25,7 @@ mod threads;
 mod words;
 
 pub use assistants::{Assistant, AssistantFilter};
-pub use crons::{Cron, CronFilter};
+pub use crons::{Cron, CronFilter, CronOrder};
 pub use deliveries::{Delivery, NewDelivery};
 pub use error::Error;
 pub use fleet::Driver;

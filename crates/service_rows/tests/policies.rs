@@ -11,7 +11,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 mod support;
-use support::now;
+use support::{item, now};
 
 async fn rows(database: &Database, table: &str) -> i64 {
     let count = query(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
@@ -25,8 +25,7 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
     let database = Database::open(&server.url).await.unwrap();
     assert!(!database.is_exempt().await.unwrap());
     let theirs = Kept::new(database.clone(), "theirs");
-    let path = ["notes".to_owned()];
-    theirs.put_item(&path, "x", json!({ "v": 1 }), now()).await.unwrap();
+    theirs.put_item(&item(&["notes"], "x", json!({ "v": 1 }))).await.unwrap();
     let assistant = Assistant {
         id: Uuid::now_v7(),
         version: 1,
@@ -59,8 +58,9 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
         assert_eq!(rows(&database.of_all_tenants(), table).await, 1, "{table}");
     }
     // The tenant itself reads, changes and deletes as ever.
-    theirs.put_item(&path, "x", json!({ "v": 2 }), now()).await.unwrap();
-    let found = theirs.items(&ItemFilter { limit: 10, ..ItemFilter::default() }).await.unwrap();
+    theirs.put_item(&item(&["notes"], "x", json!({ "v": 2 }))).await.unwrap();
+    let all = ItemFilter { limit: 10, ..ItemFilter::default() };
+    let found = theirs.items(&all, now()).await.unwrap();
     assert_eq!(found.iter().map(|item| &item.value).collect::<Vec<_>>(), [&json!({ "v": 2 })]);
     assert!(theirs.choose_assistant(assistant.id, 1).await.unwrap());
     assert!(theirs.delete_assistant(assistant.id).await.unwrap());

@@ -4,13 +4,13 @@
 use chrono::TimeDelta;
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Begin, Cancel, ItemFilter, Kept, RunStatus, ThreadFilter, ThreadOrder,
+    Begin, Cancel, Item, ItemFilter, Kept, RunStatus, ThreadFilter, ThreadOrder,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 mod support;
-use support::{now, run};
+use support::{item, now, run};
 
 /// A database with one thread.
 async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {
@@ -89,16 +89,35 @@ async fn items_are_found_below_a_path_and_not_below_one_that_begins_alike() {
     let (_place, kept, _) = with_thread().await;
     let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     for (names, key) in [(["a", "b"], "x"), (["ab", "b"], "y")] {
-        kept.put_item(&path(&names), key, json!({ "v": 1 }), now()).await.unwrap();
+        kept.put_item(&item(&names, key, json!({ "v": 1 }))).await.unwrap();
     }
-    let found = kept
-        .items(&ItemFilter { prefix: path(&["a"]), limit: 10, ..ItemFilter::default() })
-        .await
-        .unwrap();
+    let below = ItemFilter { prefix: path(&["a"]), limit: 10, ..ItemFilter::default() };
+    let found = kept.items(&below, now()).await.unwrap();
     assert_eq!(found.iter().map(|item| item.key.as_str()).collect::<Vec<_>>(), ["x"]);
     let filter = Some(json!({ "v": 2 }));
-    let none =
-        kept.items(&ItemFilter { filter, limit: 10, ..ItemFilter::default() }).await.unwrap();
-    assert!(none.is_empty());
-    assert_eq!(kept.namespaces().await.unwrap(), [path(&["a", "b"]), path(&["ab", "b"])]);
+    let other = ItemFilter { filter, limit: 10, ..ItemFilter::default() };
+    assert!(kept.items(&other, now()).await.unwrap().is_empty());
+    assert_eq!(kept.namespaces(now()).await.unwrap(), [path(&["a", "b"]), path(&["ab", "b"])]);
+}
+
+#[tokio::test]
+async fn an_item_with_an_end_is_gone_from_then_on_and_may_be_put_again() {
+    let (_place, kept, _) = with_thread().await;
+    let (end, later) = (now() + TimeDelta::minutes(5), now() + TimeDelta::minutes(6));
+    let short = Item { expires_at: Some(end), ..item(&["a"], "x", json!({ "v": 1 })) };
+    kept.put_item(&short).await.unwrap();
+    let all = ItemFilter { limit: 10, ..ItemFilter::default() };
+    assert_eq!(kept.items(&all, now()).await.unwrap().len(), 1);
+    assert!(kept.item(&short.namespace, "x", now()).await.unwrap().is_some());
+    assert!(kept.item(&short.namespace, "x", end).await.unwrap().is_none());
+    assert!(kept.items(&all, end).await.unwrap().is_empty());
+    assert!(kept.namespaces(end).await.unwrap().is_empty());
+    // What takes its place is no change of it.
+    let again = Item { created_at: later, updated_at: later, ..item(&["a"], "x", json!({})) };
+    kept.put_item(&again).await.unwrap();
+    assert_eq!(kept.forget_items(later).await.unwrap(), 0);
+    let found = kept.item(&again.namespace, "x", later).await.unwrap().unwrap();
+    assert_eq!((found.created_at, found.expires_at), (later, None));
+    kept.put_item(&Item { expires_at: Some(later), ..again }).await.unwrap();
+    assert_eq!(kept.forget_items(later).await.unwrap(), 1);
 }

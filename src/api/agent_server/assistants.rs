@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,8 +14,11 @@ use crate::api::openapi::Forms;
 use crate::clock;
 use crate::graph::END;
 use crate::runtime;
-use crate::service::kept::{Assistant, AssistantFilter};
+use crate::service::kept::Assistant;
 use crate::swarm::{GRAPH, TEAM_PREFIX, node_names};
+
+/// Assistants, or versions of one, of one answer at most.
+pub(super) const MOST: usize = 1_000;
 
 /// Finds the assistant that a run names: by its id, or by its graph's name.
 pub(super) async fn named(face: &Face, name: &str) -> Result<Assistant, Refusal> {
@@ -47,7 +49,7 @@ async fn by_id(face: &Face, id: Uuid) -> Result<Option<Assistant>, Refusal> {
 }
 
 /// Returns the assistants that a tenant's teams are, by their names: each is a graph of its own.
-async fn of_teams(face: &Face) -> Result<Vec<Assistant>, Refusal> {
+pub(super) async fn of_teams(face: &Face) -> Result<Vec<Assistant>, Refusal> {
     let service = &face.service;
     // A runtime that keeps no teams has none.
     let Ok(kept) = service.runtime().workflows(service.tenant()) else { return Ok(Vec::new()) };
@@ -72,57 +74,6 @@ async fn found(face: &Face, id: &str) -> Result<Assistant, Refusal> {
     let id = Uuid::parse_str(id)
         .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?;
     by_id(face, id).await?.ok_or_else(missing)
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(super) struct Search {
-    graph_id: Option<String>,
-    name: Option<String>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
-    limit: Option<usize>,
-    offset: Option<usize>,
-}
-
-async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusal> {
-    let metadata = Some(object(search.metadata.clone(), "metadata")?)
-        .filter(|wanted| wanted.as_object().is_some_and(|map| !map.is_empty()));
-    let filter = AssistantFilter {
-        graph: search.graph_id.clone(),
-        name: search.name.clone(),
-        metadata: metadata.clone(),
-    };
-    let mut all = Vec::new();
-    let own = wire::default_assistant(GRAPH, face.since);
-    let fits = |one: &Assistant| {
-        let wanted = metadata.as_ref().and_then(Value::as_object).into_iter().flatten();
-        let mut wanted = wanted.into_iter();
-        search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
-            && search.name.as_ref().is_none_or(|name| one.name.contains(&name.to_lowercase()))
-            && wanted.all(|(key, value)| one.metadata.get(key) == Some(value))
-    };
-    all.extend([own].into_iter().chain(of_teams(face).await?).filter(fits));
-    all.extend(face.service.kept().assistants(&filter).await?);
-    Ok(all)
-}
-
-pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
-    let search: Search = body.read()?;
-    let all = matching(&face, &search).await?;
-    let (limit, offset) = (search.limit.unwrap_or(10).clamp(1, 1_000), search.offset.unwrap_or(0));
-    let page: Vec<Value> = all.iter().skip(offset).take(limit).map(wire::shown_assistant).collect();
-    let mut response = Json(&page).into_response();
-    response.headers_mut().insert("x-pagination-total", all.len().into());
-    let next = offset + page.len();
-    if next < all.len() {
-        response.headers_mut().insert("x-pagination-next", next.into());
-    }
-    Ok(response)
-}
-
-pub(super) async fn count(State(face): State<Face>, body: Body) -> Result<Json<usize>, Refusal> {
-    Ok(Json(matching(&face, &body.read()?).await?.len()))
 }
 
 pub(super) async fn get(
@@ -238,16 +189,38 @@ pub(super) async fn delete(
     }
 }
 
+/// Which versions of an assistant are listed.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Which {
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    metadata: Option<Value>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+}
+
 pub(super) async fn versions(
     State(face): State<Face>,
     Path(id): Path<String>,
+    body: Body,
 ) -> Result<Json<Vec<Value>>, Refusal> {
+    let which: Which = body.read()?;
+    let wanted = object(which.metadata, "metadata")?;
     let assistant = found(&face, &id).await?;
     let mut all = face.service.kept().assistant_versions(assistant.id).await?;
     if all.is_empty() {
         all.push(assistant);
     }
-    Ok(Json(all.iter().map(wire::shown_assistant).collect()))
+    all.retain(|one| has_all(&one.metadata, &wanted));
+    let page = all.iter().skip(which.offset.unwrap_or(0));
+    let page = page.take(which.limit.unwrap_or(10).clamp(1, MOST));
+    Ok(Json(page.map(wire::shown_assistant).collect()))
+}
+
+/// Returns whether metadata has all fields that are wanted of it.
+pub(super) fn has_all(metadata: &Value, wanted: &Value) -> bool {
+    let mut wanted = wanted.as_object().into_iter().flatten();
+    wanted.all(|(key, value)| metadata.get(key) == Some(value))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -328,9 +301,8 @@ pub(super) async fn subgraphs_of(
 
 /// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Search>("post /assistants/search");
-    forms.body::<Search>("post /assistants/count");
     forms.body::<Create>("post /assistants");
     forms.body::<Create>("patch /assistants/{id}");
+    forms.body::<Which>("post /assistants/{id}/versions");
     forms.body::<Choose>("post /assistants/{id}/latest");
 }

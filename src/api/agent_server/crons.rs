@@ -16,7 +16,7 @@ use crate::api::openapi::Forms;
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::service::Schedule;
-use crate::service::kept::{Cron, CronFilter};
+use crate::service::kept::{Cron, CronFilter, CronOrder};
 use crate::swarm::TEAM_PREFIX;
 
 /// Crons of one answer at most.
@@ -57,6 +57,35 @@ pub(super) struct Search {
     metadata: Option<Value>,
     limit: Option<u32>,
     offset: Option<u32>,
+    sort_by: Option<SortBy>,
+    sort_order: Option<wire::SortOrder>,
+    select: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum SortBy {
+    CronId,
+    AssistantId,
+    ThreadId,
+    CreatedAt,
+    UpdatedAt,
+    NextRunDate,
+    EndTime,
+}
+
+impl SortBy {
+    fn order(self) -> CronOrder {
+        match self {
+            Self::CronId => CronOrder::Id,
+            Self::AssistantId => CronOrder::Assistant,
+            Self::ThreadId => CronOrder::Thread,
+            Self::CreatedAt => CronOrder::Created,
+            Self::UpdatedAt => CronOrder::Updated,
+            Self::NextRunDate => CronOrder::Next,
+            Self::EndTime => CronOrder::End,
+        }
+    }
 }
 
 pub(super) async fn create(
@@ -87,7 +116,8 @@ pub(super) async fn update(
     let mut whole = there.payload.as_object().cloned().unwrap_or_default();
     whole.insert("metadata".into(), there.metadata.clone());
     whole.insert("enabled".into(), json!(there.enabled));
-    whole.extend(change.into_iter().filter(|(_, value)| !value.is_null()));
+    let clears = |(name, value): &(String, Value)| !value.is_null() || name == "end_time";
+    whole.extend(change.into_iter().filter(clears));
     let thread = there.thread.map(ThreadId);
     Ok(Json(shown(&put(&face, thread, Some(there), Value::Object(whole)).await?)))
 }
@@ -215,16 +245,20 @@ fn filter(search: Search) -> Result<CronFilter, Refusal> {
             .as_object()
             .is_some_and(|map: &Map<String, Value>| !map.is_empty())
             .then_some(metadata),
+        order: search.sort_by.map_or(CronOrder::Created, SortBy::order),
+        ascending: search.sort_order == Some(wire::SortOrder::Asc),
         limit: search.limit.unwrap_or(10).clamp(1, MOST),
         offset: search.offset.unwrap_or(0),
     })
 }
 
 pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
-    let filter = filter(body.read()?)?;
+    let mut search: Search = body.read()?;
+    let fields = wire::Fields(search.select.take().unwrap_or_default());
+    let filter = filter(search)?;
     let kept = face.service.kept();
     let (crons, total) = (kept.crons(&filter).await?, kept.count_crons(&filter).await?);
-    let shown: Vec<Value> = crons.iter().map(shown).collect();
+    let shown: Vec<Value> = crons.iter().map(|cron| fields.only(shown(cron))).collect();
     let mut response = Json(&shown).into_response();
     response.headers_mut().insert("x-pagination-total", total.into());
     let next = u64::from(filter.offset) + shown.len() as u64;

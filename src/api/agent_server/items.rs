@@ -1,8 +1,11 @@
 //! Items that clients keep: put, found, deleted, under paths of names.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -41,18 +44,31 @@ pub(super) struct Put {
     namespace: Vec<String>,
     key: String,
     value: Value,
+    /// Minutes until it is gone; reading it makes them no more.
+    ttl: Option<f64>,
 }
 
 pub(super) async fn put(State(face): State<Face>, body: Body) -> Result<StatusCode, Refusal> {
-    let Put { namespace, key, value } = body.read()?;
+    let Put { namespace, key, value, ttl } = body.read()?;
     path(&namespace)?;
     if namespace.is_empty() || key.is_empty() || !value.is_object() {
         return Err(Refusal::invalid(
             "an item has a namespace, a key, and a value that is an object",
         ));
     }
-    face.service.kept().put_item(&namespace, &key, value, clock::now()).await?;
+    let now = clock::now();
+    let expires_at = ttl.map(|minutes| ends_after(now, minutes)).transpose()?;
+    let item = Item { namespace, key, value, created_at: now, updated_at: now, expires_at };
+    face.service.kept().put_item(&item).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Returns when so many minutes have passed.
+fn ends_after(now: DateTime<Utc>, minutes: f64) -> Result<DateTime<Utc>, Refusal> {
+    let seconds = (minutes > 0.0).then_some(minutes * 60.0);
+    let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let ends = span.and_then(|span| now.checked_add_signed(TimeDelta::from_std(span).ok()?));
+    ends.ok_or_else(|| Refusal::invalid(format!("ttl must be minutes from now: {minutes}")))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -68,7 +84,7 @@ pub(super) async fn get(
 ) -> Result<Json<Value>, Refusal> {
     let namespace: Vec<String> =
         named.namespace.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let item = face.service.kept().item(&namespace, &named.key).await?;
+    let item = face.service.kept().item(&namespace, &named.key, clock::now()).await?;
     Ok(Json(item.map_or(Value::Null, |item| shown(&item))))
 }
 
@@ -104,7 +120,7 @@ pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Json<
         limit: search.limit.unwrap_or(10).clamp(1, 1_000),
         offset: search.offset.unwrap_or(0),
     };
-    let items = face.service.kept().items(&filter).await?;
+    let items = face.service.kept().items(&filter, clock::now()).await?;
     let scored = items.iter().map(|item| {
         let mut shown = shown(item);
         shown["score"] = Value::Null;
@@ -128,7 +144,7 @@ pub(super) async fn namespaces(
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let asked: Namespaces = body.read()?;
-    let mut found = face.service.kept().namespaces().await?;
+    let mut found = face.service.kept().namespaces(clock::now()).await?;
     let alike = |one: &[String], wanted: &[String]| {
         one.len() == wanted.len()
             && one.iter().zip(wanted).all(|(one, wanted)| wanted == "*" || one == wanted)

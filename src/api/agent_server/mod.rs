@@ -4,6 +4,7 @@
 //! alone knows them. Deliberately absent: any decision about a run.
 
 mod accept;
+mod assistant_search;
 mod assistants;
 mod body;
 mod crons;
@@ -50,8 +51,8 @@ pub fn router(service: Service) -> Router {
         .route("/ok", get(system::ok))
         .route("/info", get(system::info))
         .route("/assistants", post(assistants::create))
-        .route("/assistants/search", post(assistants::search))
-        .route("/assistants/count", post(assistants::count))
+        .route("/assistants/search", post(assistant_search::search))
+        .route("/assistants/count", post(assistant_search::count))
         .route(
             "/assistants/{id}",
             get(assistants::get).patch(assistants::update).delete(assistants::delete),
@@ -65,6 +66,7 @@ pub fn router(service: Service) -> Router {
         .route("/threads", post(threads::create))
         .route("/threads/search", post(threads::search))
         .route("/threads/count", post(threads::count))
+        .route("/threads/prune", post(threads::prune))
         .route(
             "/threads/{thread}",
             get(threads::get).patch(threads::update).delete(threads::delete),
@@ -106,6 +108,7 @@ pub fn router(service: Service) -> Router {
 /// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     assistants::forms(forms);
+    assistant_search::forms(forms);
     threads::forms(forms);
     state::forms(forms);
     runs::forms(forms);

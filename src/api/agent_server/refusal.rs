@@ -104,9 +104,9 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
     match error {
         runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)) => {
             match error {
-                checkpoint::Error::UnknownThread(_) | checkpoint::Error::UnknownStep { .. } => {
-                    StatusCode::NOT_FOUND
-                }
+                checkpoint::Error::UnknownThread(_)
+                | checkpoint::Error::UnknownStep { .. }
+                | checkpoint::Error::UnknownRun { .. } => StatusCode::NOT_FOUND,
                 checkpoint::Error::Busy { .. }
                 | checkpoint::Error::ThreadExists(_)
                 | checkpoint::Error::InterruptClosed(_) => StatusCode::CONFLICT,

@@ -106,11 +106,6 @@ async fn response(
         Heard::UpTo((event, _)) => From::After(event.saturating_sub(1)),
         Heard::UpToNow => From::Now,
     };
-    let mut ready = VecDeque::new();
-    if heard == Heard::Nothing {
-        let wire = Wire::metadata(&run);
-        ready.push_back(sse::event(&wire.name, &wire.data.to_string(), Some(&wire.id())));
-    }
     let after = match heard {
         Heard::UpTo(id) => Some(id),
         _ => None,
@@ -121,8 +116,9 @@ async fn response(
         listener,
         modes,
         after,
-        ready,
+        ready: VecDeque::new(),
         guard,
+        is_announced: heard != Heard::Nothing,
         is_over: false,
     };
     Ok(event_stream::response(headers, following.into_stream()))
@@ -137,6 +133,8 @@ struct Following {
     after: Option<(u64, u32)>,
     ready: VecDeque<Bytes>,
     guard: Option<StopWithClient>,
+    /// The client knows which run this is.
+    is_announced: bool,
     is_over: bool,
 }
 
@@ -156,12 +154,20 @@ impl Following {
             if self.is_over {
                 return None;
             }
+            // Where in the log it begins is known when it has begun: before that its first event has no id.
+            if !self.is_announced && self.listener.run().first_event.is_some() {
+                self.announce();
+                continue;
+            }
             let stop = self.service.stop().clone();
             let next = tokio::select! {
                 next = self.listener.next() => next,
                 // The client finds the run on another process, or here again.
                 () = stop.cancelled() => { self.end(); continue }
             };
+            if matches!(next, Ok(Next::Heard(_) | Next::Ended(_))) && !self.is_announced {
+                self.announce();
+            }
             match next {
                 Ok(Next::Heard(heard)) => {
                     for wire in Wire::of(&heard, self.listener.run(), &self.modes) {
@@ -181,6 +187,11 @@ impl Following {
                 }
             }
         }
+    }
+
+    fn announce(&mut self) {
+        self.is_announced = true;
+        self.send(&Wire::metadata(self.listener.run()));
     }
 
     fn send(&mut self, wire: &Wire) {

@@ -187,6 +187,43 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Threads that are deleted, or of which the newest step alone is left.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Prune {
+    thread_ids: Vec<Uuid>,
+    #[serde(default)]
+    strategy: Strategy,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Strategy {
+    #[default]
+    Delete,
+    KeepLatest,
+}
+
+pub(super) async fn prune(State(face): State<Face>, body: Body) -> Result<Json<Value>, Refusal> {
+    let Prune { thread_ids, strategy } = body.read()?;
+    if thread_ids.len() > MOST as usize {
+        return Err(Refusal::invalid(format!("at most {MOST} threads are pruned at a time")));
+    }
+    let mut pruned = 0;
+    for thread in thread_ids.into_iter().map(ThreadId) {
+        let done = match strategy {
+            Strategy::Delete => face.service.delete_thread(thread).await,
+            Strategy::KeepLatest => face.service.shorten_thread(thread).await,
+        };
+        match done {
+            Ok(()) => pruned += 1,
+            // Gone is as good as pruned by somebody else.
+            Err(Error::UnknownThread(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Json(json!({ "pruned_count": pruned })))
+}
+
 pub(super) async fn copy(
     State(face): State<Face>,
     OfThread(thread): OfThread,
@@ -210,4 +247,5 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Search>("post /threads/search");
     forms.body::<Search>("post /threads/count");
     forms.body::<Update>("patch /threads/{thread}");
+    forms.body::<Prune>("post /threads/prune");
 }

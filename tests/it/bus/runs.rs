@@ -236,8 +236,8 @@ impl Bus for Slow {
         self.inner.call(thread).await;
     }
 
-    fn calls(&self) -> tokio::sync::broadcast::Receiver<ThreadId> {
-        self.inner.calls()
+    fn calls(&self, thread: ThreadId) -> perihelion::bus::CallReceiver<ThreadId> {
+        self.inner.calls(thread)
     }
 
     async fn prune(&self) {
@@ -354,13 +354,12 @@ async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
     let (mine, others) = (bus(on, &on.store), bus(on, &on.store));
     let thread = ThreadId::new();
     let is_shared = on.url.as_deref().is_some_and(|url| url.starts_with("postgres"));
-    let mut calls = if is_shared { others.calls() } else { mine.calls() };
+    let mut calls = if is_shared { others.calls(thread) } else { mine.calls(thread) };
     loop {
         mine.call(thread).await;
         // The connection that listens may stand a moment later.
         tokio::select! {
-            // Others use the database as well.
-            called = calls.recv() => if called.unwrap() == thread { break },
+            () = calls.called() => break,
             () = perihelion::clock::sleep(Duration::from_millis(50)) => {}
         }
     }

@@ -218,6 +218,9 @@ impl File {
 
 /// Makes the file, and directories that are missing, readable by their owner alone: threads hold
 /// whatever people said. SQLite gives the files beside it the same mode.
+///
+/// A file that is there is not opened: the locks of this process on it, which keep other programs from removing the
+/// write-ahead log that is in use, would end when it was closed again, whichever connection they are of.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut directories = std::fs::DirBuilder::new();
     let mut file = std::fs::OpenOptions::new();
@@ -230,7 +233,20 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     if !parent.as_os_str().is_empty() {
         directories.recursive(true).create(parent)?;
     }
-    file.create(true).append(true).open(path).map(|_| ())
+    match file.create_new(true).write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => may_write(path),
+        made => made.map(|_| ()),
+    }
+}
+
+#[cfg(unix)]
+fn may_write(path: &Path) -> std::io::Result<()> {
+    Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+}
+
+#[cfg(not(unix))]
+fn may_write(path: &Path) -> std::io::Result<()> {
+    std::fs::OpenOptions::new().append(true).open(path).map(|_| ())
 }
 
 /// Reads a file of which nothing can be changed, nor made beside it.

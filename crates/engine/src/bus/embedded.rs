@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::broadcast;
 
 use super::log::Log;
-use super::{Bus, Subscription, ThreadEvent};
+use super::{Bus, CallReceiver, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::ids::ThreadId;
 
@@ -47,8 +46,8 @@ impl Bus for Embedded {
         self.0.call(thread);
     }
 
-    fn calls(&self) -> broadcast::Receiver<ThreadId> {
-        self.0.calls.subscribe()
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId> {
+        self.0.calls.wait_for(thread)
     }
 
     async fn prune(&self) {

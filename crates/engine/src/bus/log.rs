@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use serde_json::Value;
-use tokio::sync::broadcast;
 
-use super::{Subscription, ThreadEvent};
+use super::{CallReceiver, Calls, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
 use crate::failpoint::{Point, around};
@@ -17,11 +16,15 @@ use crate::ids::ThreadId;
 /// Batches of one read.
 const PAGE: u32 = 64;
 
-/// Calls that a subscriber may be behind; one that is further behind just looks.
-const CALLS: usize = 256;
-
 /// After so many looks in vain the pause between them is not doubled again: eight times the shortest one.
 const MOST_VAIN: u32 = 3;
+
+/// For each of the threads that are waited for, the pause between two looks at a silent one is longer by this: all of a
+/// process's subscribers together look 250 times a second, and not the more often the more they are.
+const FOR_EACH: Duration = Duration::from_millis(4);
+
+/// How seldom a silent thread is looked at, however many are waited for.
+const SELDOM: Duration = Duration::from_secs(20);
 
 /// How often a process drops old events.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
@@ -32,8 +35,8 @@ const PRUNED: u32 = 1_000;
 /// The logs of one store, and who is called when one grows.
 pub(super) struct Log {
     pub(super) store: Arc<dyn Store>,
-    /// Names the threads that told something, in this process or, as far as it is heard of, in others.
-    pub(super) calls: broadcast::Sender<ThreadId>,
+    /// Calls those who wait for a thread that told something, in this process or, as far as it is heard of, in others.
+    pub(super) calls: Calls<ThreadId>,
     /// How often subscribers look without being called.
     every: Duration,
     kept: Duration,
@@ -48,8 +51,7 @@ impl std::fmt::Debug for Log {
 
 impl Log {
     pub(super) fn new(store: Arc<dyn Store>, every: Duration, kept: Duration) -> Arc<Self> {
-        let (calls, _) = broadcast::channel(CALLS);
-        Arc::new(Self { store, calls, every, kept, pruned: Mutex::default() })
+        Arc::new(Self { store, calls: Calls::default(), every, kept, pruned: Mutex::default() })
     }
 
     pub(super) async fn publish(
@@ -59,14 +61,13 @@ impl Log {
         batch: &EventRow,
     ) -> Result<(), Error> {
         around(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
-        // Nobody listening is no failure.
-        let _ = self.calls.send(thread);
+        self.calls.call(thread);
         Ok(())
     }
 
     /// Calls those who wait in this process; nobody is no failure.
     pub(super) fn call(&self, thread: ThreadId) {
-        let _ = self.calls.send(thread);
+        self.calls.call(thread);
     }
 
     pub(super) async fn read(
@@ -84,9 +85,10 @@ impl Log {
     }
 
     pub(super) fn subscribe(self: &Arc<Self>, thread: ThreadId, after: u64) -> Subscription {
-        let calls = self.calls.subscribe();
-        let log = Arc::clone(self);
-        let reading = Reading { log, calls, thread, after, ready: VecDeque::new(), vain: 0 };
+        let calls = self.calls.wait_for(thread);
+        let (log, ready) = (Arc::clone(self), VecDeque::new());
+        let reading =
+            Reading { log, calls, thread, after, ready, is_read: false, is_called: false, vain: 0 };
         futures::stream::try_unfold(reading, |mut reading| async move {
             let told = reading.next().await?;
             Ok(Some((told, reading)))
@@ -112,11 +114,15 @@ impl Log {
 /// A subscriber's place in a log.
 struct Reading {
     log: Arc<Log>,
-    calls: broadcast::Receiver<ThreadId>,
+    calls: CallReceiver<ThreadId>,
     thread: ThreadId,
     /// Id of the last event that was read.
     after: u64,
     ready: VecDeque<ThreadEvent>,
+    /// The last look read to the end: there is more once there is another call.
+    is_read: bool,
+    /// The last look was called for.
+    is_called: bool,
     /// Looks in a row that found nothing: a silent thread is looked at less often.
     vain: u32,
 }
@@ -127,31 +133,35 @@ impl Reading {
             if let Some(told) = self.ready.pop_front() {
                 return Ok(told);
             }
+            if self.is_read {
+                self.called().await;
+                self.is_read = false;
+            }
             // What was called out before is read now; what is called out from here on is not missed.
-            self.calls = self.calls.resubscribe();
+            self.calls.forget();
             self.ready = self.log.read(self.thread, self.after).await?.into();
-            match self.ready.back() {
-                Some(newest) => (self.after, self.vain) = (newest.id, 0),
-                None => self.called().await,
+            self.is_read = self.ready.len() < PAGE as usize;
+            if let Some(newest) = self.ready.back() {
+                self.after = newest.id;
+                if !self.is_called {
+                    // Another process tells what this one does not hear of.
+                    self.vain = 0;
+                }
             }
         }
     }
 
     /// Returns when the thread may have told more.
     async fn called(&mut self) {
-        let call = async {
-            loop {
-                match self.calls.recv().await {
-                    Ok(thread) if thread == self.thread => return,
-                    Ok(_) => {}
-                    Err(broadcast::error::RecvError::Lagged(_)) => return,
-                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-                }
-            }
-        };
+        let mut pause = self.log.every * (1 << self.vain);
+        if self.vain == MOST_VAIN {
+            let many = u32::try_from(self.log.calls.len()).unwrap_or(u32::MAX);
+            pause = pause.max(FOR_EACH.saturating_mul(many).min(SELDOM));
+        }
         tokio::select! {
-            () = call => self.vain = 0,
-            () = clock::sleep(self.log.every * (1 << self.vain)) => {
+            () = self.calls.called() => (self.is_called, self.vain) = (true, MOST_VAIN),
+            () = clock::sleep(pause) => {
+                self.is_called = false;
                 self.vain = (self.vain + 1).min(MOST_VAIN);
             }
         }

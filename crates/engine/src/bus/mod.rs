@@ -7,6 +7,7 @@
 //! events. Deliberately absent: states and updates, which the steps themselves hold, and any account of
 //! subscribers: each knows the id up to which it has heard.
 
+mod calls;
 mod embedded;
 mod event_queue;
 mod log;
@@ -20,8 +21,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
-use tokio::sync::broadcast;
 
+pub use calls::{CallReceiver, Calls};
 pub use embedded::Embedded;
 pub use event_queue::EventSender;
 pub use postgres::Postgres;
@@ -70,11 +71,11 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// Calls anyone who waits for a thread of which nothing was told, on every process that hears calls.
     async fn call(&self, thread: ThreadId);
 
-    /// Names the threads that told something or were called; who falls behind just looks.
+    /// Waits for a thread to tell something or to be called.
     ///
     /// On one machine calls are heard within a process alone; by Postgres on all, while the connection that listens
     /// stands.
-    fn calls(&self) -> broadcast::Receiver<ThreadId>;
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId>;
 
     /// Drops events that are older than the retention allows, now and then; a bounded number of them.
     async fn prune(&self);

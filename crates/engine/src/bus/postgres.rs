@@ -10,11 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::postgres::PgListener;
 use sqlx::{Connection as _, PgConnection};
-use tokio::sync::broadcast;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::log::Log;
-use super::{Bus, Subscription, ThreadEvent};
+use super::{Bus, CallReceiver, Calls, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
 use crate::ids::ThreadId;
@@ -88,9 +87,9 @@ impl Bus for Postgres {
         }
     }
 
-    fn calls(&self) -> broadcast::Receiver<ThreadId> {
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId> {
         self.be_listening();
-        self.log.calls.subscribe()
+        self.log.calls.wait_for(thread)
     }
 
     async fn prune(&self) {
@@ -116,7 +115,7 @@ async fn notify(url: &str, thread: ThreadId) -> Result<(), sqlx::Error> {
 }
 
 /// Passes notifications on for as long as somebody may want them.
-async fn listen(url: String, calls: broadcast::Sender<ThreadId>) {
+async fn listen(url: String, calls: Calls<ThreadId>) {
     loop {
         let Err(error) = pass_on(&url, &calls).await;
         tracing::debug!(%error, "events cannot be listened to; looking for them");
@@ -126,14 +125,14 @@ async fn listen(url: String, calls: broadcast::Sender<ThreadId>) {
 
 async fn pass_on(
     url: &str,
-    calls: &broadcast::Sender<ThreadId>,
+    calls: &Calls<ThreadId>,
 ) -> Result<std::convert::Infallible, sqlx::Error> {
     let mut listener = PgListener::connect(url).await?;
     listener.listen(CHANNEL).await?;
     loop {
         let notification = listener.recv().await?;
         if let Ok(thread) = uuid::Uuid::parse_str(notification.payload()) {
-            let _ = calls.send(ThreadId(thread));
+            calls.call(ThreadId(thread));
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) use events::{Modes, Wire};
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
 pub(in crate::api) use message::content as text_of_content;
 pub(super) use request::{
-    IfNotExists, OnCompletion, OnDisconnect, OneOrMany, RunBody, state_update,
+    IfNotExists, OnCompletion, OnDisconnect, OneOrMany, RunBody, SortOrder, state_update,
 };
 pub(super) use run::{failure, shown as shown_run};
 pub(super) use state::{update as shown_update, values};

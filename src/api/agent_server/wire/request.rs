@@ -87,6 +87,14 @@ pub(crate) enum Durability {
     Exit,
 }
 
+/// Which end of a list comes first; the newest or greatest, where nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SortOrder {
+    Asc,
+    Desc,
+}
+
 impl OneOrMany {
     /// Returns the words.
     pub(crate) fn into_vec(self) -> Vec<String> {

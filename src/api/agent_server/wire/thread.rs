@@ -11,9 +11,19 @@ use crate::swarm::GRAPH;
 /// Characters of a title that nobody gave.
 const TITLE: usize = 120;
 
-/// Which fields of a thread are shown; none named: all.
+/// Which fields are shown; none named: all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(pub Vec<String>);
+
+impl Fields {
+    /// Leaves out what nobody asked for.
+    pub(crate) fn only(&self, mut shown: Value) -> Value {
+        if let (false, Some(all)) = (self.0.is_empty(), shown.as_object_mut()) {
+            all.retain(|name, _| self.0.iter().any(|field| field == name));
+        }
+        shown
+    }
+}
 
 /// Shows a thread.
 pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
@@ -52,10 +62,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
     if fields.0.iter().any(|field| field == "title") {
         shown["title"] = json!(title(view));
     }
-    if let (false, Some(all)) = (fields.0.is_empty(), shown.as_object_mut()) {
-        all.retain(|name, _| fields.0.iter().any(|field| field == name));
-    }
-    shown
+    fields.only(shown)
 }
 
 /// Returns what a thread is called: as somebody named it, or the words that it began with.

@@ -1,0 +1,60 @@
+//! Other programs that open a database file while we have it open.
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy exempts only the test functions themselves, not what they share"
+)]
+
+use perihelion_database::{Database, query};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+
+/// Says to the child which file is the one, and how many rows it is to find there.
+const FILE: &str = "PERIHELION_TEST_BESIDE_FILE";
+const ROWS: &str = "PERIHELION_TEST_BESIDE_ROWS";
+
+/// Looks into the file from a process of its own, by SQLite alone, and closes it again.
+fn look(path: &str, rows: i64) {
+    let name = "what_is_written_after_another_program_closed_the_file_is_there_for_all";
+    let ended = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name])
+        .env(FILE, path)
+        .env(ROWS, rows.to_string())
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+}
+
+/// X5
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_after_another_program_closed_the_file_is_there_for_all() {
+    if let Ok(path) = std::env::var(FILE) {
+        let options = SqliteConnectOptions::new().filename(path);
+        let mut connection = options.connect().await.unwrap();
+        let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM kept")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        connection.close().await.unwrap();
+        assert_eq!(rows.to_string(), std::env::var(ROWS).unwrap());
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("one.db").to_str().unwrap().to_owned();
+    let first = Database::open(&path).await.unwrap();
+    first.execute(&query("CREATE TABLE kept (n INTEGER)")).await.unwrap();
+    // A program opens its file several times: once for each of its rooms.
+    let second = Database::open(&path).await.unwrap();
+    let insert = query("INSERT INTO kept VALUES (1)");
+    for rows in 1..=4 {
+        let database = if rows % 2 == 0 { &first } else { &second };
+        database.execute(&insert).await.unwrap();
+        look(&path, rows);
+    }
+    // The end of one of them changes nothing for the other.
+    second.close().await;
+    look(&path, 4);
+    first.execute(&insert).await.unwrap();
+    look(&path, 5);
+    first.close().await;
+    look(&path, 5);
+}

@@ -1,0 +1,116 @@
+//! Calls those who wait for one of many things, and nobody else.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+type Waiting<K> = HashMap<K, watch::Sender<()>>;
+
+/// Who waits for what, by its key; cheap to clone.
+///
+/// A call costs as much as there are who wait for its key: of thousands that wait for others nobody is woken.
+#[derive(Debug)]
+pub struct Calls<K: Eq + Hash + Copy>(Arc<Mutex<Waiting<K>>>);
+
+/// One who waits for the calls of a key.
+#[derive(Debug)]
+pub struct CallReceiver<K: Eq + Hash + Copy> {
+    key: K,
+    calls: Calls<K>,
+    heard: watch::Receiver<()>,
+}
+
+impl<K: Eq + Hash + Copy> Clone for Calls<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Eq + Hash + Copy> Default for Calls<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Eq + Hash + Copy> Calls<K> {
+    /// Calls those who wait for a key; nobody is no failure.
+    pub fn call(&self, key: K) {
+        if let Some(sender) = self.lock().get(&key) {
+            sender.send_replace(());
+        }
+    }
+
+    /// Waits for the calls of a key from now on.
+    pub fn wait_for(&self, key: K) -> CallReceiver<K> {
+        let heard = self.lock().entry(key).or_insert_with(|| watch::channel(()).0).subscribe();
+        CallReceiver { key, calls: self.clone(), heard }
+    }
+
+    /// Returns how many keys are waited for.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<K>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash + Copy> CallReceiver<K> {
+    /// Takes the calls so far for heard.
+    pub fn forget(&mut self) {
+        self.heard.mark_unchanged();
+    }
+
+    /// Returns when the key is called; at once where it was since the last call that was heard.
+    pub async fn called(&mut self) {
+        // The sender stays for as long as somebody waits.
+        if self.heard.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl<K: Eq + Hash + Copy> Drop for CallReceiver<K> {
+    fn drop(&mut self) {
+        let mut waiting = self.calls.lock();
+        // This one is still counted.
+        if waiting.get(&self.key).is_some_and(|sender| sender.receiver_count() <= 1) {
+            waiting.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[tokio::test]
+    async fn only_those_who_wait_for_a_key_are_called_and_nothing_is_kept_of_those_who_left() {
+        let calls = Calls::default();
+        calls.call(1);
+        let (mut one, mut same, mut other) =
+            (calls.wait_for(1), calls.wait_for(1), calls.wait_for(2));
+        assert_eq!(one.called().now_or_never(), None, "it was called before anyone waited");
+        calls.call(1);
+        assert_eq!(one.called().now_or_never(), Some(()));
+        assert_eq!(one.called().now_or_never(), None, "a call is heard once");
+        same.forget();
+        assert_eq!(same.called().now_or_never(), None);
+        assert_eq!(other.called().now_or_never(), None);
+        drop(one);
+        calls.call(1);
+        assert_eq!(same.called().now_or_never(), Some(()));
+        assert_eq!(calls.len(), 2);
+        drop((same, other));
+        assert!(calls.is_empty());
+    }
+}
