@@ -430,6 +430,7 @@ impl Model {
             pending: one.pending_now(),
             effects: one.effects_sorted(|_| true),
             runs: one.runs.clone(),
+            blobs: Vec::new(),
             children: Vec::new(),
         }
     }

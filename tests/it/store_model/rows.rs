@@ -30,12 +30,12 @@ pub fn commit(
     let kind = [StepKind::Input, StepKind::Loop, StepKind::Edit][usize::from(body % 3)];
     let at = DateTime::UNIX_EPOCH;
     let step = StepRow { seq, kind, run, schema_version: 1, delta, frontier, hash, at };
-    Commit { thread, fence, step, status, clears_pending }
+    Commit { thread, fence, step, status, clears_pending, blobs: Vec::new() }
 }
 
 /// What a snapshot holds follows from the steps, so two of one step are equal.
 pub fn snapshot(seq: u64) -> SnapshotRow {
-    SnapshotRow { seq, schema_version: 1, state: encoded(&json!({ "at": seq })) }
+    SnapshotRow { seq, schema_version: 1, state: encoded(&json!({ "at": seq })), blobs: None }
 }
 
 pub fn pending(step: u64, task: u32, body: u8) -> PendingRow {

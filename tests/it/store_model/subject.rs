@@ -154,7 +154,8 @@ impl Subject {
             }
             Op::Pending { fence, task, body, .. } => {
                 let row = rows::pending(aim.step, *task, *body);
-                names.result(&store.save_pending(id(fence.thread), aim.fence, &row).await, done)
+                names
+                    .result(&store.save_pending(id(fence.thread), aim.fence, &row, &[]).await, done)
             }
             Op::Load { thread, at } => {
                 names.result(&store.load(id(*thread), *at).await, |it| names.loaded(it))

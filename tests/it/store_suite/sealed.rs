@@ -38,7 +38,7 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
     store.put_snapshot(thread, &snapshot).await.unwrap();
     let mut pending = writer.pending(0);
     pending.body = encoded(&json!({ "pending": CANARY }));
-    store.save_pending(thread, fence, &pending).await.unwrap();
+    store.save_pending(thread, fence, &pending, &[]).await.unwrap();
     let body = encoded(&json!([{ "event": CANARY }]));
     let (run, at) = (writer.run, chrono::DateTime::UNIX_EPOCH);
     let batch = EventRow { first: 1, count: 1, run, step: 3, body, at };

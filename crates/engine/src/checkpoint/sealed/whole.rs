@@ -85,6 +85,9 @@ impl SealedStore {
         dump.steps = self.open_steps(thread, dump.steps).await?;
         dump.pending = self.open_pending(thread, dump.pending).await?;
         dump.effects = self.open_effects(thread, dump.effects).await?;
+        let texts = std::mem::take(&mut dump.blobs).into_iter();
+        let texts = texts.map(|row| values::open_blob(&self.keys, thread, row));
+        dump.blobs = texts.collect::<Result<_, _>>()?;
         dump.info = open_info(&self.keys, dump.info);
         Ok(dump)
     }
@@ -103,6 +106,7 @@ impl SealedStore {
             pending: each(&dump.pending, |row| values::seal_pending(keys, thread, row))?,
             effects: each(&dump.effects, |row| values::seal_effect(keys, thread, row))?,
             runs: dump.runs.clone(),
+            blobs: each(&dump.blobs, |row| values::seal_blob(keys, row))?,
             children: each(&dump.children, |child| self.seal_dump(child))?,
         })
     }
