@@ -111,7 +111,7 @@ fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<Wanted, String> {
             if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
                 return Err("the message needs a recipient in `to`, or a `question`".to_owned());
             }
-            let attachments = attached(stage, &draft.attachments)?;
+            let attachments = attached(stage, &draft.attachments).await?;
             let arguments = json!({
                 "to": draft.to, "cc": draft.cc, "bcc": draft.bcc, "subject": draft.subject,
                 "text": draft.text, "attachments": attachments,
@@ -126,13 +126,14 @@ fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<Wanted, String> {
 }
 
 /// Reads artifacts, so that they are attached whole and never go through the model.
-fn attached(stage: &Stage<Letter>, keys: &[String]) -> Result<Vec<Value>, String> {
-    let read = |key: &String| {
-        let text = stage.artifact(key).map_err(|error| error.to_string())?;
+async fn attached(stage: &Stage<Letter>, keys: &[String]) -> Result<Vec<Value>, String> {
+    let mut files = Vec::new();
+    for key in keys {
+        let text = stage.artifact(key).await.map_err(|error| error.to_string())?;
         let name = key.rsplit('/').next().unwrap_or(key);
-        Ok(json!({ "name": name, "text": text }))
-    };
-    keys.iter().map(read).collect()
+        files.push(json!({ "name": name, "text": text }));
+    }
+    Ok(files)
 }
 
 /// Takes the one draft there is, or has the user choose.
