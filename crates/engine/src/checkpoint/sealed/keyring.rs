@@ -113,9 +113,9 @@ impl Key {
     }
 
     /// Returns what stands in the database for the hash of a text.
-    pub(super) fn blind_text(&self, hash: &[u8; 32]) -> [u8; 32] {
+    pub(super) fn blind_text(&self, owner: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
-        hasher.update(b"text").update(hash);
+        hasher.update(b"text").update(owner.0.as_bytes()).update(hash);
         *hasher.finalize().as_bytes()
     }
 

@@ -150,13 +150,10 @@ impl Store for SealedStore {
     }
 
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        let blinded = self.keys.keys().iter().map(|key| key.blind_text(hash));
-        for stored in blinded.chain([*hash]) {
-            if let Some(row) = self.inner.blob(thread, &stored).await? {
-                return values::open_blob(&self.keys, thread, row).map(Some);
-            }
+        match self.find_blob(thread, hash).await? {
+            Some(row) => values::open_blob(&self.keys, thread, row).map(Some),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -283,8 +280,11 @@ impl Store for SealedStore {
         at: u64,
         mut new: NewThread,
     ) -> Result<ThreadInfo, Error> {
-        let of_source = read_label(&self.keys, &self.inner.info(source).await?)?;
-        let label = of_source.unwrap_or_default().of_fork(source, at, new.title.take());
+        let info = self.inner.info(source).await?;
+        let of_source = read_label(&self.keys, &info)?.unwrap_or_default();
+        let mut label = of_source.of_fork(source, at, new.title.take());
+        // Texts that a subgraph's steps name are those of the thread at the top; of its steps none are shared.
+        label.origins.extend(info.root.map(|top| (top, 0)));
         new.title = Some(seal_label(&self.keys, new.id, &label)?);
         Ok(open_info(&self.keys, self.inner.fork(source, at, new).await?))
     }

@@ -115,7 +115,7 @@ pub(super) fn open_snapshot(
 
 /// Encrypts a text under a name that does not betray it.
 pub(super) fn seal_blob(keys: &Keyring, row: &BlobRow) -> Result<BlobRow, Error> {
-    let hash = keys.first().blind_text(&row.hash);
+    let hash = keys.first().blind_text(row.owner, &row.hash);
     let place = Place::new("text", &[&hash]);
     let body = seal_body(keys, owner_of(row.owner), &place, &row.body, &[])?;
     Ok(BlobRow { hash, body, ..*row })
