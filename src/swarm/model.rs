@@ -129,10 +129,15 @@ impl<'a> RecordedModel<'a> {
         let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);
         let carrying = match request.messages.iter().any(|message| !message.attached.is_empty()) {
-            true => {
-                let loaded = attachments::loaded(self.ctx, request, &self.attached).await;
-                Some(loaded.map_err(|error| no_effect(error.to_string()))?)
-            }
+            true => match attachments::loaded(self.ctx, request, &self.attached).await {
+                Ok(loaded) => Some(loaded),
+                Err(error) => {
+                    let text = error.to_string();
+                    let mut kept = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    *kept = Some(Error::Interrupted(Box::new(error)));
+                    return Err(no_effect(text));
+                }
+            },
             false => None,
         };
         let request = carrying.as_ref().unwrap_or(request);
