@@ -90,7 +90,8 @@ pub trait Store: Send + Sync {
     /// After a lost reply (the connection broke) the store reads the head back and compares the hash,
     /// so `Ok` means committed and an error other than a broken database means not committed.
     ///
-    /// The texts that the step brings are part of the same write; one that is there already stays as it is.
+    /// The texts that the step brings are part of the same write; one that is there already stays, and counts from the
+    /// earlier of the two steps.
     async fn commit(&self, commit: &Commit) -> Result<(), Error>;
 
     /// Keeps what a finished task wrote while others of its step still run, with the texts that it brings. Fenced,

@@ -161,11 +161,14 @@ impl State {
         Ok(())
     }
 
-    /// Keeps texts; one that is there already stays.
+    /// Keeps texts; of one that is there already the earlier step counts.
     pub(super) fn keep_blobs(&mut self, rows: &[BlobRow]) {
         for row in rows {
             let place = (row.owner, row.hash);
-            self.blobs.entry(place).or_insert_with(|| Arc::new(row.clone()));
+            let kept = self.blobs.entry(place).or_insert_with(|| Arc::new(row.clone()));
+            if row.step < kept.step {
+                Arc::make_mut(kept).step = row.step;
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub(super) struct Unnested<'r> {
 impl<'r> Unnested<'r> {
     pub(super) fn new(rows: &'r [BlobRow]) -> Self {
         let mut rows: Vec<&BlobRow> = rows.iter().collect();
-        rows.sort_by_key(|row| (row.owner, row.hash));
+        rows.sort_by_key(|row| (row.owner, row.hash, row.step));
+        rows.dedup_by_key(|row| (row.owner, row.hash));
         Self {
             owners: rows.iter().map(|row| row.owner.0).collect(),
             hashes: rows.iter().map(|row| &row.hash[..]).collect(),
@@ -50,7 +51,7 @@ macro_rules! bind_blobs {
 }
 pub(super) use bind_blobs;
 
-/// Keeps the texts of five parameters beside the row of `$from`; one that is there already stays.
+/// Keeps the texts of five parameters beside the row of `$from`; of one that is there already the earlier step counts.
 macro_rules! kept {
     ($from:literal, $one:literal, $two:literal, $three:literal, $four:literal, $five:literal) => {
         concat!(
@@ -68,7 +69,8 @@ macro_rules! kept {
             "::smallint[], $",
             $five,
             "::bytea[]) AS b (thread_id, hash, step, codec, body)
-             ON CONFLICT (thread_id, hash) DO NOTHING"
+             ON CONFLICT (thread_id, hash) DO UPDATE SET step = excluded.step
+                WHERE blob.step > excluded.step"
         )
     };
 }

@@ -38,12 +38,13 @@ const HAND_OVER: &str = "WITH RECURSIVE line (fork, id, upto) AS (
         ON CONFLICT (thread_id, seq) DO NOTHING
      ), blobs AS (
         INSERT INTO blob (thread_id, hash, step, codec, body)
-        SELECT coalesce(f.root_id, f.id), b.hash, b.step, b.codec, b.body
+        SELECT DISTINCT ON (1, 2) coalesce(f.root_id, f.id), b.hash, b.step, b.codec, b.body
         FROM line l JOIN thread t ON t.id = l.id JOIN thread f ON f.id = l.fork
         JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
             AND (t.root_id IS NOT NULL OR b.step <= l.upto)
         WHERE l.id = ANY($1)
-        ON CONFLICT (thread_id, hash) DO NOTHING
+        ORDER BY 1, 2, 3
+        ON CONFLICT (thread_id, hash) DO UPDATE SET step = least(blob.step, excluded.step)
      )
      UPDATE thread f SET (parent_id, parent_seq) =
         (SELECT l.id, l.upto FROM line l WHERE l.fork = f.id AND l.id <> ALL($1))
@@ -135,11 +136,13 @@ const TAKE_OVER: &str = "WITH RECURSIVE line (id, upto) AS (
         FROM line l JOIN step s ON s.thread_id = l.id AND s.seq <= l.upto AND s.seq > $2
      ), blobs AS (
         INSERT INTO blob (thread_id, hash, step, codec, body)
-        SELECT (SELECT coalesce(root_id, id) FROM thread WHERE id = $1), b.hash, b.step, b.codec, b.body
+        SELECT DISTINCT ON (2) (SELECT coalesce(root_id, id) FROM thread WHERE id = $1),
+            b.hash, b.step, b.codec, b.body
         FROM line l JOIN thread t ON t.id = l.id
         JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
             AND (t.root_id IS NOT NULL OR b.step <= l.upto)
-        ON CONFLICT (thread_id, hash) DO NOTHING
+        ORDER BY 2, 3
+        ON CONFLICT (thread_id, hash) DO UPDATE SET step = least(blob.step, excluded.step)
      )
      INSERT INTO snapshot
         (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)

@@ -14,9 +14,10 @@ use super::{
 use crate::ids::ThreadId;
 
 const KEEP: &str = "INSERT INTO blob (thread_id, hash, step, codec, body)
-     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+     VALUES (?1, ?2, ?3, ?4, ?5)
+     ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)";
 
-/// Keeps texts; one that is there already stays.
+/// Keeps texts; of one that is there already the earlier step counts.
 pub(super) async fn keep(
     connection: &mut SqliteConnection,
     rows: &[BlobRow],

@@ -63,7 +63,7 @@ const HAND_OVER: [&str; 4] = [
          CROSS JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
             AND (t.root_id IS NOT NULL OR b.step <= l.upto)
          WHERE l.id IN (SELECT id FROM doomed)
-         ON CONFLICT DO NOTHING"
+         ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)"
     ),
     line!(
         "UPDATE thread AS f SET (parent_id, parent_seq) = (
@@ -152,7 +152,7 @@ const TAKE_OVER: [&str; 3] = [
          CROSS JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
             AND (t.root_id IS NOT NULL OR b.step <= l.upto)
          WHERE true
-         ON CONFLICT DO NOTHING"
+         ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)"
     ),
 ];
 
