@@ -33,7 +33,7 @@ pub async fn values(stage: &Stage<Computation>) -> Result<Map<String, Value>, St
         let kept = artifacts(stage, &output.output).await?;
         for (at, content) in kept.into_iter().enumerate() {
             let name = if at == 0 { name.clone() } else { format!("{name}_{}", at + 1) };
-            inputs.insert(name, data(&content).unwrap_or_else(|| json!(content)));
+            inputs.insert(name, data(&content).unwrap_or_else(|| json!(&*content)));
         }
     }
     if !upstream.is_empty() {
