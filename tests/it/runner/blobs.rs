@@ -25,6 +25,7 @@ on_every_store_sealed_too!(
 on_every_store!(
     however_a_run_is_cut_short_it_ends_the_same,
     an_edit_brings_its_texts_and_names_none_that_are_not_there,
+    a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_goes_on,
 );
 
 perihelion::graph_state! {
@@ -234,4 +235,46 @@ async fn an_edit_brings_its_texts_and_names_none_that_are_not_there(on: &Fixture
         LibraryUpdate::new().papers([("s".to_owned(), "x".repeat(KEPT_ABOVE).into())].into());
     let edited = runner.update_state(thread, short, "reads").await.unwrap();
     assert_eq!(edited.state.papers.get("s").unwrap().kept(), None, "a short one stays");
+}
+
+/// The same library, as a version wrote it that kept no texts beside states.
+mod before {
+    use std::collections::BTreeMap;
+
+    use perihelion::graph::{Dict, GraphBuilder, Log, NodeOutput, node_fn};
+    use perihelion::runner::Runner;
+
+    perihelion::graph_state! {
+        pub struct Library, update LibraryUpdate, version 1 {
+            papers: Dict<String> => merge,
+            lines: Log<String> => append,
+        }
+    }
+
+    pub fn keep(name: &str) -> LibraryUpdate {
+        let papers = BTreeMap::from([(name.to_owned(), super::paper(name))]);
+        LibraryUpdate::new().papers(papers).lines(vec![format!("kept {name}")])
+    }
+
+    pub fn library(store: &std::sync::Arc<dyn super::Store>) -> Runner<Library> {
+        let one = node_fn(|_| async { Ok(NodeOutput::update(keep("one"))) });
+        let graph = GraphBuilder::new("old").node("one", one).entry("one").build().unwrap();
+        Runner::new(graph, std::sync::Arc::clone(store))
+    }
+}
+
+async fn a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_goes_on(on: &Fixture) {
+    let old = before::library(&on.store).run_new(before::keep("given")).await.unwrap();
+    let graph = GraphBuilder::new("old").node("one", writer("one")).entry("one").build().unwrap();
+    let runner = Runner::new(graph, Arc::clone(&on.store));
+    let report = runner.replay(old.thread, None).await.unwrap();
+    assert_eq!((report.divergence, report.replayed), (None, 1));
+    let state = runner.state(old.thread, None).await.unwrap().state;
+    let given = state.papers.get("given").unwrap();
+    assert_eq!(given.text().map(AsRef::as_ref), Some(&*paper("given")));
+    // What is written from now on is kept beside it.
+    let next = runner.start(old.thread, keep("new"), RunOptions::default()).await.unwrap();
+    assert!(next.state.papers.get("new").unwrap().kept().is_some());
+    assert!(next.state.papers.get("given").unwrap().kept().is_none());
+    assert_eq!(on.store.export(old.thread).await.unwrap().blobs.len(), 2);
 }
