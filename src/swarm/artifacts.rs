@@ -218,7 +218,7 @@ fn called(key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(artifacts: &Artifacts, arguments: &Value) -> Result<Piece, String> {
+    fn piece_of(artifacts: &Artifacts, arguments: &Value) -> Result<Piece, String> {
         let (wanted, artifact) = artifacts.wanted(arguments)?;
         let whole = artifact.content.text().unwrap();
         Ok(artifacts.piece(&wanted, artifact, whole))
@@ -237,7 +237,7 @@ mod tests {
         let mut read = String::new();
         while let Some(piece) = {
             let arguments = json!({ "key": "1.1.t1/1", "offset": read.chars().count() });
-            let piece = read(&artifacts, &arguments).unwrap();
+            let piece = piece_of(&artifacts, &arguments).unwrap();
             assert_eq!(piece.source, "s.t");
             piece.text.split_once(":\n").map(|(_, piece)| piece.to_owned())
         } {
@@ -251,7 +251,7 @@ mod tests {
     fn a_wrong_key_or_argument_is_told_with_the_way_out() {
         let mut artifacts = Artifacts::new(Dict::default(), 1);
         artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
-        let told = |arguments| read(&artifacts, &arguments).err().unwrap();
+        let told = |arguments| piece_of(&artifacts, &arguments).err().unwrap();
         assert_eq!(told(json!({ "key": "b" })), "there is no artifact b; there are: a/1");
         assert!(told(json!({ "offset": 1 })).contains("missing field `key`"));
         assert!(told(json!({ "key": "a/1", "offset": -1 })).contains("invalid value"));
