@@ -14,15 +14,13 @@ use perihelion::runner::{
     Durability, Error, RunOptions, RunOutcome, RunResult, Runner, Subgraph, compact,
 };
 
-use crate::store_suite::{on_every_store, on_every_store_sealed_too, stores::Fixture};
+use crate::store_suite::{on_every_store_sealed_too, stores::Fixture};
 
 on_every_store_sealed_too!(
     what_nodes_write_is_named_by_the_state_and_read_when_it_is_wanted,
     every_durability_reads_what_the_step_before_wrote,
     a_replay_and_a_fork_read_the_same,
     a_shortened_thread_travels_whole,
-);
-on_every_store!(
     however_a_run_is_cut_short_it_ends_the_same,
     an_edit_brings_its_texts_and_names_none_that_are_not_there,
     a_thread_whose_texts_stand_in_its_steps_is_read_and_replayed_and_goes_on,
