@@ -27,7 +27,7 @@ bench-report: bench bench-peers ## Both, for docs/performance.md
 
 # RECALL_COLLECTIONS names a directory with cranfield/ and cacm/, as crates/recall/benches/collections says.
 bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) and on 20,000 texts, on both databases
-	tests/postgres.sh run cargo bench --quiet -p perihelion-recall --bench collections
+	$(BENCH_WITH) tests/postgres.sh run cargo bench --quiet -p perihelion-recall --bench collections
 
 # DOCUMENTS_CHUNKS says how many pieces (20,000), DOCUMENTS_ONLY=postgres leaves SQLite out.
 bench-documents: ## Measure adding, finding, changing and deleting documents on both databases

@@ -1,9 +1,9 @@
 //! Measures what whole runs cost beside the model and the tools: a model that answers at once (a process of its own,
 //! over HTTP), two real stdio servers, three decisions, two agents with a call each, and an answer.
 //!
-//! `--runs N` runs one after the other, `--threads N` left to a worker that drains them, `--database URL` on Postgres,
-//! SQLite in a directory of its own by default. Prints JSON lines: wall and processor time a run and a super-step,
-//! threads a second, and the bytes and estimated tokens of prompts by role.
+//! `--runs N` runs one after the other, `--threads N` left to a worker that drains them, short ones (a decision and an answer) and then
+//! whole ones, `--database URL` on Postgres, SQLite in a directory of its own by default. Prints JSON lines: wall and processor time a
+//! run and a super-step, threads a second, the bytes of prompts by role, and the tokens (four characters each) of six tasks of one plan.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 
@@ -16,11 +16,15 @@ use std::time::Instant;
 
 use perihelion::config::{Overrides, Settings};
 use perihelion::ids::ThreadId;
+use perihelion::llm::Usage;
 use perihelion::runtime::Runtime;
 use perihelion::swarm::Request;
 use perihelion::worker::Worker;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+/// A question that takes two agents.
+const WHOLE: &str = "What is the answer?";
 
 fn argument(name: &str) -> Option<String> {
     std::env::args().skip_while(|one| one != name).nth(1)
@@ -46,14 +50,14 @@ async fn main() {
     let store = if argument("--database").is_some() { "postgres" } else { "sqlite" };
     // Warm: servers, connections, compiled statements.
     for _ in 0..5 {
-        ask(&runtime).await;
+        ask(&runtime, WHOLE).await;
     }
     model.prompts();
     let runs = number("--runs", 100);
     let (began, before) = (Instant::now(), processor_ms());
     let mut last = ThreadId::new();
     for _ in 0..runs {
-        last = ask(&runtime).await;
+        last = ask(&runtime, WHOLE).await.0;
     }
     let (wall, processor) = (began.elapsed().as_secs_f64() * 1e3, processor_ms() - before);
     let steps = runtime.store().history(last, None, u32::MAX).await.unwrap().len();
@@ -77,14 +81,19 @@ async fn main() {
             })
         );
     }
-    drain(&runtime, store, number("--threads", 500)).await;
+    let (_, usage) = ask(&runtime, model::SIX).await;
+    let (input, output) = (usage.input_tokens, usage.output_tokens);
+    println!("{}", json!({ "bench": "six_tasks", "input_tokens": input, "output_tokens": output }));
+    let threads = number("--threads", 500);
+    drain(&runtime, store, "short", model::SHORT, threads).await;
+    drain(&runtime, store, "whole", WHOLE, threads).await;
     Arc::into_inner(runtime).unwrap().close().await;
 }
 
 /// Leaves threads to a worker of this process, and measures it alone.
-async fn drain(runtime: &Arc<Runtime>, store: &str, threads: usize) {
+async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, threads: usize) {
     for _ in 0..threads {
-        runtime.submit(ThreadId::new(), None, request()).await.unwrap();
+        runtime.submit(ThreadId::new(), None, request(question)).await.unwrap();
     }
     let worker = Worker::new(runtime.clone(), true, Arc::new(|_| {}));
     let (began, before) = (Instant::now(), processor_ms());
@@ -93,7 +102,7 @@ async fn drain(runtime: &Arc<Runtime>, store: &str, threads: usize) {
     println!(
         "{}",
         json!({
-            "bench": "drain", "store": store, "threads": driven,
+            "bench": "drain", "store": store, "kind": kind, "threads": driven,
             "threads_per_s": (driven as f64 / seconds * 10.0).round() / 10.0,
             "thread_processor_ms": (processor_ms() - before) / driven as f64,
         })
@@ -128,15 +137,16 @@ async fn open(home: &Path, model: &str) -> Arc<Runtime> {
     Arc::new(Runtime::open_worker(settings, &env, &looks).await.unwrap())
 }
 
-fn request() -> Request {
-    Request { question: "What is the answer?".to_owned(), ..Request::default() }
+fn request(question: &str) -> Request {
+    Request { question: question.to_owned(), ..Request::default() }
 }
 
-async fn ask(runtime: &Runtime) -> ThreadId {
+async fn ask(runtime: &Runtime, question: &str) -> (ThreadId, Usage) {
     let thread = ThreadId::new();
-    let report = runtime.ask(thread, None, request(), runtime.run_options()).await.unwrap();
+    let request = request(question);
+    let report = runtime.ask(thread, None, request, runtime.run_options()).await.unwrap();
     assert_eq!(report.answer.as_deref(), Some("It is 42 [1]."), "{report:?}");
-    thread
+    (thread, report.usage)
 }
 
 fn processor_ms() -> f64 {

@@ -68,26 +68,47 @@ pub async fn play() {
     asked.await.unwrap();
 }
 
+/// What is answered without any agent, and what takes six tasks of which each needs the one before; anything else takes two agents.
+pub const SHORT: &str = "Say hello.";
+pub const SIX: &str = "What are the six numbers?";
+
 fn answer(request: &RecordedRequest) -> Reply {
-    let has_read = request.body["messages"].to_string().contains("\"role\":\"tool\"");
+    let messages = request.body["messages"].to_string();
+    let has_read = messages.contains("\"role\":\"tool\"");
     match (request.role.as_str(), request.nth) {
-        ("supervisor", 1) => select("mcp_agent_atlas"),
-        ("supervisor", 2) => select("mcp_agent_ledger"),
-        ("supervisor", _) => select("qa"),
+        ("supervisor", _) if messages.contains(SHORT) => select(&["qa"], &[]),
+        ("supervisor", 1) if messages.contains(SIX) => {
+            let tasks: Vec<Value> = (1..=6).map(task).collect();
+            select(&["mcp_agent_atlas", "mcp_agent_ledger"], &tasks)
+        }
+        ("supervisor", _) if messages.contains(SIX) => select(&["qa"], &[]),
+        ("supervisor", 1) => select(&["mcp_agent_atlas"], &[]),
+        ("supervisor", 2) => select(&["mcp_agent_ledger"], &[]),
+        ("supervisor", _) => select(&["qa"], &[]),
         ("agent", _) if !has_read => Reply::call("read", json!({ "path": "a.txt" })),
         ("agent", _) => Reply::text("a.txt says 42."),
         ("reflector", _) => {
             Reply::json(json!({ "status": "APPROVED", "refined_output": null, "feedback": null }))
         }
+        _ if messages.contains(SHORT) => Reply::text("Hello."),
         _ => Reply::text("It is 42 [1]."),
     }
 }
 
-fn select(agent: &str) -> Reply {
+fn select(agents: &[&str], tasks: &[Value]) -> Reply {
     Reply::json(json!({
-        "thought_process": "", "plan": ["look", "answer"], "selected_agents": [agent],
-        "tasks": [], "clarification": null,
+        "thought_process": "", "plan": ["look", "answer"], "selected_agents": agents,
+        "tasks": tasks, "clarification": null,
     }))
+}
+
+fn task(number: usize) -> Value {
+    let agent = if number % 2 == 1 { "mcp_agent_atlas" } else { "mcp_agent_ledger" };
+    let before = if number == 1 { vec![] } else { vec![format!("t{}", number - 1)] };
+    json!({
+        "id": format!("t{number}"), "agent": agent, "task": format!("Find number {number}."),
+        "depends_on": before,
+    })
 }
 
 fn note(prompts: &mut Prompts, request: &RecordedRequest) {

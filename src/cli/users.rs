@@ -43,7 +43,7 @@ enum Command {
     },
     /// List users.
     List,
-    /// Shut a user out and end their sessions and the runs of their threads; the name stays taken.
+    /// Shut a user out, end their sessions and their threads' runs; the name stays taken.
     Disable { name: String },
 }
 

@@ -6,6 +6,7 @@
 //! Deliberately absent: any reading of the process environment, which the caller passes in.
 
 mod apis;
+mod documents;
 mod embeddings;
 mod encryption;
 mod inputs;
@@ -24,6 +25,7 @@ mod trust;
 pub mod variables;
 
 pub use apis::Api;
+pub use documents::{DocumentSettings, OtherParser};
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};
 pub use inputs::{Input, Inputs};
@@ -32,8 +34,8 @@ pub use models::{AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, RoleSe
 pub use prices::{Price, Prices, nano_usd};
 pub use retention::{Age, Retention};
 pub use sections::{
-    DatabaseUrl, DocumentSettings, Events, Founding, Limits, Log, LogFormat, Prompts, Servers,
-    Store, Swarm, Worker, cache_directory, data_directory, processes_directory,
+    DatabaseUrl, Events, Founding, Limits, Log, LogFormat, Prompts, Servers, Store, Swarm, Worker,
+    cache_directory, data_directory, processes_directory,
 };
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
 pub use settings::{Key, Overrides, Settings};

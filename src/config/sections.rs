@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::resolve::{Setting, any, not_empty, positive, positive_if_any, seconds, section};
-use super::{Age, Names};
 
 section! {
     /// Where threads are kept.
@@ -80,26 +79,6 @@ section! {
         max_state_bytes: usize = 83_886_080, "PERIHELION_LIMITS_MAX_STATE_BYTES", positive;
         /// Repeated routings without progress after which the circuit breaker ends the run.
         breaker_retries: u32 = 2, "PERIHELION_LIMITS_BREAKER_RETRIES", positive;
-    }
-}
-
-section! {
-    /// How much each tenant may keep of documents and for how long, and how they are read.
-    DocumentSettings, DocumentSettingsFile, "documents" {
-        /// Documents.
-        max_documents: u64 = 100_000, "PERIHELION_DOCUMENTS_MAX_DOCUMENTS", positive;
-        /// Bytes of their texts, in UTF-8; none: not bounded.
-        max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", positive_if_any;
-        /// Pieces that can be found; none: not bounded.
-        max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", positive_if_any;
-        /// Documents that were not changed for so long are deleted, hourly by a service; none: of any age are kept.
-        max_age: Option<Age> = None, "PERIHELION_DOCUMENTS_MAX_AGE", any;
-        /// Program that reads what our parser finds no text in or does not know: document in, Markdown out; none: such are refused.
-        parser: Option<PathBuf> = None, "PERIHELION_DOCUMENTS_PARSER", any;
-        /// Endings of names whose documents that program reads in any case.
-        parser_for: Names = Names::default(), "PERIHELION_DOCUMENTS_PARSER_FOR", any;
-        /// Seconds that it may take for a document.
-        parser_timeout_sec: f64 = 300.0, "PERIHELION_DOCUMENTS_PARSER_TIMEOUT_SEC", seconds;
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::documents::{DocumentSettings, DocumentSettingsFile, PARSER_KEY};
 use super::embeddings::{EmbeddingKeys, Embeddings, EmbeddingsFile};
 use super::encryption::{Encryption, EncryptionFile};
 use super::metrics::{Metrics, MetricsFile};
@@ -11,9 +13,8 @@ use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
 use super::retention::{Retention, RetentionFile};
 use super::sections::{
-    DocumentSettings, DocumentSettingsFile, Events, EventsFile, Limits, LimitsFile, Log, LogFile,
-    Prompts, PromptsFile, Servers, ServersFile, Store, StoreFile, Swarm, SwarmFile, Teams,
-    TeamsFile, Worker, WorkerFile,
+    Events, EventsFile, Limits, LimitsFile, Log, LogFile, Prompts, PromptsFile, Servers,
+    ServersFile, Store, StoreFile, Swarm, SwarmFile, Teams, TeamsFile, Worker, WorkerFile,
 };
 use super::serve::{Serve, ServeFile};
 use super::strict::{self, Error};
@@ -30,6 +31,8 @@ pub struct Settings {
     /// None: everything is found by words alone.
     pub embeddings: Option<Embeddings>,
     pub documents: DocumentSettings,
+    /// What a docling-serve knows this program by.
+    pub documents_parser_key: Option<SecretString>,
     pub store: Store,
     pub worker: Worker,
     pub serve: Serve,
@@ -133,6 +136,7 @@ impl Settings {
             embeddings,
             limits,
             documents: DocumentSettings::resolve(parsed.documents, &sources)?,
+            documents_parser_key: sources.env(PARSER_KEY).map(|key| key.trim().to_owned().into()),
             teams,
             store: Store::resolve(parsed.store, &sources)?,
             worker: Worker::resolve(parsed.worker, &sources)?,

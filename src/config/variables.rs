@@ -8,7 +8,7 @@ use super::strict::{Error, nearest};
 const PREFIX: &str = "PERIHELION_";
 
 /// Variables that are read elsewhere than in the settings: by bundled servers, and for the settings themselves.
-const OTHERS: [&str; 25] = [
+const OTHERS: [&str; 26] = [
     "PERIHELION_ANALYSIS_CORPORA",
     "PERIHELION_API_BASE_URL",
     "PERIHELION_API_KEY",
@@ -17,6 +17,7 @@ const OTHERS: [&str; 25] = [
     "PERIHELION_API_TOKEN_FILE",
     "PERIHELION_API_USERNAME",
     "PERIHELION_CONFIG",
+    "PERIHELION_DOCUMENTS_PARSER_API_KEY",
     "PERIHELION_EMBEDDINGS_API_KEY",
     "PERIHELION_MAIL_IMAP",
     "PERIHELION_MAIL_JMAP",

@@ -74,7 +74,8 @@ impl Documents {
         };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        let library = Library::new(database, parser_of(settings)).with_quotas(quotas(settings));
+        let parser = parser_of(settings).map_err(Error::Client)?;
+        let library = Library::new(database, parser).with_quotas(quotas(settings));
         let own = &settings.documents;
         let endings = own.parser.as_ref().map(|_| own.parser_for.0.clone()).unwrap_or_default();
         let stop = CancellationToken::new();

@@ -1,7 +1,7 @@
 //! Documents that another program reads.
 
 #[path = "../../crates/parse/tests/support/pdf.rs"]
-mod written;
+pub(crate) mod written;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
@@ -19,6 +19,11 @@ fn home(program: &str) -> Home {
     std::fs::write(&path, format!("#!/bin/sh\n{program}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     home
+}
+
+/// A page that no piece of a document reaches beyond.
+pub(crate) fn long_page() -> String {
+    (0..2_000).map(|number| format!("Clause {number} stands.")).collect::<Vec<_>>().join("\n\n")
 }
 
 async fn add(home: &Home, file: &str, more: &[(&str, &str)]) -> Output {
@@ -57,6 +62,17 @@ async fn a_scan_is_read_by_the_program_that_the_settings_name() {
     let size = written::pdf(&[""]).len();
     let said = format!("xylophone scan_of_May.pdf {size} bytes.");
     assert!(quote.contains(&said), "{quote}");
+}
+
+/// S3.05: a program that knows of pages ends each with a form feed, and what is found names its page.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_the_program_ends_are_cited() {
+    let home = home("cat first.txt; printf '\\f# Two\\n\\nThe xylophone.\\n\\f'");
+    std::fs::write(home.path().join("first.txt"), long_page()).unwrap();
+    let output = add(&home, "scan of May.pdf", &[]).await;
+    assert!(output.status.success(), "{output:?}");
+    let found = home.json(&["documents", "search", "xylophone", "--json"]).await;
+    assert_eq!(found["hits"][0]["page"], 2, "{found}");
 }
 
 /// What our parser reads it goes on reading, but for the endings that are named.

@@ -6,6 +6,7 @@
 
 mod agent;
 mod command_line;
+mod docling;
 mod endpoint;
 mod external;
 mod server;

@@ -17,7 +17,7 @@ pub enum Parser {
     Process { program: PathBuf, arguments: Vec<OsString>, limits: Limits, timeout: Duration },
     /// In this process, for documents that are trusted.
     Here(Limits),
-    /// By `own`, and by a program of somebody else's what that is meant for.
+    /// By `own`, and by a parser of somebody else's what that is meant for.
     Helped { own: Box<Parser>, by: External },
 }
 
@@ -29,7 +29,7 @@ impl Parser {
     ///
     /// # Errors
     /// [`Error::Parse`] naming what is wrong with it, [`Error::Parser`] when the process cannot be started,
-    /// [`Error::External`] when the other program fails.
+    /// [`Error::External`] when the other parser fails.
     pub async fn parse(&self, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
         let Self::Helped { own, by } = self else { return self.parse_alone(path, bytes).await };
         if !by.is_for(path) {
@@ -43,7 +43,7 @@ impl Parser {
         own.parse_by(by, path, bytes).await
     }
 
-    /// Has another program read a document, and parses what it writes.
+    /// Has another parser read a document, and parses the Markdown that it writes.
     async fn parse_by(&self, by: &External, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
         let limits = self.limits();
         if bytes.len() > limits.input_bytes {
@@ -51,17 +51,17 @@ impl Parser {
                 perihelion_parse::Error::TooLarge { bytes: bytes.len(), most: limits.input_bytes };
             return Err(Error::Parse { path: path.to_owned(), source });
         }
-        let text = by.read(path, bytes, limits.text_bytes).await?;
-        let mut parsed = match self.parse_alone("text.md", &text).await {
+        let read = by.read(path, bytes, limits.text_bytes).await?;
+        let mut parsed = match self.parse_alone("text.md", &read.text).await {
             Err(Error::Parse { source, .. }) => {
                 return Err(by.failed(path, format!("of what it writes: {source}")));
             }
             parsed => parsed?,
         };
+        read.place(&mut parsed);
         parsed.format = Format::by_name(path).unwrap_or(parsed.format);
-        // To see the document is not to see the paths of this machine.
-        let program = by.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        parsed.warnings.push(Warning::OtherParser { program });
+        let (program, paged) = (by.public_name(), !parsed.pages.is_empty());
+        parsed.warnings.push(Warning::OtherParser { program, paged });
         Ok(parsed)
     }
 

@@ -24,8 +24,8 @@ pub enum Error {
         "the quota of {what} is exceeded: {used} used, {more} more wanted, {permitted} permitted; delete documents, or raise documents.{key} in the settings"
     )]
     Full { what: &'static str, key: &'static str, used: u64, more: u64, permitted: u64 },
-    #[error("the program that documents.parser names cannot read {path} ({program}): {reason}")]
-    External { path: String, program: String, reason: String },
+    #[error("what documents.parser names cannot read {path} ({parser}): {reason}")]
+    External { path: String, parser: String, reason: String },
     #[error("the parser cannot be started: {0}")]
     Parser(std::io::Error),
     #[error("what is kept of the document {id} is damaged ({what}); add it again")]

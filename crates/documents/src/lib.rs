@@ -33,7 +33,7 @@ pub use cite::{Checked, check};
 pub use describe::{Describer, Description};
 pub use error::Error;
 pub use evaluate::{Judgement, Measures, evaluate, read_judgements};
-pub use external::{External, ends_in};
+pub use external::{Docling, External, Reader, ends_in};
 pub use library::{Library, Read};
 pub use page::{DocumentPage, PageAt};
 pub use perihelion_parse::chunk::Options as ChunkOptions;

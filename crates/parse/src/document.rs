@@ -68,8 +68,12 @@ pub enum Warning {
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
     EncodingGuessed { encoding: String },
-    /// Another program read it, which knows of no pages.
-    OtherParser { program: String },
+    /// Another parser read it, which may know of no pages.
+    OtherParser {
+        program: String,
+        #[serde(default)]
+        paged: bool,
+    },
     /// Records with more or fewer fields than the header.
     UnevenRecords { count: usize },
 }
@@ -87,7 +91,10 @@ impl std::fmt::Display for Warning {
                 write!(f, "pages that cannot be read: {}", listed(pages))
             }
             Self::EncodingGuessed { encoding } => write!(f, "the encoding was guessed: {encoding}"),
-            Self::OtherParser { program } => {
+            Self::OtherParser { program, paged: true } => {
+                write!(f, "read by another program: {program}")
+            }
+            Self::OtherParser { program, paged: false } => {
                 write!(f, "read by another program, without pages: {program}")
             }
             Self::UnevenRecords { count } => {

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use perihelion_database::Database;
-use perihelion_documents::{External, Library, Limits, Parser, Quotas, Scope};
+use perihelion_documents::{Docling, External, Library, Limits, Parser, Quotas, Reader, Scope};
 
-use crate::config::{Overrides, Settings};
+use crate::config::{OtherParser, Overrides, Settings};
 pub use tools::Server;
 
 /// Whose documents are kept unless another owner is named.
@@ -32,6 +32,9 @@ pub const PARSE_COMMAND: &str = "parse-document";
 
 /// How long a document may take to be parsed.
 const PARSING: Duration = Duration::from_secs(300);
+
+/// How long a parser of somebody else's may take to be reached.
+const CONNECTING: Duration = Duration::from_secs(10);
 
 /// What `perihelion mcp documents` is given.
 #[derive(Clone, Debug, clap::Args)]
@@ -67,7 +70,7 @@ pub enum Error {
     Settings(#[from] crate::config::Error),
     #[error("cannot serve the directory {}: {source}", path.display())]
     Root { path: PathBuf, source: std::io::Error },
-    #[error("no HTTP client can be made for the embeddings endpoint: {0}")]
+    #[error("no HTTP client can be made for the embeddings endpoint and the parser: {0}")]
     Client(#[from] reqwest::Error),
     #[error("give either `path` or `text`, not both and not none")]
     PathOrText,
@@ -91,16 +94,35 @@ pub fn parser() -> Parser {
     }
 }
 
-/// Returns the parser as the settings have it: helped by another program where they name one.
-pub fn parser_of(settings: &Settings) -> Parser {
+/// Returns the parser as the settings have it: helped by another one where they name one.
+///
+/// # Errors
+/// When no HTTP client can be made.
+pub fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
     let own = &settings.documents;
-    let Some(program) = own.parser.clone() else { return parser() };
+    let reader = match &own.parser {
+        None => return Ok(parser()),
+        Some(OtherParser::Program(program)) => Reader::Program(program.clone()),
+        Some(OtherParser::Docling(url)) => {
+            let http = client().connect_timeout(CONNECTING).build()?;
+            Reader::Docling(Docling::new(http, url, settings.documents_parser_key.clone()))
+        }
+    };
     let by = External {
-        program,
+        reader,
         endings: own.parser_for.0.clone(),
         timeout: Duration::try_from_secs_f64(own.parser_timeout_sec).unwrap_or(PARSING),
     };
-    Parser::Helped { own: Box::new(parser()), by }
+    Ok(Parser::Helped { own: Box::new(parser()), by })
+}
+
+/// Begins a client of an address that the operator named.
+fn client() -> reqwest::ClientBuilder {
+    crate::config::tls::install();
+    reqwest::Client::builder()
+        // A redirect would carry texts to a host that nobody configured.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Returns the embeddings endpoint that the settings name, if any.
@@ -111,13 +133,7 @@ pub fn embeddings(
     settings: &Settings,
 ) -> Result<Option<perihelion_embeddings::Endpoint>, reqwest::Error> {
     let Some(own) = &settings.embeddings else { return Ok(None) };
-    crate::config::tls::install();
-    let http = reqwest::Client::builder()
-        .connect_timeout(own.connect_timeout)
-        // A redirect would carry texts to a host that nobody configured.
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
-        .build()?;
+    let http = client().connect_timeout(own.connect_timeout).build()?;
     let settings = perihelion_embeddings::Settings {
         url: own.url.clone(),
         model: own.model.clone(),
@@ -152,6 +168,6 @@ async fn open(
     let database = Database::open(settings.store.database.expose()).await?;
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    let library = Library::new(database, parser_of(&settings)).with_quotas(quotas(&settings));
+    let library = Library::new(database, parser_of(&settings)?).with_quotas(quotas(&settings));
     Ok((library, scope, embeddings))
 }

@@ -1,0 +1,256 @@
+//! A docling-serve that reads documents: <https://github.com/docling-project/docling-serve>, API `v1`.
+//!
+//! The document is sent as base64, its task is asked for until it ends, and Markdown comes back with a mark between two pages. Which numbers
+//! the pages have docling says in its own form of the document only: a page without text gets no mark. Where the two do not agree, pages are
+//! left out rather than guessed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::{RequestBuilder, Response, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::pages::Paged;
+use super::program::plain_name;
+
+/// How long the server may keep a question for the end of a task.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// How long it is until a question is asked again that was not answered, or answered at once.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Bytes of an answer in sizes of the text in it: docling's own form of the document, with the place of every line.
+const SWELLING: usize = 6;
+
+/// Characters of a refusal that are shown.
+const SHOWN: usize = 300;
+
+/// Where a docling-serve answers.
+#[derive(Clone, Debug)]
+pub struct Docling {
+    http: reqwest::Client,
+    url: String,
+    key: Option<SecretString>,
+}
+
+/// A task of the server's.
+#[derive(Deserialize)]
+struct Task {
+    task_id: String,
+    task_status: String,
+    #[serde(default)]
+    error_message: Option<String>,
+}
+
+/// What a task came to.
+#[derive(Deserialize)]
+struct Outcome {
+    #[serde(default)]
+    document: Document,
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    errors: Vec<Complaint>,
+    #[serde(default)]
+    failure: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Complaint {
+    #[serde(default)]
+    error_message: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Document {
+    #[serde(default)]
+    md_content: Option<String>,
+    #[serde(default)]
+    json_content: Option<Places>,
+}
+
+/// What of docling's own form of a document says where things stand.
+#[derive(Default, Deserialize)]
+struct Places {
+    #[serde(default)]
+    texts: Vec<Item>,
+    #[serde(default)]
+    tables: Vec<Item>,
+    #[serde(default)]
+    pictures: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(default)]
+    content_layer: Option<String>,
+    #[serde(default)]
+    prov: Vec<Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    page_no: u32,
+}
+
+impl Docling {
+    /// Names a server by its base address; the key, if any, is sent as `X-Api-Key`.
+    pub fn new(http: reqwest::Client, url: &str, key: Option<SecretString>) -> Self {
+        Self { http, url: url.trim_end_matches('/').to_owned(), key }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns what the server makes of a document, at most so many bytes of Markdown; why it does not as the error.
+    ///
+    /// It has no end of its own: who asks decides how long.
+    pub(super) async fn read(
+        &self,
+        path: &str,
+        bytes: &[u8],
+        most: usize,
+    ) -> Result<Paged, String> {
+        // Nothing in the document says the same by chance, nor on purpose.
+        let mark = format!("<!-- {} -->", blake3::hash(bytes).to_hex());
+        let body = json!({
+            "options": {
+                "to_formats": ["md", "json"],
+                "image_export_mode": "placeholder",
+                "md_page_break_placeholder": mark,
+            },
+            "sources": [{
+                "kind": "file",
+                "filename": plain_name(path),
+                "base64_string": BASE64_STANDARD.encode(bytes),
+            }],
+        });
+        let begin = self.http.post(format!("{}/v1/convert/source/async", self.url)).json(&body);
+        let mut task: Task = self.ask(&begin, most).await?;
+        drop((begin, body));
+        let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if task.task_id.is_empty() || !task.task_id.chars().all(is_id) {
+            return Err("it names a task by more than letters and digits".to_owned());
+        }
+        let poll = format!("{}/v1/status/poll/{}", self.url, task.task_id);
+        let poll = self.http.get(format!("{poll}?wait={}", WAIT.as_secs()));
+        loop {
+            match task.task_status.as_str() {
+                "success" | "partial_success" => break,
+                "pending" | "started" => {}
+                ended => {
+                    let why = task.error_message.unwrap_or_default();
+                    return Err(shown(&format!("the task ended as {ended}. {why}")));
+                }
+            }
+            pause().await;
+            task = self.ask(&poll, most).await?;
+        }
+        let result = self.http.get(format!("{}/v1/result/{}", self.url, task.task_id));
+        let outcome: Outcome = self.ask(&result, most).await?;
+        outcome.paged(&mark, most)
+    }
+
+    /// Asks until there is an answer: a server that is full or starting is asked again.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        request: &RequestBuilder,
+        most: usize,
+    ) -> Result<T, String> {
+        loop {
+            let request = request.try_clone().ok_or("the request cannot be sent again")?;
+            let request = match &self.key {
+                Some(key) => request.header("X-Api-Key", key.expose_secret()),
+                None => request,
+            };
+            let response = request.send().await.map_err(because)?;
+            let status = response.status();
+            if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+                pause().await;
+                continue;
+            }
+            let answer = body(response, most.saturating_mul(SWELLING)).await?;
+            if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
+                return Err(format!(
+                    "status {}: set its key in PERIHELION_DOCUMENTS_PARSER_API_KEY",
+                    status.as_u16()
+                ));
+            }
+            if !status.is_success() {
+                let said = String::from_utf8_lossy(&answer);
+                return Err(format!("status {}: {}", status.as_u16(), shown(&said)));
+            }
+            return serde_json::from_slice(&answer)
+                .map_err(|error| format!("its answer cannot be read: {error}"));
+        }
+    }
+}
+
+impl Outcome {
+    fn paged(self, mark: &str, most: usize) -> Result<Paged, String> {
+        let is_read = matches!(self.status.as_deref(), None | Some("success" | "partial_success"));
+        let Some(text) = self.document.md_content.filter(|_| is_read) else {
+            let said = self.errors.into_iter().map(|one| one.error_message);
+            let said = said.chain(self.failure.map(|failure| failure.to_string()));
+            let said = said.collect::<Vec<_>>().join("; ");
+            return Err(shown(&format!("it ended without a text. {said}")));
+        };
+        if text.len() > most {
+            return Err(format!("it writes more than {most} bytes"));
+        }
+        let numbers = self.document.json_content.unwrap_or_default().pages();
+        let texts: Vec<&str> = text.split(mark).collect();
+        match numbers.len() == texts.len() {
+            true => Ok(Paged::new(numbers.into_iter().zip(texts))),
+            false => Ok(Paged::without_pages(texts.concat())),
+        }
+    }
+}
+
+impl Places {
+    /// Returns the pages on which something of the body stands.
+    fn pages(&self) -> BTreeSet<u32> {
+        let items = self.texts.iter().chain(&self.tables).chain(&self.pictures);
+        let is_body = |item: &&Item| item.content_layer.as_deref().is_none_or(|at| at == "body");
+        items.filter(is_body).filter_map(|item| Some(item.prov.first()?.page_no)).collect()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this crate has no clock of its own to wait by")]
+async fn pause() {
+    tokio::time::sleep(PAUSE).await;
+}
+
+/// Reads an answer of at most so many bytes.
+async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, String> {
+    let mut read = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(because)? {
+        if read.len() + piece.len() > most {
+            return Err(format!("its answer has more than {most} bytes"));
+        }
+        read.extend_from_slice(&piece);
+    }
+    Ok(read)
+}
+
+/// Returns why a request failed, to the innermost cause.
+fn because(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        said = format!("{said}: {inner}");
+        cause = inner.source();
+    }
+    said
+}
+
+fn shown(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect()
+}

@@ -1,0 +1,108 @@
+//! Asks somebody else's parser to read documents that ours cannot, or not as well.
+//!
+//! Enter at [`External`]: a program of this machine, or a docling-serve. What comes back is Markdown in UTF-8 with a form feed between two
+//! pages, where the reader knows of pages, and is parsed like any other document.
+
+mod docling;
+mod pages;
+mod program;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use docling::Docling;
+pub(crate) use pages::Paged;
+
+use crate::Error;
+
+/// A parser of somebody else's.
+#[derive(Clone, Debug)]
+pub struct External {
+    pub reader: Reader,
+    /// Endings of names whose documents it reads in place of our parser, without the dot; what our parser finds no text in
+    /// or does not know it reads in any case.
+    pub endings: Vec<String>,
+    pub timeout: Duration,
+}
+
+/// Who reads.
+#[derive(Clone, Debug)]
+pub enum Reader {
+    Program(PathBuf),
+    Docling(Docling),
+}
+
+/// Tells whether a name ends in one of the endings, which may begin with their dot; capitals make no difference.
+pub fn ends_in(name: &str, endings: &[String]) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    let is_it = |one: &String| {
+        ending.is_some_and(|ending| ending.eq_ignore_ascii_case(one.trim_start_matches('.')))
+    };
+    endings.iter().any(is_it)
+}
+
+impl External {
+    /// Tells whether documents of this name are read by it in the first place.
+    pub(crate) fn is_for(&self, path: &str) -> bool {
+        ends_in(path, &self.endings)
+    }
+
+    /// Makes the error that names it, for the operator.
+    pub(crate) fn failed(&self, path: &str, reason: impl Into<String>) -> Error {
+        let parser = match &self.reader {
+            Reader::Program(program) => program.display().to_string(),
+            Reader::Docling(docling) => docling.url().to_owned(),
+        };
+        Error::External { path: path.to_owned(), parser, reason: reason.into() }
+    }
+
+    /// Names it for who may see the document, which is not to see this machine's paths and addresses.
+    pub(crate) fn public_name(&self) -> String {
+        match &self.reader {
+            Reader::Program(program) => {
+                program.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
+            Reader::Docling(_) => "docling-serve".to_owned(),
+        }
+    }
+
+    /// Returns what it writes about a document, at most so many bytes, and where its pages lie if it knows.
+    ///
+    /// # Errors
+    /// [`Error::External`].
+    pub(crate) async fn read(&self, path: &str, bytes: &[u8], most: usize) -> Result<Paged, Error> {
+        let reading = async {
+            match &self.reader {
+                Reader::Program(program) => {
+                    program::read(program, path, bytes, most).await.map(pages::at_form_feeds)
+                }
+                Reader::Docling(docling) => docling.read(path, bytes, most).await,
+            }
+        };
+        match tokio::time::timeout(self.timeout, reading).await {
+            Ok(read) => read.map_err(|reason| self.failed(path, reason)),
+            Err(_) => {
+                let seconds = self.timeout.as_secs_f64();
+                let said =
+                    format!("it is not done within {seconds} s (documents.parser_timeout_sec)");
+                Err(self.failed(path, said))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_are_compared_without_case() {
+        let external = External {
+            reader: Reader::Program("x".into()),
+            endings: vec!["pdf".into(), ".Doc".into()],
+            timeout: Duration::from_secs(1),
+        };
+        assert!(external.is_for("A.PDF") && external.is_for("a.doc"));
+        assert!(!external.is_for("pdf") && !external.is_for("a.docx"));
+    }
+}

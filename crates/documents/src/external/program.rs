@@ -1,0 +1,121 @@
+//! A program of this machine that reads documents.
+//!
+//! It gets a document on standard input and its name as the only argument, and writes Markdown. Invariant: nothing of it is
+//! left running, whatever becomes of the request.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+/// Variables of the environment that the program sees: no secret is among them.
+const PASSED: [&str; 5] = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL"];
+
+/// Bytes of its last words that an error repeats.
+const LAST_WORDS: usize = 400;
+
+/// Returns what the program writes about a document, at most so many bytes; why it does not as the error.
+pub(crate) async fn read(
+    program: &Path,
+    path: &str,
+    bytes: &[u8],
+    most: usize,
+) -> Result<Vec<u8>, String> {
+    let passed = PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let mut command = Command::new(program);
+    command.arg(plain_name(path)).env_clear().envs(passed);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+    // Dropped with this future, so that an end of the time ends them all.
+    let _group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let ((), read, said) =
+        tokio::join!(write(stdin, bytes), take(stdout, most), last_words(stderr));
+    let text = read.map_err(|error| error.to_string())?;
+    if text.len() > most {
+        return Err(format!("it writes more than {most} bytes"));
+    }
+    let status = child.wait().await.map_err(|error| error.to_string())?;
+    match status.success() {
+        true => Ok(text),
+        false => Err(ended_badly(status, &said)),
+    }
+}
+
+fn ended_badly(status: ExitStatus, said: &str) -> String {
+    match said.is_empty() {
+        true => status.to_string(),
+        false => format!("{status}: {said}"),
+    }
+}
+
+/// Returns the last part of a path with letters that no shell takes for anything else.
+pub(crate) fn plain_name(path: &str) -> String {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    match name.strip_prefix(['-', '.']) {
+        Some(rest) => format!("_{rest}"),
+        None => name,
+    }
+}
+
+async fn write(stdin: Option<ChildStdin>, bytes: &[u8]) {
+    if let Some(mut stdin) = stdin {
+        // A program that ends early says why by its status.
+        let _ = stdin.write_all(bytes).await;
+    }
+}
+
+async fn take(stdout: Option<ChildStdout>, most: usize) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    if let Some(stdout) = stdout {
+        stdout.take((most as u64).saturating_add(1)).read_to_end(&mut text).await?;
+    }
+    Ok(text)
+}
+
+/// Reads all that is said on standard error and returns the end of it, in one line.
+async fn last_words(stderr: Option<ChildStderr>) -> String {
+    let Some(mut stderr) = stderr else { return String::new() };
+    let mut kept = Vec::new();
+    while let Ok(1..) = stderr.read_buf(&mut kept).await {
+        kept.drain(..kept.len().saturating_sub(LAST_WORDS));
+    }
+    let said = String::from_utf8_lossy(&kept);
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The process group of a child, killed when it is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(id) = self.0 {
+            // An empty group answers ESRCH, which is as good.
+            let _ = killpg(id, Signal::SIGKILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        assert_eq!(plain_name("/a/b c;`d`.PDF"), "b_c__d_.PDF");
+        assert_eq!(plain_name("-rf"), "_rf");
+        assert_eq!(plain_name("/.."), "_.");
+    }
+}
