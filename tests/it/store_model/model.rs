@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::DateTime;
 use perihelion::checkpoint::{
-    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded,
+    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Loaded,
     NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
     ThreadInfo, ThreadStatus,
 };
-use perihelion::graph::step_at_the_top;
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 
 use super::rows;
@@ -20,7 +19,7 @@ pub struct Thread {
     /// Steps up to this one were dropped.
     base: u64,
     /// All steps after `base`, those shared with an origin included.
-    steps: Vec<StepRow>,
+    pub(super) steps: Vec<StepRow>,
     /// Own ones; those of an origin are looked up there.
     snapshots: BTreeMap<u64, SnapshotRow>,
     pending: BTreeMap<(u64, u32), PendingRow>,
@@ -421,16 +420,8 @@ impl Model {
         let mut children: Vec<&Thread> = children.collect();
         children.sort_by(|one, other| one.info.namespace.cmp(&other.info.namespace));
         dump.children = children.into_iter().map(|child| self.export_one(child)).collect();
-        dump.blobs = texts_of(&dump);
+        dump.blobs = rows::texts_of(&dump);
         Ok(dump)
-    }
-
-    /// Returns the thread whose texts a thread's steps bring, and the step of that thread which does.
-    pub fn top(&self, thread: ThreadId, step: u64) -> (ThreadId, u64) {
-        match self.threads.get(&thread).and_then(|one| one.info.root) {
-            Some(root) => (root, self.threads.get(&root).map_or(0, |one| one.info.head) + 1),
-            None => (thread, step),
-        }
     }
 
     fn export_one(&self, one: &Thread) -> ThreadDump {
@@ -478,17 +469,6 @@ impl Model {
         }
         Ok(())
     }
-
-    /// Returns the head and the newest hash a writer would go on from.
-    pub fn tip(&self, thread: ThreadId) -> (u64, [u8; 32]) {
-        let found = self.threads.get(&thread);
-        let hash = found.and_then(|one| one.steps.last()).map_or([0; 32], |step| step.hash);
-        (found.map_or(0, |one| one.info.head), hash)
-    }
-
-    pub fn fence(&self, thread: ThreadId) -> u64 {
-        self.threads.get(&thread).map_or(0, |one| one.info.fence)
-    }
 }
 
 impl Thread {
@@ -506,25 +486,6 @@ impl Thread {
         let asked = |row: &&EffectRow| row.kind == EffectKind::Interrupt && row.key == key;
         self.effects.values().find(asked).map(|row| (row.step, row.task, row.key.clone()))
     }
-}
-
-/// Every text that is named is there, from the first step that names it.
-fn texts_of(dump: &ThreadDump) -> Vec<BlobRow> {
-    let mut texts: BTreeMap<[u8; 32], BlobRow> = BTreeMap::new();
-    for one in std::iter::once(dump).chain(&dump.children) {
-        let steps = one.steps.iter().map(|row| (row.seq, &row.delta));
-        let pending = one.pending.iter().map(|row| (row.step, &row.body));
-        for (seq, body) in steps.chain(pending) {
-            let step = step_at_the_top(&one.info.namespace, seq);
-            for body in rows::bodies_of(&body.decode().unwrap()) {
-                for row in rows::blobs(body, (dump.info.id, step)) {
-                    let known = texts.entry(row.hash).or_insert(row);
-                    known.step = known.step.min(step);
-                }
-            }
-        }
-    }
-    texts.into_values().collect()
 }
 
 fn lease(is_long: bool) -> DateTime<chrono::Utc> {

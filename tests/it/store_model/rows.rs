@@ -1,11 +1,13 @@
 //! The rows that an operation stands for; both sides make the same.
 
+use std::collections::BTreeMap;
+
 use chrono::DateTime;
 use perihelion::checkpoint::{
     BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, NewThread,
-    PendingRow, SnapshotRow, StepKind, StepRow, ThreadStatus, blob_row, chain_hash,
+    PendingRow, SnapshotRow, StepKind, StepRow, ThreadDump, ThreadStatus, blob_row, chain_hash,
 };
-use perihelion::graph::{BlobName, BlobText};
+use perihelion::graph::{BlobName, BlobText, step_at_the_top};
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
 
@@ -65,6 +67,25 @@ pub fn bodies_of(written: &Value) -> Vec<u8> {
     let written = written.as_array().into_iter().flatten();
     let bodies = written.filter_map(|one| u8::try_from(one["u"]["wrote"].as_u64()?).ok());
     bodies.filter(|body| text(*body).is_some()).collect()
+}
+
+/// Every text that is named is there, from the first step that names it.
+pub fn texts_of(dump: &ThreadDump) -> Vec<BlobRow> {
+    let mut texts: BTreeMap<[u8; 32], BlobRow> = BTreeMap::new();
+    for one in std::iter::once(dump).chain(&dump.children) {
+        let steps = one.steps.iter().map(|row| (row.seq, &row.delta));
+        let pending = one.pending.iter().map(|row| (row.step, &row.body));
+        for (seq, body) in steps.chain(pending) {
+            let step = step_at_the_top(&one.info.namespace, seq);
+            for body in bodies_of(&body.decode().unwrap()) {
+                for row in blobs(body, (dump.info.id, step)) {
+                    let known = texts.entry(row.hash).or_insert(row);
+                    known.step = known.step.min(step);
+                }
+            }
+        }
+    }
+    texts.into_values().collect()
 }
 
 pub fn question_id(thread: ThreadId, what: u8) -> InterruptId {

@@ -121,7 +121,7 @@ pub(super) fn seal_blob(keys: &Keyring, row: &BlobRow) -> Result<BlobRow, Error>
     Ok(BlobRow { hash, body, ..*row })
 }
 
-/// Decrypts a text and names it by what it is: whoever wanted another one sees that.
+/// Decrypts a text and names it by what it is, so that one in the place of another is seen.
 pub(super) fn open_blob(keys: &Keyring, thread: ThreadId, row: BlobRow) -> Result<BlobRow, Error> {
     if row.body.codec != Codec::Sealed {
         return Ok(row);
