@@ -20,7 +20,7 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         let input = self.input(thread, title, request).await?;
         let outcome = self.runner().start(thread, input, options).await?;
-        Ok(self.report(outcome).await)
+        self.report(outcome).await
     }
 
     /// Makes a request the input of a thread, which is made when it is new.
@@ -54,7 +54,7 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         self.offer_teams(&self.tenant_of(thread).await?).await;
         let outcome = self.runner().resume(thread, options).await?;
-        Ok(self.report(outcome).await)
+        self.report(outcome).await
     }
 
     /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.

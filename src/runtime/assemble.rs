@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::plugins::{Plugins, Source};
-use super::report::RunReport;
+use super::report::{RunReport, data_of};
 use super::star_options::star_options;
 use super::survey::{AgentInfo, ServerProblem};
 use super::teams::Teams;
@@ -337,13 +337,18 @@ impl Runtime {
         }
     }
 
-    pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> RunReport {
+    ///
+    /// # Errors
+    /// [`Error::Store`] when a table that it found cannot be read back.
+    pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> Result<RunReport, Error> {
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }
-        let report = RunReport::new(&outcome);
+        let mut report = RunReport::new(&outcome);
         self.note_ended(&outcome, &report).await;
-        report
+        let (store, thread) = (self.store().as_ref(), outcome.thread);
+        report.data = data_of(store, thread, &outcome.state).await?;
+        Ok(report)
     }
 
     /// Returns what became of the traces so far; none where no collector is named.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ending;
 use super::live::Live;
-use super::report::RunStatusView;
+use super::report::{RunStatusView, data_of};
 use super::{Answer, Error, RunReport, Runtime, ThreadView, is_abandoned, read_state};
 use crate::checkpoint::{RunStatus, ThreadStatus};
 use crate::clock;
@@ -120,7 +120,7 @@ impl Runtime {
         let runs = self.store().runs(thread).await?.len();
         self.answer(thread, interrupt, answer).await?;
         if let Some(outcome) = self.runner().wake(thread, options.clone()).await? {
-            return Ok(self.report(outcome).await);
+            return self.report(outcome).await;
         }
         let is_busy = self.store().info(thread).await?.status == ThreadStatus::Busy;
         // At rest again: the answer's run was made by a worker, and it may have ended in any way.
@@ -149,7 +149,8 @@ impl Runtime {
         };
         let run_id = run.map(|run| run.to_string()).unwrap_or_default();
         let state: &GraphState = &Arc::clone(&state);
-        let report = RunReport::of(thread, run_id, status, state);
+        let mut report = RunReport::of(thread, run_id, status, state);
+        report.data = data_of(store, thread, state).await?;
         let failure = ending::failure(state).filter(|_| status == RunStatusView::Done);
         let status = if failure.is_some() { RunStatusView::Failed } else { status };
         let word = runs.last().and_then(|run| run.finish_reason.clone());

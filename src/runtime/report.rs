@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::ending;
+use crate::checkpoint::{self, Store};
 use crate::graph::{EngineError, Interrupt};
 use crate::ids::ThreadId;
 use crate::llm::Usage;
@@ -153,7 +154,7 @@ impl RunReport {
                 .filter(|one| one.turn == state.turn)
                 .cloned()
                 .collect(),
-            data: data_of(state),
+            data: None,
             planner: state.planner.clone().filter(|planner| planner.turn == state.turn),
             metadata: Metadata {
                 turn: state.turn,
@@ -189,13 +190,24 @@ fn whole_results<S: Serializer>(results: &[AgentResult], to: S) -> Result<S::Ok,
 }
 
 /// Returns the first table that an agent found in the turn, with the rows that an artifact holds.
-fn data_of(state: &GraphState) -> Option<Table> {
+///
+/// # Errors
+/// As [`Artifact::whole`](crate::swarm::Artifact::whole).
+pub(super) async fn data_of(
+    store: &dyn Store,
+    thread: ThreadId,
+    state: &GraphState,
+) -> Result<Option<Table>, checkpoint::Error> {
     let good = |result: &&AgentResult| result.status == ResultStatus::Success;
-    let mut table = state.results_of_turn().filter(good).find_map(|one| one.tabular.clone())?;
-    let artifact = table.artifact.take().and_then(|key| state.global_state.get(&key));
-    let whole = artifact.and_then(|one| serde_json::from_str(&one.content).ok());
-    if let Some(whole) = whole.as_ref().and_then(Table::read) {
-        table.rows = whole.rows;
+    let mut found = state.results_of_turn().filter(good);
+    let Some(mut table) = found.find_map(|one| one.tabular.clone()) else { return Ok(None) };
+    let Some(key) = table.artifact.take() else { return Ok(Some(table)) };
+    if let Some(artifact) = state.global_state.get(&key) {
+        let whole = artifact.whole(store, thread, &key).await?;
+        let whole: Option<Value> = serde_json::from_str(&whole).ok();
+        if let Some(whole) = whole.as_ref().and_then(Table::read) {
+            table.rows = whole.rows;
+        }
     }
-    Some(table)
+    Ok(Some(table))
 }

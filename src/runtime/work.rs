@@ -48,7 +48,7 @@ impl Runtime {
         };
         self.offer_teams(&tenant).await;
         match self.runner().wake(thread, options).await {
-            Ok(Some(outcome)) => Ok(Some(self.report(outcome).await)),
+            Ok(Some(outcome)) => self.report(outcome).await.map(Some),
             Ok(None) => Ok(None),
             Err(runner::Error::WrongGraph { .. }) => Ok(None),
             Err(error) => Err(error.into()),

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::graph::{State as _, Written};
 use crate::ids::ThreadId;
 use crate::runtime::{self, InterruptView, read_state};
-use crate::swarm::GraphState;
+use crate::swarm::{Artifact, GraphState};
 
 /// How a thread stands for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,20 @@ impl Service {
         let info = self.info(thread).await?;
         let meta = self.kept().thread_meta(thread.0).await?;
         self.view(info, meta).await
+    }
+
+    /// Returns the whole of a large value that a thread keeps.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when it is not in the store any more, or altered there.
+    pub async fn artifact(
+        &self,
+        thread: ThreadId,
+        key: &str,
+        artifact: &Artifact,
+    ) -> Result<Arc<str>, Error> {
+        let store = self.runtime().store().as_ref();
+        Ok(artifact.whole(store, thread, key).await?)
     }
 
     /// Finds threads, and says how many there are in all.

@@ -5,7 +5,9 @@
 
 use serde_json::{Map, Value};
 
+use super::artifacts::content_of;
 use super::state::GraphState;
+use crate::graph::{NodeError, TaskContext};
 
 /// What was shown of addresses so far: by the state in which an agent began, and by what came after.
 pub(super) struct Shown<'a> {
@@ -18,7 +20,7 @@ impl<'a> Shown<'a> {
         Self { state, after: Vec::new() }
     }
 
-    /// Tells whether an address stood in what people said or what was found.
+    /// Tells whether an address stood in what people said or what was found, as far as the state holds it.
     ///
     /// The words of other agents are a model's: theirs count only where nothing of the open world stands behind them.
     fn holds(&self, address: &str) -> bool {
@@ -32,9 +34,9 @@ impl<'a> Shown<'a> {
             .chain(state.request_context.values())
             .chain(own.map(|result| &result.output))
             .chain(sources.flat_map(|source| source.reference.iter().chain(&source.quote)))
-            .chain(state.global_state.values().map(|artifact| &artifact.content))
             .chain(&self.after);
-        texts.any(|text| text.contains(address))
+        let mut short = state.global_state.values().filter_map(|artifact| artifact.content.text());
+        texts.any(|text| text.contains(address)) || short.any(|text| text.contains(address))
     }
 
     /// Adds what a tool or a person said.
@@ -45,19 +47,48 @@ impl<'a> Shown<'a> {
     }
 
     /// Returns the first argument that is an address which stood nowhere.
-    pub(super) fn unknown<'v>(&self, arguments: &'v Map<String, Value>) -> Option<&'v str> {
-        arguments.values().find_map(|value| self.unknown_in(value))
+    ///
+    /// Artifacts that are kept beside the state are read one by one, and only where nothing else shows an address.
+    ///
+    /// # Errors
+    /// [`NodeError`] when an artifact cannot be read.
+    pub(super) async fn unknown(
+        &self,
+        ctx: &TaskContext,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<String>, NodeError> {
+        let mut unknown = Vec::new();
+        self.unknown_to_state(arguments, &mut unknown);
+        for (key, artifact) in self.state.global_state.iter() {
+            if unknown.is_empty() {
+                return Ok(None);
+            }
+            if artifact.content.text().is_none() && artifact.media_type.is_none() {
+                let whole = content_of(ctx, key, &artifact.content).await?;
+                unknown.retain(|(address, _)| !whole.contains(address));
+            }
+        }
+        Ok(unknown.first().map(|(_, text)| (*text).to_owned()))
     }
 
-    fn unknown_in<'v>(&self, value: &'v Value) -> Option<&'v str> {
+    /// Collects the addresses that stand nowhere in the state, each with the argument it is in.
+    fn unknown_to_state<'v>(
+        &self,
+        arguments: &'v Map<String, Value>,
+        found: &mut Vec<(&'v str, &'v str)>,
+    ) {
+        arguments.values().for_each(|value| self.unknown_in(value, found));
+    }
+
+    fn unknown_in<'v>(&self, value: &'v Value, found: &mut Vec<(&'v str, &'v str)>) {
         match value {
             Value::String(text) => {
-                let address = stripped(text)?;
-                (!self.holds(address)).then_some(text.as_str())
+                let address = stripped(text).filter(|address| !self.holds(address));
+                found.extend(address.map(|address| (address, text.as_str())));
             }
-            Value::Array(list) => list.iter().find_map(|value| self.unknown_in(value)),
-            Value::Object(map) => self.unknown(map),
-            _ => None,
+            Value::Array(list) => list.iter().for_each(|value| self.unknown_in(value, found)),
+            Value::Object(map) => self.unknown_to_state(map, found),
+            _ => {}
         }
     }
 }
@@ -84,7 +115,9 @@ mod tests {
         let state = GraphState::default();
         let mut all = Shown::at_opening(&state);
         all.add(shown);
-        all.unknown(arguments.as_object().unwrap()).map(str::to_owned)
+        let mut found = Vec::new();
+        all.unknown_to_state(arguments.as_object().unwrap(), &mut found);
+        found.first().map(|(_, text)| (*text).to_owned())
     }
 
     /// S3.07: an address that stood in no question, result or page is found, wherever in the arguments it stands.

@@ -1,6 +1,7 @@
 //! Artifacts: results too long for a prompt, kept on the blackboard and read piece by piece.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,7 +10,9 @@ use super::built_in::READ_ARTIFACT;
 use super::sources::Sources;
 use super::state::Artifact;
 use super::window::clip;
-use crate::graph::Dict;
+use crate::checkpoint::{self, Store, read_blob};
+use crate::graph::{Blob, Dict, NodeError, TaskContext};
+use crate::ids::ThreadId;
 use crate::llm::ToolSpec;
 
 /// Characters of an artifact that the agent that made it is shown at once.
@@ -18,7 +21,7 @@ const PREVIEW_CHARS: usize = 1_000;
 /// Characters of a piece, unless the model asks for another length.
 const PIECE_CHARS: usize = 8_000;
 
-/// Bytes of all artifacts of a thread together, as an agent finds them: the state is held in memory.
+/// Bytes of all artifacts of a thread together, as an agent finds them: a thread is not a store of files.
 pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Keys that are listed when one is wrong.
@@ -32,6 +35,7 @@ pub(super) struct Artifacts {
     pub made: BTreeMap<String, Artifact>,
 }
 
+/// What a model asks for of an artifact.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -96,8 +100,8 @@ impl Artifacts {
         }
         let preview = clip(&output, PREVIEW_CHARS);
         let bytes = output.len();
-        let listed = self.of_thread.iter().map(|(_, artifact)| artifact.content.len());
-        let kept: usize = listed.chain(self.made.values().map(|one| one.content.len())).sum();
+        let listed = self.of_thread.iter().map(|(_, artifact)| artifact.content.bytes());
+        let kept: usize = listed.chain(self.made.values().map(|one| one.content.bytes())).sum();
         if kept + bytes > MAX_BYTES {
             return format!(
                 "The result has {bytes} bytes and could not be kept: the artifacts of this thread have {kept} of at \
@@ -109,18 +113,32 @@ impl Artifacts {
              {READ_ARTIFACT}. It begins:\n{preview}"
         );
         let (source, tainted_by) = (source.to_owned(), tainted_by.clone());
+        let content = output.into();
         self.made.insert(
             key,
-            Artifact { source, preview, bytes, content: output, media_type: None, tainted_by },
+            Artifact { source, preview, bytes, content, media_type: None, tainted_by },
         );
         shown
     }
 
-    /// Reads a piece; the same state gives the same piece.
+    /// Reads a piece, or says in a sentence for the model why there is none; the same state gives the same piece.
     ///
     /// # Errors
-    /// A sentence for the model.
-    pub(super) fn read(&self, arguments: &Value) -> Result<Piece, String> {
+    /// [`NodeError`] when the whole is not in the store any more, or altered there.
+    pub(super) async fn read(
+        &self,
+        ctx: &TaskContext,
+        arguments: &Value,
+    ) -> Result<Result<Piece, String>, NodeError> {
+        let (wanted, artifact) = match self.wanted(arguments) {
+            Ok(found) => found,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let whole = content_of(ctx, &wanted.key, &artifact.content).await?;
+        Ok(Ok(self.piece(&wanted, artifact, &whole)))
+    }
+
+    fn wanted(&self, arguments: &Value) -> Result<(Wanted, &Artifact), String> {
         let wanted: Wanted = serde_json::from_value(arguments.clone()).map_err(|error| {
             format!("the arguments of {READ_ARTIFACT} do not fit its schema: {error}")
         })?;
@@ -128,14 +146,14 @@ impl Artifacts {
         if let Some(media_type) = &artifact.media_type {
             return Err(format!("the artifact {} is no text, but {media_type}", wanted.key));
         }
-        let mut piece: String = artifact
-            .content
-            .chars()
-            .skip(wanted.offset)
-            .take(wanted.limit.unwrap_or(PIECE_CHARS))
-            .collect();
+        Ok((wanted, artifact))
+    }
+
+    fn piece(&self, wanted: &Wanted, artifact: &Artifact, whole: &str) -> Piece {
+        let mut piece: String =
+            whole.chars().skip(wanted.offset).take(wanted.limit.unwrap_or(PIECE_CHARS)).collect();
         piece.truncate(piece.floor_char_boundary(self.result_bytes));
-        let total = artifact.content.chars().count();
+        let total = whole.chars().count();
         let end = wanted.offset.saturating_add(piece.chars().count());
         let text = match piece.is_empty() {
             true => format!(
@@ -147,7 +165,7 @@ impl Artifacts {
                 wanted.offset, wanted.key
             ),
         };
-        Ok(Piece { text, source: artifact.source.clone(), tainted_by: artifact.tainted_by.clone() })
+        Piece { text, source: artifact.source.clone(), tainted_by: artifact.tainted_by.clone() }
     }
 
     /// Returns an artifact, one of its own before one of the thread.
@@ -164,9 +182,47 @@ impl Artifacts {
     }
 }
 
+/// Returns the whole of an artifact.
+///
+/// # Errors
+/// As [`Artifacts::read`].
+pub(super) async fn content_of(
+    ctx: &TaskContext,
+    key: &str,
+    content: &Blob,
+) -> Result<Arc<str>, NodeError> {
+    ctx.read(content, &called(key)).await
+}
+
+impl Artifact {
+    /// Returns the whole of an artifact of a thread, which the thread knows by a key.
+    ///
+    /// # Errors
+    /// [`checkpoint::Error::Blob`] when it is not in the store any more, or altered there, and whatever the store reports.
+    pub async fn whole(
+        &self,
+        store: &dyn Store,
+        thread: ThreadId,
+        key: &str,
+    ) -> Result<Arc<str>, checkpoint::Error> {
+        read_blob(store, thread, &self.content, &called(key)).await
+    }
+}
+
+/// Names an artifact where it cannot be read.
+fn called(key: &str) -> String {
+    format!("the artifact {key}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn piece_of(artifacts: &Artifacts, arguments: &Value) -> Result<Piece, String> {
+        let (wanted, artifact) = artifacts.wanted(arguments)?;
+        let whole = artifact.content.text().unwrap();
+        Ok(artifacts.piece(&wanted, artifact, whole))
+    }
 
     #[test]
     fn an_artifact_is_read_in_pieces_that_join_to_the_whole() {
@@ -181,7 +237,7 @@ mod tests {
         let mut read = String::new();
         while let Some(piece) = {
             let arguments = json!({ "key": "1.1.t1/1", "offset": read.chars().count() });
-            let piece = artifacts.read(&arguments).unwrap();
+            let piece = piece_of(&artifacts, &arguments).unwrap();
             assert_eq!(piece.source, "s.t");
             piece.text.split_once(":\n").map(|(_, piece)| piece.to_owned())
         } {
@@ -195,7 +251,7 @@ mod tests {
     fn a_wrong_key_or_argument_is_told_with_the_way_out() {
         let mut artifacts = Artifacts::new(Dict::default(), 1);
         artifacts.bounded("a/1".into(), "s.t", "long".into(), &Sources::new());
-        let told = |arguments| artifacts.read(&arguments).err().unwrap();
+        let told = |arguments| piece_of(&artifacts, &arguments).err().unwrap();
         assert_eq!(told(json!({ "key": "b" })), "there is no artifact b; there are: a/1");
         assert!(told(json!({ "offset": 1 })).contains("missing field `key`"));
         assert!(told(json!({ "key": "a/1", "offset": -1 })).contains("invalid value"));

@@ -8,9 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::artifacts::MAX_BYTES;
+use super::artifacts::{MAX_BYTES, content_of};
 use super::sources::Sources;
 use super::state::{Artifact, GraphState};
+use crate::graph::{Blob, NodeError, TaskContext};
 use crate::llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
 /// Files with one message at most.
@@ -101,7 +102,7 @@ pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
             preview,
             bytes: length,
             media_type: text.is_none().then(|| media_type.clone()),
-            content: text.unwrap_or(data),
+            content: text.unwrap_or(data).into(),
             // Anybody may have written what a user passes on.
             tainted_by: Sources::from([format!("attached.{name}")]),
         };
@@ -114,7 +115,7 @@ pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
 
 /// Says that a thread keeps too much to take what is attached now.
 pub(super) fn refused(state: &GraphState) -> Option<String> {
-    let kept: usize = state.global_state.iter().map(|(_, kept)| kept.content.len()).sum();
+    let kept: usize = state.global_state.iter().map(|(_, kept)| kept.content.bytes()).sum();
     let is_too_much = !state.preferences.attached.is_empty() && kept > MAX_BYTES;
     is_too_much.then(|| {
         format!(
@@ -186,32 +187,61 @@ pub(super) fn sources(state: &GraphState) -> impl Iterator<Item = &Sources> {
         .map(|artifact| &artifact.tainted_by)
 }
 
-/// Returns what the newest messages of a thread carry, with what they refer to.
-pub(super) fn of_state(state: &GraphState) -> Vec<Attached> {
-    let mut found: Vec<Attached> = Vec::new();
+/// Something that the newest messages of a thread carry, and where its content is.
+#[derive(Clone, Debug)]
+pub(super) struct Carried {
+    attached: Attached,
+    /// None where the thread keeps it no more.
+    content: Option<Blob>,
+    is_text: bool,
+}
+
+/// Returns what the newest messages of a thread carry.
+pub(super) fn of_state(state: &GraphState) -> Vec<Carried> {
+    let mut found: Vec<Carried> = Vec::new();
     for one in newest(state) {
-        if found.iter().any(|known| known.artifact == one.artifact) {
+        if found.iter().any(|known| known.attached.artifact == one.artifact) {
             continue;
         }
         let kept = state.global_state.get(&one.artifact);
-        let data = kept.map(|kept| match &kept.media_type {
-            Some(_) => Arc::from(kept.content.as_str()),
-            None => Arc::from(super::window::clip(&kept.content, SHOWN_CHARS)),
-        });
-        found.push(Attached { data, ..one.clone() });
+        let content = kept.map(|kept| kept.content.clone());
+        let is_text = kept.is_some_and(|kept| kept.media_type.is_none());
+        found.push(Carried { attached: one.clone(), content, is_text });
     }
     found
 }
 
+/// Brings back what the attachments of a request refer to, for as long as a model is asked.
+///
+/// # Errors
+/// [`NodeError`] when one of them cannot be read.
+pub(super) async fn loaded(
+    ctx: &TaskContext,
+    request: &ChatRequest,
+    carried: &[Carried],
+) -> Result<ChatRequest, NodeError> {
+    let mut request = request.clone();
+    for one in request.messages.iter_mut().flat_map(|message| &mut message.attached) {
+        let known = carried.iter().find(|known| known.attached.artifact == one.artifact);
+        let Some(Carried { content: Some(content), is_text, .. }) = known else { continue };
+        let whole = content_of(ctx, &one.artifact, content).await?;
+        one.data = Some(match is_text {
+            true => Arc::from(super::window::clip(&whole, SHOWN_CHARS)),
+            false => whole,
+        });
+    }
+    Ok(request)
+}
+
 /// Adds what is attached to the request of a role that works on what the user said; only references are recorded.
-pub(super) fn added(request: &ChatRequest, attached: &[Attached]) -> Option<ChatRequest> {
+pub(super) fn added(request: &ChatRequest, carried: &[Carried]) -> Option<ChatRequest> {
     let works = matches!(request.role, Role::Supervisor | Role::Agent | Role::Qa);
-    if attached.is_empty() || !works {
+    if carried.is_empty() || !works {
         return None;
     }
     let mut request = request.clone();
     let said = request.messages.iter_mut().find(|message| message.role == MessageRole::User)?;
-    said.attached = attached.to_vec();
+    said.attached = carried.iter().map(|one| one.attached.clone()).collect();
     Some(request)
 }
 
@@ -243,9 +273,9 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         let text = &taken.artifacts[&taken.attached[1].artifact];
-        assert_eq!((text.content.as_str(), &text.media_type), ("grün", &None));
+        assert_eq!((&text.content, &text.media_type), (&"grün".into(), &None));
         let image = &taken.artifacts[&taken.attached[3].artifact];
-        assert_eq!((image.content.as_str(), image.bytes), ("cG5n", 3));
+        assert_eq!((&image.content, image.bytes), (&"cG5n".into(), 3));
         assert!(image.tainted_by.contains("attached.image.png"));
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::attachments;
+use super::attachments::{self, Carried};
 use super::breaker;
 use super::parts::{StarLimits, StarParts};
 use super::state::{GraphState, Spent};
@@ -17,7 +17,7 @@ use crate::clock;
 use crate::graph::{
     EffectClass, EffectFailure, EffectRequest, NodeError, Outcome, StreamMode, TaskContext,
 };
-use crate::llm::{Attached, ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
+use crate::llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
 use crate::metrics::{self, ModelCall, Timer};
 
 /// Calls a model for one node, recorded in the node's journal.
@@ -38,7 +38,7 @@ pub(super) struct RecordedModel<'a> {
     /// Who is remembered in the prompts.
     asker: Option<Asker>,
     /// What the user sent with the newest messages.
-    attached: Vec<Attached>,
+    attached: Vec<Carried>,
 }
 
 /// The most by which a timer may be early or a clock may be read late.
@@ -128,6 +128,19 @@ impl<'a> RecordedModel<'a> {
         let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
         let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);
+        let carrying = match request.messages.iter().any(|message| !message.attached.is_empty()) {
+            true => match attachments::loaded(self.ctx, request, &self.attached).await {
+                Ok(loaded) => Some(loaded),
+                Err(error) => {
+                    let text = error.to_string();
+                    let mut kept = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    *kept = Some(Error::Interrupted(Box::new(error)));
+                    return Err(no_effect(text));
+                }
+            },
+            false => None,
+        };
+        let request = carrying.as_ref().unwrap_or(request);
         let (timer, role) = (Timer::start(), request.role.as_str());
         let introduced = match &self.asker {
             Some(asker) => asker.introduce(self.parts, request).await,

@@ -201,7 +201,7 @@ impl Report {
             source: of.agent.to_owned(),
             preview: preview.to_string(),
             bytes: content.len(),
-            content,
+            content: content.into(),
             media_type: None,
             tainted_by: self.tainted_by.clone(),
         };

@@ -10,7 +10,7 @@ use super::assignment::Assignment;
 use super::ending::EarlyEnd;
 use super::result::AgentResult;
 use super::sources::Sources;
-use crate::graph::{Dict, Log};
+use crate::graph::{Blob, Blobs, Dict, Log};
 use crate::llm::{Attached, Usage};
 
 /// One message of the conversation.
@@ -63,7 +63,8 @@ pub struct Artifact {
     pub preview: String,
     /// Length of the whole, in bytes.
     pub bytes: usize,
-    pub content: String,
+    /// The whole: kept beside the state once the step that made it is taken, unless it is short.
+    pub content: Blob,
     /// What it is, where it is no text and the content its base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
@@ -75,7 +76,20 @@ pub struct Artifact {
 impl Artifact {
     /// Returns the hash of the whole value.
     pub(super) fn digest(&self) -> [u8; 32] {
-        *blake3::hash(self.content.trim().as_bytes()).as_bytes()
+        match self.content.text() {
+            Some(text) => *blake3::hash(text.trim().as_bytes()).as_bytes(),
+            None => self.content.name().hash,
+        }
+    }
+}
+
+impl Blobs for Artifact {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        see(&self.content);
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        see(&mut self.content);
     }
 }
 
@@ -246,7 +260,7 @@ crate::graph_state! {
     ///
     /// Version 2 has the fields of version 1, but its journal has other keys: a program that knows only version 1
     /// would not find the calls that were made, and make them again. Version 3 has typed errors in its results.
-    pub struct GraphState, update GraphUpdate, version 3 {
+    pub struct GraphState, update GraphUpdate, version 3, blobs [global_state] {
         /// The user's present request.
         input_request: String => overwrite,
         /// Free key-values that came with it, and the temporal context.

@@ -140,8 +140,10 @@ impl<'a> Toolbox<'a> {
             if !self.is_repeated(&tool.name, &call.arguments) {
                 places.push(place);
                 let is_asked = self.caller.asks_about_addresses(tool);
-                let unknown = is_asked.then(|| self.shown.unknown(arguments)).flatten();
-                let unknown = unknown.map(str::to_owned);
+                let unknown = match is_asked {
+                    true => self.shown.unknown(self.caller.ctx, arguments).await?,
+                    false => None,
+                };
                 wanted.push(Wanted { tool, arguments, unknown });
             }
         }
@@ -229,7 +231,8 @@ impl<'a> Toolbox<'a> {
             return self.send(prepared).await;
         }
         Ok(match call.name.as_str() {
-            READ_ARTIFACT => match self.log.artifacts.read(&call.arguments) {
+            READ_ARTIFACT => match self.log.artifacts.read(self.caller.ctx, &call.arguments).await?
+            {
                 Ok(piece) => {
                     self.log.tainted_by.extend(piece.tainted_by);
                     ToolReply { source: Some(piece.source), ..ToolReply::said(piece.text, false) }

@@ -192,6 +192,39 @@ async fn killed(is_postgres: bool) -> (World, Original) {
     (world, original)
 }
 
+/// A thread about a paper that was attached, whose process was killed before its answer was written.
+pub async fn killed_with_a_paper(is_postgres: bool) -> (World, Original) {
+    let held = Arc::new(AtomicBool::new(true));
+    let script = Script::new()
+        .rule(Rule::new(select(&["mcp_agent_notes"])).role(Role::Supervisor).nth(1))
+        .rule(Rule::new(select(&["qa"])).role(Role::Supervisor))
+        .rule(Rule::new(Reply::text("It is read.")).role(Role::Agent))
+        .rule(approved());
+    let is_held = Arc::clone(&held);
+    let script = script.respond_with(move |request| {
+        (request.role == "qa").then(|| match is_held.load(Ordering::SeqCst) {
+            true => Reply::text("Too late.").delay_ms(3_600_000),
+            // What was attached is shown with each question.
+            false if request.contains("as it stood on the shelf") => Reply::text("It says so."),
+            false => Reply::text("There is no paper."),
+        })
+    });
+    let world = World::new(script).await;
+    world.write("paper.txt", &"as it stood on the shelf\n".repeat(200));
+    let original = Original::new(&world, is_postgres).await;
+    let url = original.url();
+    let run = ["run", "What does it say?", "--attach", "paper.txt", "--thread", "t", "--quiet"];
+    let mut child = world.start(&[&["--database", url.as_str()][..], &run].concat());
+    while world.asked(Role::Qa) == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        perihelion::clock::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    signal(&child, Signal::SIGKILL);
+    assert!(!ended(child).await.status.success());
+    held.store(false, Ordering::SeqCst);
+    (world, original)
+}
+
 pub fn notes(world: &World) -> usize {
     world.read("notes.jsonl").lines().count()
 }

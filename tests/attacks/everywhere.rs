@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::damage::{every_database, notes, other};
+use crate::damage::{every_database, killed_with_a_paper, notes, other};
 use crate::world::World;
 
 /// The tables of threads.
@@ -97,4 +97,48 @@ async fn an_altered_column_is_refused_or_makes_no_difference() {
         assert!(silent.is_empty(), "silently different:\n{}", silent.join("\n"));
     })
     .await;
+}
+
+/// X2: texts that the state names are in a table of their own.
+#[tokio::test]
+async fn an_altered_text_is_refused_by_name_or_makes_no_difference() {
+    for is_postgres in [false, true] {
+        let (world, original) = killed_with_a_paper(is_postgres).await;
+        let whole = original.copy(&world, "whole_of_all").await;
+        let expected = said(&world, &whole.url()).await;
+        assert!(expected.values().all(Option::is_some), "{expected:#?}");
+        assert!(expected["resume"].as_deref() == Some("It says so.\n"), "{expected:#?}");
+        let mut damages: Vec<(String, String)> = Vec::new();
+        for (column, kind) in whole.columns("blob").await {
+            let value = other(&column, &kind);
+            damages.push((column.clone(), format!("UPDATE blob SET {column} = {value}")));
+        }
+        damages.push(("row".to_owned(), "DELETE FROM blob".to_owned()));
+        for (name, sql) in damages {
+            let copy = original.copy(&world, &format!("blob_{name}")).await;
+            assert_eq!(copy.try_execute(&sql).await.unwrap(), 1, "{sql}");
+            let found = said(&world, &copy.url()).await;
+            for (command, text) in &found {
+                assert!(
+                    text.is_none() || *text == expected[command],
+                    "{name}: {command}: {text:?}"
+                );
+            }
+            // From which step on forks share it is no part of the thread itself.
+            let is_refused = name != "step";
+            for command in ["export", "resume"] {
+                assert_eq!(found[command].is_none(), is_refused, "{name}: {command}");
+            }
+            if is_refused {
+                let again = ["--database", &copy.url(), "resume", "t", "--quiet"];
+                let refused = world.run(&again).await;
+                let names = refused.stderr.contains("the artifact attached/")
+                    && refused.stderr.contains("paper.txt of the thread");
+                // By its number the body is an encrypted one.
+                let is_sealed =
+                    name == "codec" && refused.stderr.contains("encrypted with the key");
+                assert!(names || is_sealed, "{name}: {refused:#?}");
+            }
+        }
+    }
 }

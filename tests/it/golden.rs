@@ -162,7 +162,8 @@ async fn write_golden_files() {
     save("state_v1.jsonl").await;
     let state = runner.state(THREAD, Some(1)).await.unwrap().state;
     let (state, _) = perihelion::checkpoint::Encoded::json_streamed(&*state, 0, 0).unwrap();
-    let snapshot = perihelion::checkpoint::SnapshotRow { seq: 1, schema_version: 1, state };
+    let snapshot =
+        perihelion::checkpoint::SnapshotRow { seq: 1, schema_version: 1, state, blobs: None };
     store.put_snapshot(THREAD, &snapshot).await.unwrap();
     store.truncate(THREAD, 1).await.unwrap();
     save("state_v1_snapshot.jsonl").await;

@@ -49,6 +49,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 19, "0019_spending"),
     migration!("sqlite", 20, "0020_authors"),
     migration!("sqlite", 22, "0022_threads_of_tenants"),
+    migration!("sqlite", 23, "0023_blobs"),
 ];
 
 /// Postgres's migrations in order.
@@ -74,6 +75,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 20, "0020_authors"),
     migration!("postgres", 21, "0021_service_of_tenants"),
     migration!("postgres", 22, "0022_threads_of_tenants"),
+    migration!("postgres", 23, "0023_blobs"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

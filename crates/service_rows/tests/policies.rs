@@ -68,7 +68,7 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
 }
 
 /// A row in each table of a thread, by columns that have no default.
-const OF_A_THREAD: [(&str, &str); 10] = [
+const OF_A_THREAD: [(&str, &str); 11] = [
     (
         "thread",
         "INSERT INTO thread (id, graph, namespace, tenant) VALUES ($1, 'swarm', '', 'theirs')",
@@ -95,6 +95,7 @@ const OF_A_THREAD: [(&str, &str); 10] = [
         "effect_count",
         "INSERT INTO effect_count (thread_id, step, task, effects) VALUES ($1, 2, 0, 1)",
     ),
+    ("blob", "INSERT INTO blob (thread_id, step, codec, hash, body) VALUES ($1, 1, 0, '', '')"),
     ("run", "INSERT INTO run (thread_id, id, number, status) VALUES ($1, $1, 1, 'running')"),
     (
         "event",

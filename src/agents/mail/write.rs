@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::plan::Action;
 use super::{Letter, LetterUpdate, Mail};
 use crate::agents::pipeline::{
-    AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageResult, Step,
+    AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageError, StageResult, Step,
 };
 
 /// How often a text that names what is not there is written again, and questions to the user.
@@ -67,7 +67,11 @@ pub async fn write(stage: Stage<Letter>) -> StageResult<Letter> {
         let answer = stage.clarify(Clarification::new(question)).await?;
         return Ok(Step::goto("write", update.answers(vec![format!("{question} {answer}")])));
     }
-    match wanted(&stage, draft) {
+    let files = match state.plan.action {
+        Action::Draft => attached(&stage, &draft.attachments).await?,
+        _ => Ok(Vec::new()),
+    };
+    match wanted(&stage, draft, files) {
         Ok(wanted) => Ok(Step::next(update.wanted(Some(wanted)).problem(None))),
         Err(problem) if state.writes < REPAIRS => {
             Ok(Step::goto("write", update.problem(Some(problem))))
@@ -90,7 +94,11 @@ fn numbered((number, mail): (usize, &Mail)) -> Value {
 }
 
 /// Turns a text into the call that keeps it.
-fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<Wanted, String> {
+fn wanted(
+    stage: &Stage<Letter>,
+    draft: Draft,
+    files: Result<Vec<Value>, String>,
+) -> Result<Wanted, String> {
     let messages = &stage.state().messages;
     let named = || {
         let number = draft.message.and_then(|number| number.checked_sub(1));
@@ -111,10 +119,9 @@ fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<Wanted, String> {
             if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
                 return Err("the message needs a recipient in `to`, or a `question`".to_owned());
             }
-            let attachments = attached(stage, &draft.attachments)?;
             let arguments = json!({
                 "to": draft.to, "cc": draft.cc, "bcc": draft.bcc, "subject": draft.subject,
-                "text": draft.text, "attachments": attachments,
+                "text": draft.text, "attachments": files?,
             });
             ("draft", arguments)
         }
@@ -126,13 +133,27 @@ fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<Wanted, String> {
 }
 
 /// Reads artifacts, so that they are attached whole and never go through the model.
-fn attached(stage: &Stage<Letter>, keys: &[String]) -> Result<Vec<Value>, String> {
-    let read = |key: &String| {
-        let text = stage.artifact(key).map_err(|error| error.to_string())?;
-        let name = key.rsplit('/').next().unwrap_or(key);
-        Ok(json!({ "name": name, "text": text }))
-    };
-    keys.iter().map(read).collect()
+///
+/// Returns what is to be told of a key that there is not.
+///
+/// # Errors
+/// [`StageError::Stop`] when one of them cannot be read.
+async fn attached(
+    stage: &Stage<Letter>,
+    keys: &[String],
+) -> Result<Result<Vec<Value>, String>, StageError> {
+    let mut files = Vec::new();
+    for key in keys {
+        match stage.artifact(key).await {
+            Ok(text) => {
+                let name = key.rsplit('/').next().unwrap_or(key);
+                files.push(json!({ "name": name, "text": &*text }));
+            }
+            Err(StageError::Failed(error)) => return Ok(Err(error.to_string())),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(Ok(files))
 }
 
 /// Takes the one draft there is, or has the user choose.

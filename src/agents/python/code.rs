@@ -25,7 +25,7 @@ pub async fn code(stage: Stage<Computation>) -> StageResult<Computation> {
         "task": stage.task(),
         "request": stage.request(),
         "context": stage.context(),
-        "inputs": inputs::described(&stage),
+        "inputs": inputs::described(&stage).await?,
         "feedback": stage.feedback(),
         "code": Some(&state.code).filter(|code| !code.is_empty()),
         "problem": state.problem,

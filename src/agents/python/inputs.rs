@@ -1,9 +1,11 @@
 //! What a program is given: the request's context, and what upstream agents found, whole.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::Computation;
-use crate::agents::pipeline::Stage;
+use crate::agents::pipeline::{Stage, StageError};
 
 /// Characters of an input that the model is shown.
 const SHOWN: usize = 400;
@@ -11,11 +13,14 @@ const SHOWN: usize = 400;
 const TRIED: usize = 20;
 
 /// Returns the inputs by name.
-pub fn values(stage: &Stage<Computation>) -> Map<String, Value> {
+///
+/// # Errors
+/// [`StageError::Stop`] when what upstream agents found cannot be read.
+pub async fn values(stage: &Stage<Computation>) -> Result<Map<String, Value>, StageError> {
     let mut inputs = Map::new();
     inputs.insert("context".to_owned(), json!(stage.context()));
     let mut upstream = Vec::new();
-    let tables = stage.upstream_tables();
+    let tables = stage.upstream_tables().await?;
     for (number, output) in stage.assignment().dependency_outputs.iter().enumerate() {
         upstream
             .push(json!({ "agent": output.agent, "task": output.task, "output": output.output }));
@@ -25,25 +30,29 @@ pub fn values(stage: &Stage<Computation>) -> Map<String, Value> {
         if let Some(data) = table.or_else(|| data(&output.output)) {
             inputs.insert(name.clone(), data);
         }
-        for (at, content) in artifacts(stage, &output.output).into_iter().enumerate() {
+        let kept = artifacts(stage, &output.output).await?;
+        for (at, content) in kept.into_iter().enumerate() {
             let name = if at == 0 { name.clone() } else { format!("{name}_{}", at + 1) };
-            inputs.insert(name, data(&content).unwrap_or(Value::String(content)));
+            inputs.insert(name, data(&content).unwrap_or_else(|| json!(&*content)));
         }
     }
     if !upstream.is_empty() {
         inputs.insert("upstream".to_owned(), Value::Array(upstream));
     }
-    inputs
+    Ok(inputs)
 }
 
 /// Describes the inputs to the model: their names, and how each begins.
-pub fn described(stage: &Stage<Computation>) -> Value {
-    let described = values(stage).into_iter().map(|(name, value)| {
+///
+/// # Errors
+/// As [`values`].
+pub async fn described(stage: &Stage<Computation>) -> Result<Value, StageError> {
+    let described = values(stage).await?.into_iter().map(|(name, value)| {
         let text = value.to_string();
         let begins: String = text.chars().take(SHOWN).collect();
         json!({ "name": name, "type": kind(&value), "begins": begins, "is_whole": begins.len() == text.len() })
     });
-    described.collect()
+    Ok(described.collect())
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -72,12 +81,16 @@ fn data(text: &str) -> Option<Value> {
 }
 
 /// Reads the artifacts that a text names.
-fn artifacts(stage: &Stage<Computation>, text: &str) -> Vec<String> {
+async fn artifacts(stage: &Stage<Computation>, text: &str) -> Result<Vec<Arc<str>>, StageError> {
     let words = text.split(|c: char| c.is_whitespace() || "`'\"()[]{}<>,;".contains(c));
     let names = words
         .map(|word| word.trim_end_matches(['.', ':']))
         .filter(|word| word.contains('/') && word.len() < 200);
     let mut names: Vec<&str> = names.take(TRIED).collect();
     names.dedup();
-    names.into_iter().filter_map(|name| stage.artifact(name).ok()).collect()
+    let mut found = Vec::new();
+    for name in names {
+        found.extend(stage.find_artifact(name).await?);
+    }
+    Ok(found)
 }

@@ -7,7 +7,7 @@ use crate::agents::pipeline::{AgentError, ErrorKind, Stage, StageResult, Step};
 
 pub async fn run(stage: Stage<Computation>) -> StageResult<Computation> {
     let (code, runs) = (stage.state().code.clone(), stage.state().runs + 1);
-    let arguments = json!({ "code": code, "inputs": inputs::values(&stage) });
+    let arguments = json!({ "code": code, "inputs": inputs::values(&stage).await? });
     let reply = stage.call("run", arguments).await?;
     let update = ComputationUpdate::new().runs(runs);
     if let Some(word) = reply.instruction.filter(|word| !word.trim().is_empty() && runs <= REPAIRS)

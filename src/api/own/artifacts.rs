@@ -27,8 +27,9 @@ pub(super) async fn get(
     let found = state.global_state.get(&key);
     let one =
         found.ok_or_else(|| Refusal::missing(format!("the thread keeps nothing as: {key}")))?;
+    let whole = service.artifact(thread, &key, one).await?;
     let mut shown =
-        json!({ "key": key, "source": one.source, "bytes": one.bytes, "content": one.content });
+        json!({ "key": key, "source": one.source, "bytes": one.bytes, "content": &*whole });
     if let Some(media_type) = &one.media_type {
         shown["media_type"] = json!(media_type);
         shown["encoding"] = json!("base64");

@@ -82,7 +82,7 @@ pub async fn trace(
         notes,
     };
     let events = reading::events(&spans);
-    let analyses = panels::analyses(store, thread, &spans).await;
+    let analyses = panels::analyses(store, thread, &spans).await?;
     Ok(Trace { head, events, spans, analyses })
 }
 

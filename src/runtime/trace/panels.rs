@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::checkpoint::Store;
+use crate::checkpoint::{self, Store};
 use crate::ids::ThreadId;
 use crate::runtime::threads::read_state;
 use crate::telemetry::{About, Span};
@@ -23,7 +23,14 @@ pub struct Analysis {
 }
 
 /// Returns the analyses behind the results of a trace; none where the state is no longer kept.
-pub(super) async fn analyses(store: &dyn Store, thread: ThreadId, spans: &[Span]) -> Vec<Analysis> {
+///
+/// # Errors
+/// [`checkpoint::Error::Blob`] when one that is kept cannot be read, and whatever else the store reports.
+pub(super) async fn analyses(
+    store: &dyn Store,
+    thread: ThreadId,
+    spans: &[Span],
+) -> Result<Vec<Analysis>, checkpoint::Error> {
     let worked: Vec<(&str, &str)> = spans
         .iter()
         .filter_map(|span| match &span.about {
@@ -32,18 +39,21 @@ pub(super) async fn analyses(store: &dyn Store, thread: ThreadId, spans: &[Span]
         })
         .collect();
     if worked.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let Ok(view) = read_state(store, thread, None).await else { return Vec::new() };
+    let Ok(view) = read_state(store, thread, None).await else { return Ok(Vec::new()) };
     let state = view.state;
     let results = (0..state.results.len()).filter_map(|at| state.results.get(at));
     let of_trace =
         results.filter(|result| worked.contains(&(result.agent.as_str(), result.task.as_str())));
-    let analyses = of_trace.filter_map(|result| {
+    let mut analyses = Vec::new();
+    for result in of_trace {
         let artifact = format!("{}{ANALYSIS}", result.id);
-        let kept = state.global_state.get(&artifact)?;
-        let panels = serde_json::from_str(&kept.content).ok()?;
-        Some(Analysis { result: result.id.clone(), agent: result.agent.clone(), artifact, panels })
-    });
-    analyses.collect()
+        let Some(kept) = state.global_state.get(&artifact) else { continue };
+        let whole = kept.whole(store, thread, &artifact).await?;
+        let Ok(panels) = serde_json::from_str(&whole) else { continue };
+        let (result, agent) = (result.id.clone(), result.agent.clone());
+        analyses.push(Analysis { result, agent, artifact, panels });
+    }
+    Ok(analyses)
 }

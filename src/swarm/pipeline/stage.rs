@@ -16,7 +16,7 @@ use super::{PipelineState, PipelineUpdate};
 use crate::graph::{Context, NodeError, State};
 use crate::llm::{self, ChatMessage, ChatModel, ChatRequest};
 use crate::mcp::{ServerInfo, ToolDefinition};
-use crate::swarm::artifacts::Artifacts;
+use crate::swarm::artifacts::{Artifacts, content_of};
 use crate::swarm::caller::CallLog;
 use crate::swarm::instruction::{self, Instruction};
 use crate::swarm::kind::Job;
@@ -128,16 +128,29 @@ impl<W: State> Stage<W> {
     }
 
     /// Returns the table of each upstream output, in the order of the assignment's `dependency_outputs`; whole, where it is kept whole.
-    pub fn upstream_tables(&self) -> Vec<Option<Table>> {
+    ///
+    /// # Errors
+    /// [`StageError::Stop`] when what is kept cannot be read.
+    pub async fn upstream_tables(&self) -> Result<Vec<Option<Table>>, StageError> {
         let state = self.job.ctx.state();
         let upstream = self.job.assignment.depends_on.iter().filter_map(|id| state.result_of(id));
-        upstream.map(|result| result.tabular.as_ref().map(|table| self.whole(table))).collect()
+        let mut tables = Vec::new();
+        for result in upstream {
+            tables.push(match &result.tabular {
+                Some(table) => Some(self.whole(table).await?),
+                None => None,
+            });
+        }
+        Ok(tables)
     }
 
-    fn whole(&self, table: &Table) -> Table {
-        let kept = table.artifact.as_ref().and_then(|key| self.artifact(key).ok());
+    async fn whole(&self, table: &Table) -> Result<Table, StageError> {
+        let kept = match &table.artifact {
+            Some(key) => self.find_artifact(key).await?,
+            None => None,
+        };
         let read = kept.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        read.as_ref().and_then(Table::read).unwrap_or_else(|| table.clone())
+        Ok(read.as_ref().and_then(Table::read).unwrap_or_else(|| table.clone()))
     }
 
     /// Returns the user's request.
@@ -265,7 +278,7 @@ impl<W: State> Stage<W> {
             source: self.job.agent.clone(),
             preview: window::clip(&content, 1_000),
             bytes: content.len(),
-            content,
+            content: content.into(),
             media_type: None,
             tainted_by: log.tainted_by.clone(),
         };
@@ -277,14 +290,26 @@ impl<W: State> Stage<W> {
     ///
     /// # Errors
     /// [`StageError`] of kind `PathResolutionError` when there is none of that key.
-    pub fn artifact(&self, key: &str) -> Result<String, StageError> {
-        let mut log = lock(&self.left.log);
-        let Some(artifact) = log.artifacts.find(key).cloned() else {
-            let message = log.artifacts.unknown(key);
-            return Err(AgentError::new(ErrorKind::PathResolution, message).into());
-        };
-        log.tainted_by.extend(artifact.tainted_by);
-        Ok(artifact.content)
+    pub async fn artifact(&self, key: &str) -> Result<Arc<str>, StageError> {
+        match self.find_artifact(key).await? {
+            Some(whole) => Ok(whole),
+            None => {
+                let message = lock(&self.left.log).artifacts.unknown(key);
+                Err(AgentError::new(ErrorKind::PathResolution, message).into())
+            }
+        }
+    }
+
+    /// Reads an artifact of the thread or of this pipeline, whole, if there is one of that key.
+    ///
+    /// # Errors
+    /// [`StageError::Stop`] when it cannot be read.
+    pub async fn find_artifact(&self, key: &str) -> Result<Option<Arc<str>>, StageError> {
+        let found = lock(&self.left.log).artifacts.find(key).cloned();
+        let Some(artifact) = found else { return Ok(None) };
+        let whole = content_of(&self.ctx, key, &artifact.content).await?;
+        lock(&self.left.log).tainted_by.extend(artifact.tainted_by);
+        Ok(Some(whole))
     }
 
     /// Asks the user, and returns the answer as text once there is one.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outcome::{Attempt, Outcome};
-use crate::graph::{Dict, Log, State, Update};
+use crate::graph::{Blob, Blobs as _, Dict, Log, State, Update};
 use crate::swarm::{Artifact, CallRecord, Instruction, Sources, Spent};
 
 /// Version of what every pipeline keeps, beside that of its stages' state.
@@ -76,6 +76,13 @@ impl<W: State> Update for PipelineUpdate<W> {
             && self.attempt.is_none()
             && self.outcome.is_none()
     }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        self.artifacts.each_blob_mut(see);
+        if let Some(work) = &mut self.work {
+            work.each_blob_mut(see);
+        }
+    }
 }
 
 impl<W: State> State for PipelineState<W> {
@@ -107,5 +114,10 @@ impl<W: State> State for PipelineState<W> {
             *work = W::upcast(version / VERSIONS, work.take())?;
         }
         Ok(stored)
+    }
+
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.artifacts.each_blob(see);
+        self.work.each_blob(see);
     }
 }

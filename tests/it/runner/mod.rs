@@ -1,6 +1,7 @@
 //! The runner as users rely on it, on every store: crashes, questions, calls, limits, history.
 
 mod actions;
+mod blobs;
 mod clocks;
 mod crashes;
 mod durability;

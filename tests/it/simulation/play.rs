@@ -288,7 +288,7 @@ impl Stage {
         let at = 1 + self.draw(info.head.max(1) as usize) as u64;
         if let Ok(restored) = restore::<Tale>(self.truth.as_ref(), self.thread, Some(at)).await {
             let state = Encoded::json(&*restored.state, usize::MAX).unwrap();
-            let row = SnapshotRow { seq: at, schema_version: 1, state };
+            let row = SnapshotRow { seq: at, schema_version: 1, state, blobs: None };
             self.sim.board().count("snapshot");
             self.reader.store().put_snapshot(self.thread, &row).await.unwrap();
         }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion::checkpoint::{
-    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark,
-    EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow,
-    Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error,
+    EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunEnd, RunRow, SnapshotRow,
+    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -241,8 +241,9 @@ impl Store for Watched {
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        let work = async |fence| self.truth.save_pending(thread, fence, row).await;
+        let work = async |fence| self.truth.save_pending(thread, fence, row, blobs).await;
         let fenced = self.fenced("save_pending", thread, fence, work);
         let result = self.write("save_pending", fenced).await;
         if result.is_ok() {
@@ -251,6 +252,10 @@ impl Store for Watched {
             board.record.kept.push(Kept { at, step: row.step, task: row.task });
         }
         result
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        self.read(self.truth.blob(thread, hash)).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {

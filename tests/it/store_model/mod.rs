@@ -12,6 +12,7 @@ mod op;
 mod rows;
 mod story;
 mod subject;
+mod tips;
 mod view;
 
 use std::path::Path;

@@ -10,6 +10,8 @@ use perihelion::checkpoint::{
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 
+use super::rows;
+
 type Key = (u64, u32, Vec<u8>);
 #[derive(Clone, Debug)]
 pub struct Thread {
@@ -17,7 +19,7 @@ pub struct Thread {
     /// Steps up to this one were dropped.
     base: u64,
     /// All steps after `base`, those shared with an origin included.
-    steps: Vec<StepRow>,
+    pub(super) steps: Vec<StepRow>,
     /// Own ones; those of an origin are looked up there.
     snapshots: BTreeMap<u64, SnapshotRow>,
     pending: BTreeMap<(u64, u32), PendingRow>,
@@ -418,6 +420,7 @@ impl Model {
         let mut children: Vec<&Thread> = children.collect();
         children.sort_by(|one, other| one.info.namespace.cmp(&other.info.namespace));
         dump.children = children.into_iter().map(|child| self.export_one(child)).collect();
+        dump.blobs = rows::texts_of(&dump);
         Ok(dump)
     }
 
@@ -430,6 +433,7 @@ impl Model {
             pending: one.pending_now(),
             effects: one.effects_sorted(|_| true),
             runs: one.runs.clone(),
+            blobs: Vec::new(),
             children: Vec::new(),
         }
     }
@@ -464,17 +468,6 @@ impl Model {
             self.threads.insert(thread.info.id, thread);
         }
         Ok(())
-    }
-
-    /// Returns the head and the newest hash a writer would go on from.
-    pub fn tip(&self, thread: ThreadId) -> (u64, [u8; 32]) {
-        let found = self.threads.get(&thread);
-        let hash = found.and_then(|one| one.steps.last()).map_or([0; 32], |step| step.hash);
-        (found.map_or(0, |one| one.info.head), hash)
-    }
-
-    pub fn fence(&self, thread: ThreadId) -> u64 {
-        self.threads.get(&thread).map_or(0, |one| one.info.fence)
     }
 }
 

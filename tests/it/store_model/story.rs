@@ -125,7 +125,8 @@ impl Story {
             }
             Op::Commit { fence, body, status, clears, .. } => {
                 let held = (thread_id(fence.thread), token, run_id(0));
-                let commit = rows::commit(held, (step, previous), (*body, *status, *clears));
+                let top = model.top(held.0, step);
+                let commit = rows::commit(held, (step, previous), (*body, *status, *clears), top);
                 names.result(&model.commit(&commit), done)
             }
             Op::Pending { fence, task, body, .. } => {

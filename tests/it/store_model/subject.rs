@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::op::{Op, THREADS};
 use super::rows;
-use super::story::{RUNS, Story, effective_root, listing};
+use super::story::{RUNS, Story, effective_root, listing, thread_id};
 use super::view::{Names, effects};
 
 /// The store of the test that runs on this thread.
@@ -89,6 +89,13 @@ async fn clear(store: &dyn Store) {
     }
 }
 
+/// Returns the thread at the top of one, and the step of it that is under way.
+fn top(story: &Story, thread: usize, step: u64) -> (usize, u64) {
+    let (top, step) = story.model.top(thread_id(thread), step);
+    let place = (0..THREADS).find(|place| thread_id(*place) == top).unwrap_or(thread);
+    (place, step)
+}
+
 impl Subject {
     async fn compare(&self, store: &dyn Store, story: &Story) {
         for (thread, id) in self.threads.iter().enumerate() {
@@ -149,12 +156,19 @@ impl Subject {
             Op::Commit { fence, body, status, clears, .. } => {
                 let held = (id(fence.thread), aim.fence, runs[0]);
                 let tip = (aim.step, aim.previous);
-                let commit = rows::commit(held, tip, (*body, *status, *clears));
+                let top = top(story, fence.thread, aim.step);
+                let top = (id(top.0), top.1);
+                let commit = rows::commit(held, tip, (*body, *status, *clears), top);
                 names.result(&store.commit(&commit).await, done)
             }
             Op::Pending { fence, task, body, .. } => {
                 let row = rows::pending(aim.step, *task, *body);
-                names.result(&store.save_pending(id(fence.thread), aim.fence, &row).await, done)
+                let top = top(story, fence.thread, aim.step);
+                let blobs = rows::blobs(*body, (id(top.0), top.1));
+                names.result(
+                    &store.save_pending(id(fence.thread), aim.fence, &row, &blobs).await,
+                    done,
+                )
             }
             Op::Load { thread, at } => {
                 names.result(&store.load(id(*thread), *at).await, |it| names.loaded(it))

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use perihelion::checkpoint::{
-    EffectRow, Encoded, Error, Loaded, OpenInterrupt, PendingRow, RunRow, SnapshotRow, StepRow,
-    ThreadDump, ThreadInfo,
+    BlobRow, EffectRow, Encoded, Error, Loaded, OpenInterrupt, PendingRow, RunRow, SnapshotRow,
+    StepRow, ThreadDump, ThreadInfo,
 };
 use perihelion::ids::{RunId, ThreadId};
 use serde_json::{Value, json};
@@ -72,6 +72,7 @@ impl Names {
             "info": self.info(&dump.info), "snapshot": dump.snapshot.as_ref().map(snapshot),
             "steps": self.steps(&dump.steps), "pending": pending(&dump.pending),
             "effects": effects(&dump.effects), "runs": self.runs(&dump.runs), "children": children,
+            "texts": texts(&dump.blobs),
         })
     }
 
@@ -112,6 +113,13 @@ fn body(encoded: &Encoded) -> Value {
 
 fn snapshot(row: &SnapshotRow) -> Value {
     json!([row.seq, row.schema_version, body(&row.state)])
+}
+
+fn texts(rows: &[BlobRow]) -> Value {
+    let mut texts: Vec<_> =
+        rows.iter().map(|row| (row.step, body(&row.body).to_string())).collect();
+    texts.sort();
+    json!(texts)
 }
 
 fn pending(rows: &[PendingRow]) -> Value {

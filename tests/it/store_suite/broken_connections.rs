@@ -170,7 +170,7 @@ async fn journal_writes_survive_a_lost_reply_and_are_kept_once() {
                         1
                     )
                 }
-                1 => store.save_pending(thread, fence, &writer.pending(0)).await.unwrap(),
+                1 => store.save_pending(thread, fence, &writer.pending(0), &[]).await.unwrap(),
                 2 => store.record_effect(thread, fence, &call).await.unwrap(),
                 3 => store.settle_effect(thread, fence, &end).await.unwrap(),
                 _ => store.put_snapshot(thread, &writer.snapshot(1)).await.unwrap(),

@@ -105,7 +105,7 @@ async fn reopening_finds_everything(on: &Fixture) {
     writer.store.begin_run(writer.thread, writer.fence, writer.run, false).await.unwrap();
     writer.store.record_effect(writer.thread, writer.fence, &question).await.unwrap();
     writer.store.put_snapshot(writer.thread, &writer.snapshot(2)).await.unwrap();
-    writer.store.save_pending(writer.thread, writer.fence, &writer.pending(1)).await.unwrap();
+    writer.store.save_pending(writer.thread, writer.fence, &writer.pending(1), &[]).await.unwrap();
     let before = on.store.load(writer.thread, None).await.unwrap();
     on.store.close().await;
 

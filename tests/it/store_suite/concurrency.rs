@@ -110,7 +110,7 @@ async fn parallel_tasks_record_their_effects_side_by_side(on: &Fixture) {
             call.task = task;
             writer.store.record_effect(writer.thread, writer.fence, &call).await.unwrap();
             let row = writer.pending(task);
-            writer.store.save_pending(writer.thread, writer.fence, &row).await.unwrap();
+            writer.store.save_pending(writer.thread, writer.fence, &row, &[]).await.unwrap();
         })
     });
     for task in futures::future::join_all(tasks).await {

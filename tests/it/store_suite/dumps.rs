@@ -39,7 +39,7 @@ async fn rich_thread(on: &Fixture) -> Writer {
         writer.commit(&commit).await.unwrap();
     }
     on.store.put_snapshot(thread, &writer.snapshot(2)).await.unwrap();
-    on.store.save_pending(thread, fence, &writer.pending(1)).await.unwrap();
+    on.store.save_pending(thread, fence, &writer.pending(1), &[]).await.unwrap();
     on.store.record_effect(thread, fence, &writer.question(1).1).await.unwrap();
     let child = NewThread {
         id: thread.child("team:1:0"),
@@ -207,7 +207,7 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         (String::new(), "empty".to_owned()),
         ("{\"some\": \"json\"}\n".to_owned(), "line 1: this is no exported thread".to_owned()),
         ("\u{7f}ELF".to_owned(), "line 1".to_owned()),
-        (whole.replacen("\"version\":2", "\"version\":3", 1), "upgrade".to_owned()),
+        (whole.replacen("\"version\":2", "\"version\":4", 1), "upgrade".to_owned()),
         (without(last - 1), format!("line {last}: the file ends before")),
         (lines[0].to_owned(), "line 2: the file ends before".to_owned()),
         (without(4), format!("line {}: {last} lines were written", last - 1)),

@@ -108,7 +108,7 @@ async fn a_fork_starts_without_pending_writes_effects_and_runs(on: &Fixture) {
     let source = Writer::with_steps(&on.store, 2).await;
     let (thread, fence) = (source.thread, source.fence);
     on.store.begin_run(thread, fence, source.run, false).await.unwrap();
-    on.store.save_pending(thread, fence, &source.pending(0)).await.unwrap();
+    on.store.save_pending(thread, fence, &source.pending(0), &[]).await.unwrap();
     on.store.record_effect(thread, fence, &source.question(0).1).await.unwrap();
     let branch = fork(on, thread, 2).await.thread;
     assert!(on.store.load(branch, None).await.unwrap().pending.is_empty());

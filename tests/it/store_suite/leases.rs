@@ -88,7 +88,7 @@ async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
         on.store
             .end_run(thread, fence, zombie.run, RunEnd::new(RunStatus::Done, ThreadStatus::Idle))
             .await,
-        on.store.save_pending(thread, fence, &zombie.pending(0)).await,
+        on.store.save_pending(thread, fence, &zombie.pending(0), &[]).await,
         on.store.record_effect(thread, fence, &zombie.tool_call(1)).await,
         on.store.settle_effect(thread, fence, &end).await,
     ];

@@ -4,6 +4,7 @@
 
 #![expect(clippy::panic, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod blobs;
 mod broken_connections;
 mod commits;
 mod concurrency;

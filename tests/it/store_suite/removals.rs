@@ -57,7 +57,7 @@ async fn a_deleted_thread_is_gone_with_everything_of_it_and_its_subgraphs(on: &F
     let bystander = Writer::with_steps(&on.store, 3).await;
     on.store.put_snapshot(top.thread, &top.snapshot(2)).await.unwrap();
     on.store.begin_run(top.thread, top.fence, top.run, false).await.unwrap();
-    on.store.save_pending(top.thread, top.fence, &top.pending(0)).await.unwrap();
+    on.store.save_pending(top.thread, top.fence, &top.pending(0), &[]).await.unwrap();
     let (id, question) = top.question(0);
     on.store.record_effect(top.thread, top.fence, &question).await.unwrap();
 

@@ -4,8 +4,9 @@ use std::{path::Path, str::FromStr, sync::Arc};
 
 use perihelion::checkpoint::{
     EffectSettlement, EffectStatus, Error, EventRow, MemoryStore, NewThread, RunEnd, RunStatus,
-    Store, ThreadStatus, open, read_dump, write_dump,
+    Store, ThreadStatus, blob_row, open, read_blob, read_dump, write_dump,
 };
+use perihelion::graph::{BlobName, BlobText};
 use serde_json::json;
 use sqlx::ConnectOptions;
 
@@ -33,12 +34,17 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
         commit.step.hash = chained(&writer, &commit);
         writer.commit(&commit).await.unwrap();
     }
+    let kept = kept();
+    let mut commit = writer.next(encoded(&json!([{ "n": "x", "u": {}, "b": [kept.name] }])));
+    commit.blobs = vec![blob_row(thread, 4, &kept, usize::MAX).unwrap()];
+    writer.commit(&commit).await.unwrap();
     let mut snapshot = writer.snapshot(2);
+    snapshot.blobs = Some(encoded(&json!([kept.name])));
     snapshot.state = encoded(&json!({ "state": CANARY }));
     store.put_snapshot(thread, &snapshot).await.unwrap();
     let mut pending = writer.pending(0);
     pending.body = encoded(&json!({ "pending": CANARY }));
-    store.save_pending(thread, fence, &pending).await.unwrap();
+    store.save_pending(thread, fence, &pending, &[]).await.unwrap();
     let body = encoded(&json!([{ "event": CANARY }]));
     let (run, at) = (writer.run, chrono::DateTime::UNIX_EPOCH);
     let batch = EventRow { first: 1, count: 1, run, step: 3, body, at };
@@ -59,6 +65,11 @@ async fn talkative(store: &Arc<dyn Store>) -> Writer {
         .await
         .unwrap();
     writer
+}
+
+fn kept() -> BlobText {
+    let text: Arc<str> = format!("kept {CANARY}").into();
+    BlobText { name: BlobName::of(&text), text }
 }
 
 fn chained(writer: &Writer, commit: &perihelion::checkpoint::Commit) -> [u8; 32] {
@@ -115,7 +126,9 @@ async fn nothing_that_was_said_stands_in_the_file() {
     let writer = talkative(&plain.store).await;
     let hash = writer.hash;
     assert!(holds(plain.url.as_deref().unwrap(), CANARY.as_bytes()), "the test sees nothing");
-    assert!(holds(plain.url.as_deref().unwrap(), &hash), "the test sees nothing");
+    for bytes in [hash, kept().name.hash] {
+        assert!(holds(plain.url.as_deref().unwrap(), &bytes), "the test sees nothing");
+    }
 
     let on = sealed_sqlite().await;
     let writer = talkative(&on.store).await;
@@ -123,7 +136,8 @@ async fn nothing_that_was_said_stands_in_the_file() {
     assert!(!holds(url, CANARY.as_bytes()));
     // Nor what follows from it, by which a guess could be confirmed.
     assert!(!holds(url, &writer.hash) && !holds(url, &[2; 32]));
-    assert_eq!(read(&on.store, &writer).await.unwrap().matches(CANARY).count(), 17);
+    assert!(!holds(url, &kept().name.hash));
+    assert_eq!(read(&on.store, &writer).await.unwrap().matches(CANARY).count(), 18);
     on.store.close().await;
 }
 
@@ -167,7 +181,7 @@ async fn new_writes_take_the_first_key_and_older_ones_still_read() {
     assert!(matches!(again, Err(Error::InterruptClosed(id)) if id == asked));
     heir.store = Arc::clone(&both);
     heir.steps(1).await;
-    assert_eq!(both.load(heir.thread, None).await.unwrap().steps.len(), 2, "after the snapshot");
+    assert_eq!(both.load(heir.thread, None).await.unwrap().steps.len(), 3, "after the snapshot");
     let one = sealed(Arc::clone(&on.store), &["2026"]);
     assert!(matches!(read(&one, &heir).await, Err(Error::NoKey { key }) if key == "2025"));
     writer = Writer::with_steps(&both, 2).await;
@@ -216,6 +230,15 @@ async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
     touched.push(format!(
         "UPDATE effect SET outcome_codec = 0, outcome = '1' WHERE thread_id = {one_id} AND step = 1"
     ));
+    let text = from("blob", "body", &other_id);
+    touched.push(format!("UPDATE blob SET body = {text} WHERE thread_id = {one_id}"));
+    let last = "CASE substr(body, -1) WHEN x'00' THEN x'01' ELSE x'00' END";
+    touched.push(format!(
+        "UPDATE blob SET body = substr(body, 1, length(body) - 1) || {last} WHERE thread_id = {one_id}"
+    ));
+    touched
+        .push(format!("UPDATE blob SET codec = 0, body = '\"other\"' WHERE thread_id = {one_id}"));
+    touched.push(format!("DELETE FROM blob WHERE thread_id = {one_id}"));
     let whole = read(&on.store, &one).await.unwrap();
     let dump = read_dump(whole.as_bytes()).unwrap();
     for sql in touched {
@@ -224,11 +247,13 @@ async fn a_value_that_was_altered_moved_or_replaced_is_refused() {
             let steps = on.store.history(one.thread, None, 9).await.map(drop);
             let loaded = on.store.load(one.thread, None).await.map(drop);
             let effects = on.store.effects(one.thread, None).await.map(drop);
-            [steps, loaded, effects].into_iter().collect::<Result<(), Error>>()
+            let text = serde_json::from_value(json!(kept().name)).unwrap();
+            let text = read_blob(on.store.as_ref(), one.thread, &text, "it").await.map(drop);
+            [steps, loaded, effects, text].into_iter().collect::<Result<(), Error>>()
         };
         let refused = everything.await;
         assert!(
-            matches!(refused, Err(Error::Forged { thread, .. } | Error::Corrupt { thread, .. }) if thread == one.thread),
+            matches!(refused, Err(Error::Forged { thread, .. } | Error::Corrupt { thread, .. } | Error::Blob { thread, .. }) if thread == one.thread),
             "{sql}: {refused:?}"
         );
         on.store.delete(one.thread).await.unwrap();
@@ -273,6 +298,8 @@ async fn equal_content_is_not_recognisable_across_threads() {
     let store = sealed(Arc::clone(&memory), &["suite"]);
     let (one, other) = (talkative(&store).await, talkative(&store).await);
     assert_eq!(one.hash, other.hash);
+    let writers = (one, other);
+    let (one, other) = (&writers.0, &writers.1);
     let (one, other) = (
         memory.history(one.thread, None, 9).await.unwrap(),
         memory.history(other.thread, None, 9).await.unwrap(),
@@ -282,6 +309,13 @@ async fn equal_content_is_not_recognisable_across_threads() {
         assert_ne!(one.delta, other.delta);
         assert_ne!(one.frontier, other.frontier);
     }
+    let texts = [&writers.0, &writers.1];
+    let mut hashes = Vec::new();
+    for writer in texts {
+        hashes.extend(memory.export(writer.thread).await.unwrap().blobs.iter().map(|row| row.hash));
+    }
+    assert_eq!(hashes.len(), 2);
+    assert_ne!(hashes[0], hashes[1]);
 }
 
 #[test]

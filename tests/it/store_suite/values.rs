@@ -52,7 +52,8 @@ async fn values_of_every_size_read_back_the_same(on: &Fixture) {
         let commit = writer.next(delta.clone());
         writer.commit(&commit).await.unwrap();
     }
-    let snapshot = SnapshotRow { seq: 1, schema_version: u32::MAX, state: prose(five_megabytes) };
+    let snapshot =
+        SnapshotRow { seq: 1, schema_version: u32::MAX, state: prose(five_megabytes), blobs: None };
     on.store.put_snapshot(writer.thread, &snapshot).await.unwrap();
     let mut call = writer.tool_call(0);
     call.request = prose(five_megabytes);

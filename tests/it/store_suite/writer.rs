@@ -85,6 +85,7 @@ impl Writer {
             },
             status: ThreadStatus::Busy,
             clears_pending: false,
+            blobs: Vec::new(),
         }
     }
 
@@ -104,7 +105,8 @@ impl Writer {
     }
 
     pub fn snapshot(&self, seq: u64) -> SnapshotRow {
-        SnapshotRow { seq, schema_version: 1, state: encoded(&json!({"state at": seq})) }
+        let state = encoded(&json!({"state at": seq}));
+        SnapshotRow { seq, schema_version: 1, state, blobs: None }
     }
 
     pub fn pending(&self, task: u32) -> PendingRow {

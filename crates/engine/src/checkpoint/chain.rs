@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
-use super::{Codec, Error, SnapshotRow, StepRow, ThreadDump};
+use super::{Codec, Error, SnapshotRow, StepRow, ThreadDump, blobs};
 use crate::ids::ThreadId;
 
 /// A fencing token above this leaves too little room for further claims; nobody gets there by claiming.
@@ -21,11 +21,17 @@ pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8])
     *hasher.finalize().as_bytes()
 }
 
-/// Checks that a dump's steps are complete, in order and unaltered, and no row there twice; its children's included.
+/// Checks that a dump's steps are complete, in order and unaltered, no row there twice, and each text there that is
+/// named; its children's included.
 ///
 /// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
 /// then taken as given. Of encrypted steps only the order is seen; anyone who encrypted them checks first.
 pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
+    verify_rows(dump)?;
+    blobs::verify(dump)
+}
+
+fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
     let thread = dump.info.id;
     let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
     let mut prev = (base == 0).then_some([0; 32]);
@@ -61,7 +67,7 @@ pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
     once(thread, "effect", dump.effects.iter().map(|row| (row.step, row.task, &row.key)))?;
     once(thread, "run", dump.runs.iter().map(|row| row.number))?;
     once(thread, "run", dump.runs.iter().map(|row| row.id))?;
-    dump.children.iter().try_for_each(verify)
+    dump.children.iter().try_for_each(verify_rows)
 }
 
 /// Checks that no row is there twice, by what names it.

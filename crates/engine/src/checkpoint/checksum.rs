@@ -80,7 +80,11 @@ pub(super) fn pending(row: &PendingRow) -> Sum {
 /// Sums up a snapshot.
 pub(super) fn snapshot(row: &SnapshotRow) -> Sum {
     let version = u64::from(row.schema_version);
-    Hasher::new("snapshot").number(row.seq).number(version).body(&row.state).end()
+    let hasher = Hasher::new("snapshot").number(row.seq).number(version).body(&row.state);
+    match &row.blobs {
+        Some(names) => hasher.body(names).end(),
+        None => hasher.end(),
+    }
 }
 
 /// Checks an effect against what its row says of it.

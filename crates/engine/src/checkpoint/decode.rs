@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::checksum::{self, Counted};
 use super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
+    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
     PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -46,6 +46,22 @@ macro_rules! step_columns {
     };
 }
 pub(super) use step_columns;
+
+/// Columns that [`snapshot`] reads, of the table `s`.
+macro_rules! snapshot_columns {
+    () => {
+        "s.seq, s.schema_version, s.codec, s.state AS body, s.checksum, s.blobs_codec, s.blobs"
+    };
+}
+pub(super) use snapshot_columns;
+
+/// Columns that [`blob`] reads.
+macro_rules! blob_columns {
+    () => {
+        "thread_id, step, codec, hash, body"
+    };
+}
+pub(super) use blob_columns;
 
 /// Columns of a row by name; `None` is a column that is null.
 pub(super) trait Columns {
@@ -123,9 +139,7 @@ pub(super) fn step(row: &impl Columns) -> Result<StepRow, Error> {
         schema_version: small_count(row, "schema_version")?,
         delta: body(row, "codec", "body")?,
         frontier: there(row.bytes("frontier")?, "frontier")?,
-        hash: hash.as_slice().try_into().map_err(|_| {
-            Error::Damaged(format!("a step's hash has not 32 bytes but: {}", hash.len()))
-        })?,
+        hash: digest(&hash, "step")?,
         at: there(row.time("at")?, "at")?,
     })
 }
@@ -135,10 +149,25 @@ pub(super) fn snapshot(thread: ThreadId, row: &impl Columns) -> Result<SnapshotR
         seq: count(row, "seq")?,
         schema_version: small_count(row, "schema_version")?,
         state: body(row, "codec", "body")?,
+        blobs: match row.bytes("blobs")? {
+            Some(bytes) => Some(Encoded { codec: codec(row, "blobs_codec")?, bytes }),
+            None => None,
+        },
     };
     let sum = checksum::snapshot(&snapshot);
     checksum::check(thread, snapshot.seq, row.bytes("checksum")?, sum, "the snapshot")?;
     Ok(snapshot)
+}
+
+/// Reads a text that is kept beside the states that name it.
+pub(super) fn blob(row: &impl Columns) -> Result<BlobRow, Error> {
+    let hash = there(row.bytes("hash")?, "hash")?;
+    Ok(BlobRow {
+        owner: ThreadId(there(row.uuid("thread_id")?, "thread_id")?),
+        step: count(row, "step")?,
+        hash: digest(&hash, "text")?,
+        body: body(row, "codec", "body")?,
+    })
 }
 
 /// Reads a pending write; its step stands in the column `seq`.
@@ -258,6 +287,12 @@ pub(super) fn count(row: &impl Columns, column: &str) -> Result<u64, Error> {
 
 fn small_count(row: &impl Columns, column: &str) -> Result<u32, Error> {
     Ok(there(row.int(column)?, column)? as u32)
+}
+
+fn digest(bytes: &[u8], what: &str) -> Result<[u8; 32], Error> {
+    bytes.try_into().map_err(|_| {
+        Error::Damaged(format!("a {what}'s hash has not 32 bytes but: {}", bytes.len()))
+    })
 }
 
 fn body(row: &impl Columns, codec_column: &str, column: &str) -> Result<Encoded, Error> {

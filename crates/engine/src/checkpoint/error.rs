@@ -69,6 +69,11 @@ pub enum Error {
         "step {seq} of the thread {thread} is damaged: {reason}; restore it from a backup or fork an earlier step"
     )]
     Corrupt { thread: ThreadId, seq: u64, reason: String },
+    /// A text that a state only names is missing, or is not the one that was named.
+    #[error(
+        "{what} of the thread {thread} cannot be read: {reason}; restore it from a backup or fork an earlier step"
+    )]
+    Blob { thread: ThreadId, what: String, reason: String },
     #[error("a stored value cannot be read: {0}")]
     Damaged(String),
     /// A stored value is encrypted, and the key is not there.
@@ -134,6 +139,7 @@ impl Error {
         matches!(
             self,
             Self::Corrupt { .. }
+                | Self::Blob { .. }
                 | Self::Damaged(_)
                 | Self::Forged { .. }
                 | Self::NewerState { .. }

@@ -6,6 +6,7 @@
 //! [`Encoded`]) and any decision about what to run next.
 
 mod address;
+mod blobs;
 mod chain;
 mod checksum;
 mod decode;
@@ -29,6 +30,7 @@ mod sqlite;
 mod store;
 
 pub use address::open;
+pub use blobs::{blob_row, names_of_state, read_blob};
 pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
@@ -46,7 +48,7 @@ pub use postgres::PostgresStore;
 pub use questions::{awaited_interrupts, check_newest};
 pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
-    Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
+    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Loaded, NewThread,
     OpenInterrupt, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
     ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };

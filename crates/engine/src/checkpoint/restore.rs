@@ -93,7 +93,7 @@ const FORK: &str = "__fork__";
 /// Makes what is stored of a return to an earlier step.
 pub fn fork_to<S: State>(to: u64) -> Written<S> {
     let goto = Some(vec![Target::send(FORK, Value::from(to))]);
-    Written { node: FORK.to_owned(), update: S::Update::default(), goto }
+    Written { node: FORK.to_owned(), update: S::Update::default(), goto, blobs: Vec::new() }
 }
 
 /// Returns the earlier step that a step returns to, if it is such a one.

@@ -205,6 +205,21 @@ pub struct Commit {
     pub status: ThreadStatus,
     /// Whether pending writes for this step exist and are to be deleted with the commit.
     pub clears_pending: bool,
+    /// The texts that the step names and that are not kept yet.
+    pub blobs: Vec<BlobRow>,
+}
+
+/// A text that the states of a thread and of its subgraphs' threads name, and do not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlobRow {
+    /// The thread at the top, whose text it is.
+    pub owner: ThreadId,
+    /// The first step of that thread that names it.
+    pub step: u64,
+    /// BLAKE3 of the text.
+    pub hash: [u8; 32],
+    /// The text as a JSON string.
+    pub body: Encoded,
 }
 
 /// The whole state at a step.
@@ -213,6 +228,8 @@ pub struct SnapshotRow {
     pub seq: u64,
     pub schema_version: u32,
     pub state: Encoded,
+    /// The names of the texts that the state names, as a JSON list; none where there are none.
+    pub blobs: Option<Encoded>,
 }
 
 /// What one finished task wrote in a step that is not committed yet.
@@ -367,6 +384,8 @@ pub struct ThreadDump {
     pub pending: Vec<PendingRow>,
     pub effects: Vec<EffectRow>,
     pub runs: Vec<RunRow>,
+    /// The texts that these rows and those of the children name; only the thread at the top has them.
+    pub blobs: Vec<BlobRow>,
     /// Threads of subgraphs, without children of their own nesting (flat, by namespace).
     pub children: Vec<ThreadDump>,
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, ThreadDump,
+    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
+    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, ThreadDump,
     ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, sealed,
 };
 use crate::clock::{self, Clock};
@@ -89,15 +89,25 @@ pub trait Store: Send + Sync {
     ///
     /// After a lost reply (the connection broke) the store reads the head back and compares the hash,
     /// so `Ok` means committed and an error other than a broken database means not committed.
+    ///
+    /// The texts that the step brings are part of the same write; one that is there already stays, and counts from the
+    /// earlier of the two steps.
     async fn commit(&self, commit: &Commit) -> Result<(), Error>;
 
-    /// Keeps what a finished task wrote while others of its step still run. Fenced, idempotent per task.
+    /// Keeps what a finished task wrote while others of its step still run, with the texts that it brings. Fenced,
+    /// idempotent per task.
     async fn save_pending(
         &self,
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error>;
+
+    /// Returns a text that a step of the thread names, of the thread at the top or of those it was forked from.
+    ///
+    /// Not checked against its hash: [`read_blob`](super::read_blob) does that. `None` where it is not kept.
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error>;
 
     /// Reads what is needed to stand the thread up at `at`, or at its head.
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error>;

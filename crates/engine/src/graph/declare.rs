@@ -42,6 +42,9 @@
 /// When a field is renamed or changes its type, raise the version and name a function that rewrites
 /// older stored forms (states and updates alike): `version 2, upcast path`, with
 /// `fn(version: u32, stored: serde_json::Value) -> Result<serde_json::Value, String>`.
+///
+/// Fields in which a [`Blob`](crate::graph::Blob) may stand are named behind that, so that its text is kept beside the
+/// state: `version 1, blobs [papers]`.
 #[macro_export]
 macro_rules! graph_state {
     ($($declaration:tt)*) => {
@@ -59,7 +62,8 @@ macro_rules! __graph_state {
     (
         [$serde:tt $present:tt]
         $(#[$meta:meta])*
-        $vis:vis struct $State:ident, update $Update:ident, version $version:literal $(, upcast $upcast:path)? {
+        $vis:vis struct $State:ident, update $Update:ident, version $version:literal $(, upcast $upcast:path)?
+        $(, blobs [$($held:ident),+ $(,)?])? {
             $( $(#[$fmeta:meta])* $field:ident : $ty:ty => $reducer:ident $(($with:path))? ),+ $(,)?
         }
     ) => {
@@ -120,6 +124,12 @@ macro_rules! __graph_state {
             fn is_empty(&self) -> bool {
                 true $( && self.$field.is_none() )+
             }
+
+            $(
+                fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut $crate::graph::Blob)) {
+                    $( $crate::graph::Blobs::each_blob_mut(&mut self.$held, see); )+
+                }
+            )?
         }
 
         impl $crate::graph::State for $State {
@@ -140,6 +150,12 @@ macro_rules! __graph_state {
             ) -> ::core::result::Result<$crate::__private::Value, ::std::string::String> {
                 $crate::__graph_state!(@upcast [$($upcast)?] version, stored)
             }
+
+            $(
+                fn each_blob(&self, see: &mut dyn FnMut(&$crate::graph::Blob)) {
+                    $( $crate::graph::Blobs::each_blob(&self.$held, see); )+
+                }
+            )?
         }
     };
 

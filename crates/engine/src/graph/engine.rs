@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Command, EngineError, Event, Finished, Frontier, Graph, Interrupt, Limits, Merged, NodeEntry,
-    NodeError, NodeOutput, NodeRun, Pauses, Position, RunEvent, State, Wants, Written, merge,
+    BlobText, Command, EngineError, Event, Finished, Frontier, Graph, Interrupt, Limits, Merged,
+    NodeEntry, NodeError, NodeOutput, NodeRun, Pauses, Position, RunEvent, State, Wants, Written,
+    merge,
 };
 
 #[cfg(test)]
@@ -20,10 +21,16 @@ mod tests;
 #[derive(Debug)]
 enum Slot<S: State> {
     Ready,
-    Running { attempt: u32 },
-    Done(Written<S>),
+    Running {
+        attempt: u32,
+    },
+    /// What it wrote, with the texts of it that are not kept yet.
+    Done(Written<S>, Vec<BlobText>),
     Interrupted(Vec<Interrupt>),
-    Failed { kind: String, message: String },
+    Failed {
+        kind: String,
+        message: String,
+    },
     Cancelled,
 }
 
@@ -62,7 +69,7 @@ impl<S: State> Engine<S> {
         for (task, written) in done {
             let index = task as usize;
             if frontier.tasks.get(index).is_some_and(|task| task.node == written.node) {
-                slots[index] = Slot::Done(written);
+                slots[index] = Slot::Done(written, Vec::new());
             }
         }
         Self {
@@ -220,7 +227,7 @@ impl<S: State> Engine<S> {
         let node = self.frontier.tasks[index].node.clone();
         let slot = match result {
             Ok(NodeOutput { update, goto }) => {
-                self.keep(index, Written { node: node.clone(), update, goto }, out)
+                self.keep(index, Written::new(node.clone(), update, goto), out)
             }
             Err(NodeError::Interrupted(interrupts)) => Slot::Interrupted(interrupts),
             Err(NodeError::Cancelled) => Slot::Cancelled,
@@ -251,18 +258,26 @@ impl<S: State> Engine<S> {
     }
 
     /// Takes what a task wrote, and has it kept where its step goes on without it.
-    fn keep(&self, index: usize, written: Written<S>, out: &mut Vec<Command<S>>) -> Slot<S> {
+    fn keep(
+        &self,
+        index: usize,
+        (written, mut texts): (Written<S>, Vec<BlobText>),
+        out: &mut Vec<Command<S>>,
+    ) -> Slot<S> {
         let mut others = self.slots.iter().enumerate().filter(|(other, _)| *other != index);
-        if others.any(|(_, slot)| !matches!(slot, Slot::Done(_))) {
+        if others.any(|(_, slot)| !matches!(slot, Slot::Done(..))) {
             match written.to_pending() {
-                Ok(body) => out.push(Command::SavePending { task: index as u32, body }),
+                Ok(body) => {
+                    let (task, texts) = (index as u32, std::mem::take(&mut texts));
+                    out.push(Command::SavePending { task, body, texts });
+                }
                 Err(error) => {
                     let message = format!("what it wrote cannot be stored as JSON: {error}");
                     return Slot::Failed { kind: "encode".into(), message };
                 }
             }
         }
-        Slot::Done(written)
+        Slot::Done(written, texts)
     }
 
     /// Ends the step when nothing of it can run any more.
@@ -273,7 +288,7 @@ impl<S: State> Engine<S> {
         if self.running > 0 || (waiting && !self.is_closing()) {
             return;
         }
-        if self.slots.iter().all(|slot| matches!(slot, Slot::Done(_))) {
+        if self.slots.iter().all(|slot| matches!(slot, Slot::Done(..))) {
             return self.complete(out);
         }
         let (mut interrupts, mut failure) = (Vec::new(), None);
@@ -305,8 +320,10 @@ impl<S: State> Engine<S> {
             self.frontier.tasks.iter().any(|task| self.pauses.after.has(&task.node));
         let slots = std::mem::take(&mut self.slots);
         let mut finished: Vec<Finished<S>> = Vec::with_capacity(slots.len());
+        let mut texts = Vec::new();
         for (slot, entry) in slots.into_iter().zip(self.entries.drain(..)) {
-            if let Slot::Done(written) = slot {
+            if let Slot::Done(written, own) = slot {
+                texts.extend(own);
                 if self.wants.updates {
                     let (step, node) = (self.step, written.node.clone());
                     let update = serde_json::to_value(&written.update).unwrap_or(Value::Null);
@@ -323,7 +340,8 @@ impl<S: State> Engine<S> {
                 self.frontier = frontier;
                 self.step += 1;
                 self.steps_done += 1;
-                out.push(Command::Commit { seq, delta, frontier: encoded_frontier, finished });
+                let frontier = encoded_frontier;
+                out.push(Command::Commit { seq, delta, frontier, texts, finished });
             }
             Err(error) => out.push(Command::Fail(error)),
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Frontier, Interrupt, NodeEntry, NodeError, NodeOutput, RunEvent, State, Written};
+use super::{
+    BlobText, Frontier, Interrupt, NodeEntry, NodeError, NodeOutput, RunEvent, State, Written,
+};
 
 /// Bounds that the engine enforces itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +89,11 @@ pub enum Command<S: State> {
     /// Run a task.
     Run(NodeRun<S>),
     /// Keep what a task wrote, because its step goes on; `body` comes from [`Written::to_pending`].
-    SavePending { task: u32, body: Vec<u8> },
+    SavePending { task: u32, body: Vec<u8>, texts: Vec<BlobText> },
     /// Commit the step; `delta` is the JSON list of what its tasks wrote.
-    Commit { seq: u64, delta: Vec<u8>, frontier: Vec<u8>, finished: bool },
+    ///
+    /// `texts` are those that its tasks wrote and no [`Command::SavePending`] handed over.
+    Commit { seq: u64, delta: Vec<u8>, frontier: Vec<u8>, texts: Vec<BlobText>, finished: bool },
     /// Tell the listeners.
     Emit(RunEvent<S>),
     /// Nothing more can run until these are answered.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{END, State};
+use super::blob::take_texts;
+use super::{BlobName, BlobText, END, State};
 
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,9 +85,22 @@ pub struct Written<S: State> {
     pub update: S::Update,
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub goto: Option<Vec<Target>>,
+    /// The texts that the update names, which the store keeps beside it.
+    #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
+    pub blobs: Vec<BlobName>,
 }
 
 impl<S: State> Written<S> {
+    /// Takes an update to be stored; its long texts are returned, and only named in it from then on.
+    pub fn new(
+        node: impl Into<String>,
+        mut update: S::Update,
+        goto: Option<Vec<Target>>,
+    ) -> (Self, Vec<BlobText>) {
+        let (blobs, texts) = take_texts(&mut update);
+        (Self { node: node.into(), update, goto, blobs }, texts)
+    }
+
     /// Encodes it as a pending write: with the schema version, because it may outlive an upgrade.
     ///
     /// # Errors

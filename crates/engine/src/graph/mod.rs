@@ -5,6 +5,7 @@
 //! so a run can be tested by value and simulated from a seed. Deliberately absent: models, tools,
 //! storage, and any knowledge of what nodes do.
 
+mod blob;
 mod builder;
 mod declare;
 mod engine;
@@ -20,6 +21,7 @@ mod reducer;
 mod stages;
 mod typed;
 
+pub use blob::{Blob, BlobName, BlobText, Blobs, KEPT_ABOVE};
 pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPolicy};
 pub use engine::Engine;
 pub use event::{RunEvent, StreamMode};
@@ -28,7 +30,8 @@ pub use frontier::{Frontier, Target, Task, Written};
 pub use functions::{node_fn, node_with, try_node_fn};
 pub use merge::{Finished, Merged, merge};
 pub use node::{
-    Context, Interrupt, Node, NodeError, NodeOutput, Place, TaskContext, subgraph_namespace,
+    Context, Interrupt, Node, NodeError, NodeOutput, Place, TaskContext, step_at_the_top,
+    subgraph_namespace,
 };
 pub use pauses::{Nodes, Pauses};
 pub use port::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, Port};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{EffectRequest, Outcome, Perform, Port, State, StreamMode, Target};
+use super::{Blob, EffectRequest, Outcome, Perform, Port, State, StreamMode, Target};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// One unit of work of a graph.
@@ -73,6 +73,13 @@ pub fn subgraph_namespace(outer: &str, node: &str, step: u64, task: u32) -> Stri
         "" => own,
         outer => format!("{outer}|{own}"),
     }
+}
+
+/// Returns the step of the thread at the top that a subgraph's step belongs to, by the subgraph's place.
+pub fn step_at_the_top(namespace: &str, step: u64) -> u64 {
+    let first = namespace.split('|').next().unwrap_or_default();
+    let own = first.rsplit(':').nth(1).and_then(|number| number.parse().ok());
+    own.unwrap_or(step)
 }
 
 /// A question to a person that stops a node until it is answered.
@@ -312,6 +319,19 @@ impl TaskContext {
         let seen = serde_json::to_value(seen).map_err(unfit)?;
         let held = self.port.observed_unless(name, usual, seen).await?;
         serde_json::from_value(held).map_err(unfit)
+    }
+
+    /// Returns the text of a blob: as the node itself holds it, or as the store keeps it since the step that wrote it.
+    ///
+    /// `called` says what it is, where it cannot be read.
+    ///
+    /// # Errors
+    /// [`NodeError::Recorder`] when it is not in the store any more, or altered there, or the store failed.
+    pub async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError> {
+        match blob.text() {
+            Some(text) => Ok(Arc::clone(text)),
+            None => self.port.read(blob, called).await,
+        }
     }
 
     /// Publishes a live event of the `custom` stream mode.

@@ -1,10 +1,12 @@
 //! What a running node reaches outside itself, and how each of it is recorded.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{NodeError, StreamMode, Wants};
+use super::{Blob, NodeError, StreamMode, Wants};
 
 /// What an effect touches, which decides how it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,9 @@ pub trait Port: Send + Sync {
     ) -> Result<Value, NodeError> {
         Ok(seen)
     }
+
+    /// Returns the text of a blob that an earlier step wrote; `called` says what it is.
+    async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError>;
 
     /// Publishes a live event; never waits.
     fn emit(&self, mode: StreamMode, payload: Value);

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Dict, Log};
+use super::{Blob, Dict, Log};
 
 /// A graph's state: a struct with one reducer per field, declared by [`graph_state!`](crate::graph_state).
 ///
@@ -29,6 +29,9 @@ pub trait State:
     /// # Errors
     /// A sentence that says what cannot be rewritten.
     fn upcast(version: u32, stored: Value) -> Result<Value, String>;
+
+    /// Shows each [`Blob`] of the state; by default there is none.
+    fn each_blob(&self, _see: &mut dyn FnMut(&Blob)) {}
 }
 
 /// A partial update of a [`State`].
@@ -37,6 +40,9 @@ pub trait Update:
 {
     /// Returns whether no field is set.
     fn is_empty(&self) -> bool;
+
+    /// Shows each [`Blob`] of the update to the engine, which takes long texts out; by default there is none.
+    fn each_blob_mut(&mut self, _see: &mut dyn FnMut(&mut Blob)) {}
 }
 
 /// Merges an update into a field.

@@ -13,12 +13,12 @@ use super::key::EffectKey;
 use super::live::Live;
 use super::recorded::Recorded;
 use crate::checkpoint::{
-    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store,
+    EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store, read_blob,
 };
 use crate::clock::{self, Clock};
 use crate::failpoint::{Point, around};
 use crate::graph::{
-    EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
+    Blob, EffectClass, EffectRequest, NodeError, Outcome, Perform, Place, Port, StreamMode, Wants,
 };
 use crate::observer::report;
 
@@ -357,6 +357,11 @@ impl Port for TaskJournal {
             true => self.observed(name, seen).await,
             false => Ok(seen),
         }
+    }
+
+    async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError> {
+        let read = read_blob(self.store.as_ref(), self.place.thread, blob, called);
+        read.await.map_err(recorder)
     }
 
     fn emit(&self, mode: StreamMode, payload: Value) {

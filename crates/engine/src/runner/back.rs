@@ -6,10 +6,10 @@ use super::claimed::FAILED;
 use super::edit::{StateView, names};
 use super::outcome::{Durability, Error, RunOptions};
 use super::run::Runner;
+use super::snapshots::snapshot_of;
 use super::writer::Step;
 use crate::checkpoint::{
-    Encoded, Error as StoreError, RunEnd, RunStatus, SnapshotRow, StepKind, ThreadStatus, fork_to,
-    restore,
+    Error as StoreError, RunEnd, RunStatus, StepKind, ThreadStatus, fork_to, restore,
 };
 use crate::graph::{EngineError, State};
 use crate::ids::ThreadId;
@@ -44,18 +44,14 @@ impl<S: State> Runner<S> {
         let delta = serde_json::to_vec(&[fork_to::<S>(to)]).map_err(unstorable)?;
         let frontier = serde_json::to_vec(&target.frontier).map_err(unstorable)?;
         let kind = StepKind::Fork;
-        let step = Step { seq, kind, delta, frontier, clears_pending: true };
+        let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
         if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
             return Err(self.give_back(&held, error.into(), FAILED).await);
         }
         // What is shortened later may be what it goes back to; without the snapshot it is only read more slowly.
         let expected = target.snapshot_size + target.since_snapshot;
-        let encoded = Encoded::json_streamed(&*target.state, store.compress_above(), expected);
-        let kept = match encoded {
-            Ok((state, _)) => {
-                let row = SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state };
-                store.put_snapshot(thread, &row).await
-            }
+        let kept = match snapshot_of(&*target.state, seq, store.compress_above(), expected) {
+            Ok((row, _)) => store.put_snapshot(thread, &row).await,
             Err(error) => Err(error),
         };
         if let Err(error) = kept {

@@ -104,12 +104,7 @@ impl<S: State> Runner<S> {
     }
 
     pub(super) fn writer(&self, held: &ClaimedThread<S>, durability: Durability) -> Writer {
-        let claim = Claim {
-            thread: held.restored.info.id,
-            fence: held.restored.info.fence,
-            run: held.run,
-            schema_version: S::SCHEMA_VERSION,
-        };
+        let claim = Claim::of(&held.restored.info, held.run, S::SCHEMA_VERSION);
         Writer::new(Arc::clone(self.store()), claim, durability, held.restored.hash)
     }
 

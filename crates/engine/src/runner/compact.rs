@@ -1,6 +1,7 @@
 //! Shortens a thread: its older steps become one snapshot.
 
-use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, restore};
+use super::snapshots::snapshot_of;
+use crate::checkpoint::{Error, Store, restore};
 use crate::graph::State;
 use crate::ids::ThreadId;
 
@@ -27,8 +28,7 @@ pub async fn compact<S: State>(
     }
     let restored = restore::<S>(store, thread, Some(seq)).await?;
     let expected = restored.snapshot_size + restored.since_snapshot;
-    let (state, _) = Encoded::json_streamed(&*restored.state, store.compress_above(), expected)?;
-    let snapshot = SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state };
+    let (snapshot, _) = snapshot_of(&*restored.state, seq, store.compress_above(), expected)?;
     store.put_snapshot(thread, &snapshot).await?;
     store.truncate(thread, seq).await?;
     Ok(Some(seq + 1))

@@ -1,11 +1,13 @@
 //! What a replay reports: how far it came, and how the first step that went otherwise differs.
 
+use std::sync::Arc;
+
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::outcome::Error;
 use crate::checkpoint::StepRow;
-use crate::graph::{Command, EngineError, Frontier, State};
+use crate::graph::{BlobText, Command, EngineError, Frontier, State};
 use crate::ids::ThreadId;
 use crate::journal::Missed;
 
@@ -97,6 +99,33 @@ pub(super) fn why<S: State>(command: Command<S>) -> (String, String) {
 /// Compares bytes, and where they differ the values: a hash map's order is no divergence.
 pub(super) fn same_json(one: &[u8], other: &[u8]) -> bool {
     one == other || (!one.is_empty() && value(one) == value(other))
+}
+
+/// Compares what a step of an earlier version wrote, whose long texts stand in it, with what it writes now.
+pub(super) fn same_with_texts(recorded: &[u8], delta: &[u8], texts: &[BlobText]) -> bool {
+    if texts.is_empty() {
+        return false;
+    }
+    let mut whole = value(delta);
+    let names = texts.iter().map(|text| (json!(text.name), &text.text)).collect::<Vec<_>>();
+    put_back(&mut whole, &names);
+    for one in whole.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        one.remove("b");
+    }
+    whole == value(recorded)
+}
+
+/// Puts texts where they are named.
+fn put_back(value: &mut Value, texts: &[(Value, &Arc<str>)]) {
+    if let Some((_, text)) = texts.iter().find(|(name, _)| name == value) {
+        *value = Value::String(text.to_string());
+        return;
+    }
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|one| put_back(one, texts)),
+        Value::Object(fields) => fields.values_mut().for_each(|one| put_back(one, texts)),
+        _ => {}
+    }
 }
 
 fn value(json: &[u8]) -> Value {

@@ -14,7 +14,7 @@ use super::writer::{Step, Writer};
 use crate::checkpoint::{Codec, Encoded, Error, PendingRow, StepKind};
 use crate::clock;
 use crate::failpoint::{self, Point};
-use crate::graph::{Command, Engine, Event, NodeError, NodeRun, State};
+use crate::graph::{BlobText, Command, Engine, Event, NodeError, NodeRun, State};
 use crate::journal::{Mode, Recorded};
 
 /// One run under way.
@@ -32,6 +32,8 @@ pub(super) struct Drive<S: State> {
     /// The step at which the run begins.
     pub first_step: u64,
     pub has_pending: bool,
+    /// Texts of finished tasks whose writes could not be kept before their step.
+    pub texts: Vec<BlobText>,
 }
 
 /// The tasks of the step under way.
@@ -153,14 +155,16 @@ impl<S: State> Drive<S> {
                 let (mode, recorded) = tasks.beside(self.history_of(&run)).await?;
                 tasks.running.push(self.around.launch(run, mode, recorded));
             }
-            Command::SavePending { task, body } => {
-                tasks.beside(self.keep(engine.step(), task, body)).await?;
+            Command::SavePending { task, body, texts } => {
+                tasks.beside(self.keep(engine.step(), task, body, texts)).await?;
             }
-            Command::Commit { seq, delta, frontier, .. } => {
+            Command::Commit { seq, delta, frontier, mut texts, .. } => {
+                texts.append(&mut self.texts);
                 let size = delta.len();
                 let clears_pending = std::mem::take(&mut self.has_pending);
                 let kind = StepKind::Loop;
-                self.writer.write(Step { seq, kind, delta, frontier, clears_pending }).await?;
+                let step = Step { seq, kind, delta, frontier, clears_pending, texts };
+                self.writer.write(step).await?;
                 if self.snapshots.is_due(size).await && self.writer.settle().await? {
                     self.snapshots.write(&self.around.store, seq, engine.state());
                 }
@@ -177,15 +181,24 @@ impl<S: State> Drive<S> {
     }
 
     /// Keeps what a task wrote, unless the steps before it are themselves not kept yet.
-    async fn keep(&mut self, step: u64, task: u32, body: Vec<u8>) -> Result<(), Error> {
-        if self.writer.settle().await? {
-            let body = Encoded { codec: Codec::Json, bytes: body };
-            let row = PendingRow { step, task, body };
-            let kept =
-                self.around.store.save_pending(self.around.thread, self.around.claimed.fence, &row);
-            failpoint::around(Point::PendingSave, kept).await?;
-            self.has_pending = true;
+    async fn keep(
+        &mut self,
+        step: u64,
+        task: u32,
+        body: Vec<u8>,
+        mut texts: Vec<BlobText>,
+    ) -> Result<(), Error> {
+        if !self.writer.settle().await? {
+            self.texts.append(&mut texts);
+            return Ok(());
         }
+        let body = Encoded { codec: Codec::Json, bytes: body };
+        let row = PendingRow { step, task, body };
+        let blobs = self.writer.blobs(step, &texts)?;
+        let RunContext { store, thread, claimed, .. } = &self.around;
+        let kept = store.save_pending(*thread, claimed.fence, &row, &blobs);
+        failpoint::around(Point::PendingSave, kept).await?;
+        self.has_pending = true;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use crate::checkpoint::{
     ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, restore,
 };
 use crate::failpoint::{Point, around};
-use crate::graph::{END, Finished, Frontier, State, Target, Written, merge};
+use crate::graph::{BlobText, END, EngineError, Finished, Frontier, State, Target, Written, merge};
 use crate::ids::{InterruptId, ThreadId};
 use crate::journal::check_answer;
 
@@ -81,7 +81,8 @@ impl<S: State> Runner<S> {
             },
         };
         let leads = goto.is_some();
-        let written = Written::<S> { node: as_node.to_owned(), update, goto };
+        let (written, texts) = Written::<S>::new(as_node, update, goto);
+        self.check_texts(thread, &written, &texts).await?;
         let edit = Finished { written, entry };
         // Tried on the state as read: an edit that cannot be merged takes nothing and changes nothing.
         let mut tried = Arc::clone(&read.state);
@@ -102,6 +103,7 @@ impl<S: State> Runner<S> {
             delta: merged.delta,
             frontier: encoded,
             clears_pending: true,
+            texts,
         };
         if let Err(error) = self.writer(&held, Durability::Sync).write(step).await {
             return Err(self.give_back(&held, error.into(), FAILED).await);
@@ -193,6 +195,28 @@ impl<S: State> Runner<S> {
             }
         }
         Ok(false)
+    }
+}
+
+impl<S: State> Runner<S> {
+    /// Refuses an update from outside that names a text which is not kept for the thread.
+    pub(super) async fn check_texts(
+        &self,
+        thread: ThreadId,
+        written: &Written<S>,
+        new: &[BlobText],
+    ) -> Result<(), Error> {
+        for name in &written.blobs {
+            if new.iter().any(|text| text.name == *name) {
+                continue;
+            }
+            if self.store().blob(thread, &name.hash).await?.is_none() {
+                let reason = "it names a text that the thread does not keep".to_owned();
+                let node = written.node.clone();
+                return Err(Error::Update(EngineError::Encode { node, reason }));
+            }
+        }
+        Ok(())
     }
 }
 

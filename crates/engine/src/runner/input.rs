@@ -22,7 +22,11 @@ impl<S: State> Runner<S> {
         writer: &mut Writer,
         snapshots: &mut Snapshots,
     ) -> Result<(), Error> {
-        let written = Written::<S> { node: INPUT.to_owned(), update: input, goto: None };
+        let (written, texts) = Written::<S>::new(INPUT, input, None);
+        // What a subgraph is given comes from the steps above it.
+        if restored.info.root.is_none() {
+            self.check_texts(restored.info.id, &written, &texts).await?;
+        }
         let finished = vec![Finished { written, entry: None }];
         let merged = merge(self.graph(), &mut position.state, finished, BTreeMap::new())?;
         self.check_room(restored, merged.delta.len(), &position.state)?;
@@ -34,6 +38,7 @@ impl<S: State> Runner<S> {
             delta: merged.delta,
             frontier: encoded,
             clears_pending: false,
+            texts,
         };
         writer.write_now(step).await?;
         if snapshots.is_due(size).await {

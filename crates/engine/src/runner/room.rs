@@ -2,6 +2,7 @@
 //!
 //! What nodes write is not refused: it was bounded where it was made, and paid for.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::outcome::Error;
@@ -20,7 +21,7 @@ impl<S: State> Runner<S> {
     /// Refuses what made `state` of the state that was restored, when it has more bytes than the bound.
     ///
     /// A state has at most the bytes that it was restored from and those that were added to it, so that most are
-    /// never measured.
+    /// never measured. The texts that it names count as if they stood in it.
     pub(super) fn check_room(
         &self,
         restored: &Restored<S>,
@@ -28,12 +29,13 @@ impl<S: State> Runner<S> {
         state: &S,
     ) -> Result<(), Error> {
         let Some(most) = self.most else { return Ok(()) };
-        if restored.snapshot_size + restored.since_snapshot + added <= most {
+        let named = texts(state);
+        if restored.snapshot_size + restored.since_snapshot + added + named <= most {
             return Ok(());
         }
-        let bytes = size(state);
+        let bytes = size(state) + named;
         // What makes a state smaller is taken, however large it is still.
-        match bytes <= most || bytes < size(restored.state.as_ref()) {
+        match bytes <= most || bytes < size(&*restored.state) + texts(&*restored.state) {
             true => Ok(()),
             false => Err(Error::StateFull { thread: restored.info.id, bytes, most }),
         }
@@ -45,6 +47,13 @@ fn size<S: State>(state: &S) -> usize {
     let mut counted = Counted(0);
     let _ = serde_json::to_writer(&mut counted, state);
     counted.0
+}
+
+/// Returns how many bytes the texts have that a state names.
+fn texts<S: State>(state: &S) -> usize {
+    let mut named = BTreeSet::new();
+    state.each_blob(&mut |blob| named.extend(blob.kept()));
+    named.into_iter().map(|name| name.bytes as usize).sum()
 }
 
 /// Counts what is written to it.

@@ -377,6 +377,7 @@ impl<S: State> Runner<S> {
             again: held.was == ThreadStatus::Failed,
             first_step,
             has_pending,
+            texts: Vec::new(),
         };
         let result = drive.drive(&mut engine).await;
         let Drive { mut writer, snapshots, .. } = drive;

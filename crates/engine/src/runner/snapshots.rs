@@ -5,10 +5,24 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use crate::checkpoint::{Encoded, Error, SnapshotRow, Store};
+use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, names_of_state};
 use crate::failpoint::{Point, around};
 use crate::graph::State;
 use crate::ids::ThreadId;
+
+/// Makes the snapshot of a step, with the names of the texts that its state names; returns its JSON's length as well.
+///
+/// `expected` is about how many bytes of JSON it will be.
+pub(super) fn snapshot_of<S: State>(
+    state: &S,
+    seq: u64,
+    compress_above: usize,
+    expected: usize,
+) -> Result<(SnapshotRow, usize), Error> {
+    let blobs = names_of_state(state, compress_above)?;
+    let (state, size) = Encoded::json_streamed(state, compress_above, expected)?;
+    Ok((SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state, blobs }, size))
+}
 
 /// Decides when a snapshot is due and writes it in the background; no step waits for one.
 #[derive(Debug)]
@@ -53,11 +67,9 @@ impl Snapshots {
         let above = store.compress_above();
         let expected = self.last_size + self.since;
         let writing = async move {
-            let encode = move || Encoded::json_streamed(&*state, above, expected);
+            let encode = move || snapshot_of(&*state, seq, above, expected);
             let encoded = tokio::task::spawn_blocking(encode).await;
-            let (state, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
-            let schema_version = S::SCHEMA_VERSION;
-            let row = SnapshotRow { seq, schema_version, state };
+            let (row, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
             around(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
             Ok(size)
         };

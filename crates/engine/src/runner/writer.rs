@@ -7,20 +7,39 @@ use tracing::Instrument as _;
 
 use super::outcome::Durability;
 use crate::checkpoint::{
-    Commit, Encoded, Error, StepKind, StepRow, Store, ThreadStatus, chain_hash,
+    BlobRow, Commit, Encoded, Error, StepKind, StepRow, Store, ThreadInfo, ThreadStatus, blob_row,
+    chain_hash,
 };
 use crate::clock;
 use crate::failpoint::{Point, around};
+use crate::graph::{BlobText, step_at_the_top};
 use crate::ids::{RunId, ThreadId};
 use crate::observer::{Timer, report};
 
 /// Everything the writer must know of a claimed thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub thread: ThreadId,
+    /// The thread at the top, whose texts are kept.
+    pub top: ThreadId,
+    pub namespace: String,
     pub fence: u64,
     pub run: RunId,
     pub schema_version: u32,
+}
+
+impl Claim {
+    /// Reads what the writer must know of a thread as it was claimed.
+    pub(super) fn of(info: &ThreadInfo, run: RunId, schema_version: u32) -> Self {
+        Self {
+            thread: info.id,
+            top: info.root.unwrap_or(info.id),
+            namespace: info.namespace.clone(),
+            fence: info.fence,
+            run,
+            schema_version,
+        }
+    }
 }
 
 /// A step as the engine hands it over.
@@ -31,6 +50,8 @@ pub(super) struct Step {
     pub delta: Vec<u8>,
     pub frontier: Vec<u8>,
     pub clears_pending: bool,
+    /// The texts that it names and that are not kept yet.
+    pub texts: Vec<BlobText>,
 }
 
 /// Writes the steps of one run.
@@ -61,9 +82,15 @@ impl Writer {
     }
 
     /// Writes a step: now, beside what follows, or at the end of the run.
+    ///
+    /// One with texts is written now in every mode, with all before it: the step that follows may read them.
     pub(super) async fn write(&mut self, step: Step) -> Result<(), Error> {
         let commit = self.link(step)?;
         match self.durability {
+            Durability::Async | Durability::Exit if !commit.blobs.is_empty() => {
+                self.flush().await?;
+                commit_at(Point::StepCommit, self.store.as_ref(), &commit).await
+            }
             Durability::Sync => commit_at(Point::StepCommit, self.store.as_ref(), &commit).await,
             Durability::Exit => {
                 self.held_back.push(commit);
@@ -90,7 +117,8 @@ impl Writer {
 
     /// Links a step to the chain.
     fn link(&mut self, step: Step) -> Result<Commit, Error> {
-        let Step { seq, kind, delta, frontier, clears_pending } = step;
+        let Step { seq, kind, delta, frontier, clears_pending, texts } = step;
+        let blobs = self.blobs(seq, &texts)?;
         let hash = chain_hash(&self.hash, seq, &delta, &frontier);
         self.hash = hash;
         Ok(Commit {
@@ -108,7 +136,15 @@ impl Writer {
             },
             status: ThreadStatus::Busy,
             clears_pending,
+            blobs,
         })
+    }
+
+    /// Makes rows of the texts that a step of the thread names.
+    pub(super) fn blobs(&self, step: u64, texts: &[BlobText]) -> Result<Vec<BlobRow>, Error> {
+        let step = step_at_the_top(&self.claim.namespace, step);
+        let above = self.store.compress_above();
+        texts.iter().map(|text| blob_row(self.claim.top, step, text, above)).collect()
     }
 
     /// Waits until everything handed over is durable.

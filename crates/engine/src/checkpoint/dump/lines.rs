@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, PendingRow, RunRow, SnapshotRow,
-    StepKind, StepRow, ThreadInfo,
+    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, PendingRow, RunRow,
+    SnapshotRow, StepKind, StepRow, ThreadInfo,
     hex::{from_hex, to_hex},
 };
-use crate::ids::RunId;
+use crate::graph::BlobName;
+use crate::ids::{RunId, ThreadId};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -21,6 +22,7 @@ pub(super) enum Line {
     Pending(Pending),
     Effect(Box<Effect>),
     Run(RunRow),
+    Blob(Blob),
     /// Shows that nothing is missing before it.
     End(End),
 }
@@ -86,17 +88,22 @@ pub(super) struct Snapshot {
     seq: u64,
     schema_version: u32,
     state: Verbatim,
+    /// The texts that the state names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blobs: Option<Verbatim>,
 }
 
 impl Snapshot {
     pub(super) fn new(row: &SnapshotRow) -> Result<Self, Error> {
-        let SnapshotRow { seq, schema_version, ref state } = *row;
-        Ok(Self { seq, schema_version, state: Verbatim::of(state)? })
+        let SnapshotRow { seq, schema_version, ref state, ref blobs } = *row;
+        let blobs = blobs.as_ref().map(Verbatim::of).transpose()?;
+        Ok(Self { seq, schema_version, state: Verbatim::of(state)?, blobs })
     }
 
     pub(super) fn into_row(self) -> Result<SnapshotRow, Error> {
-        let Self { seq, schema_version, state } = self;
-        Ok(SnapshotRow { seq, schema_version, state: state.into_encoded()? })
+        let Self { seq, schema_version, state, blobs } = self;
+        let blobs = blobs.map(Verbatim::into_encoded).transpose()?;
+        Ok(SnapshotRow { seq, schema_version, state: state.into_encoded()?, blobs })
     }
 }
 
@@ -157,6 +164,25 @@ impl Pending {
 
     pub(super) fn into_row(self) -> Result<PendingRow, Error> {
         Ok(PendingRow { step: self.step, task: self.task, body: self.body.into_encoded()? })
+    }
+}
+
+/// A text that rows before it name, by what it is.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Blob {
+    text: Verbatim,
+}
+
+impl Blob {
+    pub(super) fn new(row: &BlobRow) -> Result<Self, Error> {
+        Ok(Self { text: Verbatim::of(&row.body)? })
+    }
+
+    /// The step that names it is found when the whole file is read.
+    pub(super) fn into_row(self, owner: ThreadId) -> Result<BlobRow, Error> {
+        let body = self.text.into_encoded()?;
+        let hash = BlobName::of(&body.decode::<String>()?).hash;
+        Ok(BlobRow { owner, step: 0, hash, body })
     }
 }
 

@@ -10,13 +10,17 @@ mod lines;
 use std::io::{BufRead, Write};
 
 use self::lines::{Header, Line};
-use super::{Error, ThreadDump, ThreadInfo};
+use super::{Error, ThreadDump, ThreadInfo, blobs};
 
 /// First word of every file.
 const FORMAT: &str = "perihelion-thread";
 
-/// Newest version of the format this binary reads, and the one it writes. The first had no digest.
-const VERSION: u32 = 2;
+/// Newest version of the format this binary reads, and the one it writes where there are texts beside the states. The first
+/// had no digest.
+const VERSION: u32 = 3;
+
+/// The version before that, otherwise the same.
+const WITHOUT_TEXTS: u32 = 2;
 
 /// Writes a thread: a header, its rows one per line, those of its subgraphs' threads, and an end mark.
 ///
@@ -31,7 +35,9 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
         digest.update(&text);
         to.write_all(&text).map_err(Error::Export)
     };
-    put(&Line::Header(Header { format: FORMAT.to_owned(), version: VERSION }))?;
+    // What has no texts beside its states is read by versions that knew none.
+    let version = if dump.blobs.is_empty() { WITHOUT_TEXTS } else { VERSION };
+    put(&Line::Header(Header { format: FORMAT.to_owned(), version }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
         put(&Line::Thread(Box::new(without_place(&thread.info))))?;
         if let Some(row) = &thread.snapshot {
@@ -48,6 +54,9 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
         }
         for row in &thread.runs {
             put(&Line::Run(row.clone()))?;
+        }
+        for row in &thread.blobs {
+            put(&Line::Blob(lines::Blob::new(row)?))?;
         }
     }
     let written = lines + 1;
@@ -124,7 +133,10 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
             "the thread {} does not belong to the thread {}",
             stranger.info.id, top.info.id
         ))),
-        None => Ok(top),
+        None => {
+            blobs::keep_named(&mut top)?;
+            Ok(top)
+        }
     }
 }
 
@@ -149,6 +161,7 @@ fn empty(info: ThreadInfo) -> ThreadDump {
         pending: Vec::new(),
         effects: Vec::new(),
         runs: Vec::new(),
+        blobs: Vec::new(),
         children: Vec::new(),
     }
 }
@@ -160,6 +173,7 @@ fn add(thread: &mut ThreadDump, line: Line) -> Result<(), Error> {
         Line::Pending(row) => thread.pending.push(row.into_row()?),
         Line::Effect(row) => thread.effects.push(row.into_row()?),
         Line::Run(row) => thread.runs.push(row),
+        Line::Blob(row) => thread.blobs.push(row.into_row(thread.info.id)?),
         Line::Header(_) | Line::Thread(_) | Line::End(_) => {}
     }
     Ok(())

@@ -19,9 +19,9 @@ use async_trait::async_trait;
 
 use self::state::State;
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
+    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -111,8 +111,13 @@ impl Store for MemoryStore {
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        self.state().save_pending(thread, fence, row)
+        self.state().save_pending(thread, fence, row, blobs)
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        self.state().blob(thread, hash)
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {

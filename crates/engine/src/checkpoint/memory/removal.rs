@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    super::{Error, ThreadInfo},
-    state::State,
+    super::{BlobRow, Error, ThreadInfo},
+    state::{Kept, State},
 };
 use crate::ids::ThreadId;
 
@@ -27,6 +27,7 @@ impl State {
             .collect();
         self.hand_over(&doomed);
         self.threads.retain(|id, _| !doomed.contains(id));
+        self.blobs.retain(|(owner, _), _| !doomed.contains(owner));
         self.interrupts.retain(|_, (owner, _)| !doomed.contains(owner));
         Ok(())
     }
@@ -41,6 +42,9 @@ impl State {
         let line = self.line(thread, head);
         let steps =
             line.iter().rev().flat_map(|(kept, upto)| kept.own(seq, *upto)).cloned().collect();
+        let shared =
+            self.shared_blobs(thread, line.iter().skip(1).map(|(kept, upto)| (*kept, *upto)));
+        self.keep_blobs(&shared);
         let kept = self.get_mut(thread)?;
         kept.steps = steps;
         kept.base = seq;
@@ -50,6 +54,23 @@ impl State {
         kept.effects = kept.effects.split_off(&(seq + 1, 0, Vec::new()));
         self.interrupts.retain(|_, (owner, (step, ..))| *owner != thread || *step > seq);
         Ok(())
+    }
+
+    /// Copies the texts that a thread shares with those it was forked from, each up to a step.
+    ///
+    /// Where that is a subgraph's thread, its steps have numbers of their own: then all that there are.
+    fn shared_blobs<'k>(
+        &self,
+        thread: ThreadId,
+        line: impl Iterator<Item = (&'k Kept, u64)>,
+    ) -> Vec<BlobRow> {
+        let owner = self.threads.get(&thread).and_then(|kept| kept.info.root).unwrap_or(thread);
+        let texts = line.flat_map(|(kept, upto)| {
+            let is_top = kept.info.root.is_none();
+            let of = kept.info.root.unwrap_or(kept.info.id);
+            self.blobs_of(of).filter(move |row| !is_top || row.step <= upto)
+        });
+        texts.map(|row| BlobRow { owner, ..BlobRow::clone(row) }).collect()
     }
 
     /// Hands every fork of the doomed threads the rows it shares with them, and makes it a fork of what
@@ -74,11 +95,13 @@ impl State {
                 .map(|(kept, upto)| (kept.info.id, *upto));
             let mut steps = Vec::new();
             let mut snapshots = Vec::new();
-            for (kept, upto) in gone.collect::<Vec<_>>().into_iter().rev() {
-                steps.extend_from_slice(kept.own(0, *upto));
-                snapshots
-                    .extend(kept.snapshots.range(..=*upto).map(|(seq, it)| (*seq, it.clone())));
+            let gone: Vec<(&Kept, u64)> = gone.map(|(kept, upto)| (*kept, *upto)).collect();
+            let texts = self.shared_blobs(fork, gone.iter().copied());
+            for (kept, upto) in gone.into_iter().rev() {
+                steps.extend_from_slice(kept.own(0, upto));
+                snapshots.extend(kept.snapshots.range(..=upto).map(|(seq, it)| (*seq, it.clone())));
             }
+            self.keep_blobs(&texts);
             let Some(kept) = self.threads.get_mut(&fork) else { continue };
             steps.append(&mut kept.steps);
             kept.steps = steps;

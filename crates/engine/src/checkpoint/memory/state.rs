@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::super::{
-    EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingExport,
-    PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
-    Waiting, Wanted, chain,
+    BlobRow, EffectRow, Error, EventMark, EventRow, Loaded, NewThread, OpenInterrupt,
+    PendingExport, PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadFilter, ThreadInfo,
+    ThreadStatus, Waiting, Wanted, blobs, chain,
     limits::{lease, moment, text},
 };
 use crate::{
@@ -72,6 +72,8 @@ impl Kept {
 pub(super) struct State {
     pub(super) threads: HashMap<ThreadId, Kept>,
     pub(super) interrupts: HashMap<Vec<u8>, (ThreadId, EffectPlace)>,
+    /// Texts by the thread at the top and their hash.
+    pub(super) blobs: BTreeMap<(ThreadId, [u8; 32]), Arc<BlobRow>>,
     /// Whose traces have not arrived yet; exports of deleted threads count for nothing.
     pub(super) exports: HashMap<ThreadId, PendingExport>,
 }
@@ -122,6 +124,34 @@ impl State {
             .filter_map(|(kept, upto)| kept.snapshots.range(..=upto).next_back())
             .max_by_key(|(seq, _)| **seq)
             .map(|(_, snapshot)| Arc::clone(snapshot))
+    }
+
+    /// Returns the threads whose texts a thread may name: it, the one at the top, and those they were forked from.
+    pub(super) fn owners(&self, thread: ThreadId) -> Vec<ThreadId> {
+        let mut owners = vec![thread];
+        let mut next = 0;
+        while let Some(kept) = owners.get(next).map(|id| self.threads.get(id)) {
+            let info = kept.map(|kept| &kept.info);
+            let origin = info.and_then(|info| info.forked_from).map(|(parent, _)| parent);
+            for id in info.and_then(|info| info.root).into_iter().chain(origin) {
+                if !owners.contains(&id) {
+                    owners.push(id);
+                }
+            }
+            next += 1;
+        }
+        owners
+    }
+
+    pub(super) fn blobs_of(&self, owner: ThreadId) -> impl Iterator<Item = &Arc<BlobRow>> {
+        self.blobs.range((owner, [0; 32])..=(owner, [u8::MAX; 32])).map(|(_, row)| row)
+    }
+
+    pub(super) fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        self.get(thread)?;
+        let mut owners = self.owners(thread).into_iter();
+        let found = owners.find_map(|owner| self.blobs.get(&(owner, *hash)));
+        Ok(found.map(|row| BlobRow::clone(row)))
     }
 
     pub(super) fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -254,6 +284,10 @@ impl State {
         for child in children {
             dump.children.push(self.export_one(child.id)?);
         }
+        let owners = self.owners(thread);
+        let kept = owners.iter().flat_map(|owner| self.blobs_of(*owner));
+        dump.blobs = kept.map(|row| BlobRow::clone(row)).collect();
+        blobs::keep_named(&mut dump)?;
         chain::verify(&dump)?;
         Ok(dump)
     }
@@ -268,6 +302,7 @@ impl State {
             pending: kept.pending_of(kept.info.head + 1),
             effects: kept.effects_of(None),
             runs: kept.runs.clone(),
+            blobs: Vec::new(),
             children: Vec::new(),
         })
     }

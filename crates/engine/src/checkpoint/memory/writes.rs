@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{
-        Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, NewThread,
-        PendingExport, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepRow, ThreadDump,
-        ThreadInfo, ThreadStatus, chain,
+        BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error,
+        NewThread, PendingExport, PendingRow, RunEnd, RunRow, RunStatus, SnapshotRow, StepRow,
+        ThreadDump, ThreadInfo, ThreadStatus, chain,
         limits::{lease, moment, text},
     },
     state::{Kept, State, fresh},
@@ -157,7 +157,19 @@ impl State {
         if commit.clears_pending {
             kept.pending = kept.pending.split_off(&(seq + 1, 0));
         }
+        self.keep_blobs(&commit.blobs);
         Ok(())
+    }
+
+    /// Keeps texts; of one that is there already the earlier step counts.
+    pub(super) fn keep_blobs(&mut self, rows: &[BlobRow]) {
+        for row in rows {
+            let place = (row.owner, row.hash);
+            let kept = self.blobs.entry(place).or_insert_with(|| Arc::new(row.clone()));
+            if row.step < kept.step {
+                Arc::make_mut(kept).step = row.step;
+            }
+        }
     }
 
     pub(super) fn save_pending(
@@ -165,12 +177,14 @@ impl State {
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error> {
         let kept = self.fenced(thread, fence)?;
         if row.step != kept.info.head + 1 {
             return Err(Error::Conflict { thread, seq: row.step, head: kept.info.head });
         }
         kept.pending.entry((row.step, row.task)).or_insert_with(|| row.clone());
+        self.keep_blobs(blobs);
         Ok(())
     }
 
@@ -294,6 +308,7 @@ impl State {
                 self.keep_effect(thread, effect)?;
             }
         }
+        self.keep_blobs(&dump.blobs);
         Ok(())
     }
 }

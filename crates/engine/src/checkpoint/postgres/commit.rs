@@ -1,16 +1,17 @@
-//! One step, one statement, one round trip.
+//! One step, one statement, one round trip; the texts that it brings are part of the statement.
 
 use perihelion_database::postgres::{Connections, is_broken};
 use sqlx::{PgConnection, Row};
 
 use super::{
     super::{Commit, Error, limits::big},
+    blobs::{Unnested, bind_blobs, kept},
     refusal::{Place, read_place},
 };
 use crate::failpoint::{Point, around};
 
 macro_rules! commit_sql {
-    ($more:literal) => {
+    ($more:expr) => {
         concat!(
             "WITH moved AS (
                 UPDATE thread SET head = $2, status = $3, updated_at = now()
@@ -25,12 +26,24 @@ macro_rules! commit_sql {
     };
 }
 
+macro_rules! cleared {
+    () => {
+        ", cleared AS (
+            DELETE FROM pending USING moved WHERE pending.thread_id = moved.id AND pending.step <= $2
+         )"
+    };
+}
+
+macro_rules! with_blobs {
+    ($more:expr) => {
+        concat!($more, ", kept AS (", kept!("moved, ", "12", "13", "14", "15", "16"), ")")
+    };
+}
+
 const COMMIT: &str = commit_sql!("");
-const COMMIT_AND_CLEAR: &str = commit_sql!(
-    ", cleared AS (
-        DELETE FROM pending USING moved WHERE pending.thread_id = moved.id AND pending.step <= $2
-     )"
-);
+const COMMIT_AND_CLEAR: &str = commit_sql!(cleared!());
+const COMMIT_AND_KEEP: &str = commit_sql!(with_blobs!(""));
+const COMMIT_KEEP_AND_CLEAR: &str = commit_sql!(with_blobs!(cleared!()));
 
 /// Commits a step. After a lost reply it finds out what became of the statement before it sends it again.
 pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result<(), Error> {
@@ -54,7 +67,13 @@ pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result
 
 async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sqlx::Error> {
     let step = &commit.step;
-    let done = sqlx::query(if commit.clears_pending { COMMIT_AND_CLEAR } else { COMMIT })
+    let statement = match (commit.clears_pending, commit.blobs.is_empty()) {
+        (false, true) => COMMIT,
+        (true, true) => COMMIT_AND_CLEAR,
+        (false, false) => COMMIT_AND_KEEP,
+        (true, false) => COMMIT_KEEP_AND_CLEAR,
+    };
+    let query = sqlx::query(statement)
         .bind(commit.thread.0)
         .bind(big(step.seq))
         .bind(commit.status.as_str())
@@ -65,9 +84,11 @@ async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sq
         .bind(step.kind.as_str())
         .bind(&step.hash[..])
         .bind(&step.frontier[..])
-        .bind(&step.delta.bytes[..])
-        .execute(connection)
-        .await?;
+        .bind(&step.delta.bytes[..]);
+    let done = match commit.blobs.is_empty() {
+        true => query.execute(connection).await?,
+        false => bind_blobs!(query, Unnested::new(&commit.blobs)).execute(connection).await?,
+    };
     Ok(done.rows_affected() == 1)
 }
 

@@ -42,12 +42,16 @@ pub(super) fn group() -> CommitGroup {
     GroupCommit::new(LANES, MOST)
 }
 
-/// Commits a step, in a statement of its own unless others wait as well.
+/// Commits a step, in a statement of its own unless others wait as well; one with texts always is.
 pub(super) async fn commit(
     connections: &Connections,
     group: &CommitGroup,
     commit: &Commit,
 ) -> Result<(), Error> {
+    // Texts are long: they go in a statement of their own, with their step.
+    if !commit.blobs.is_empty() {
+        return commit::commit(connections, commit).await;
+    }
     let fate = match group.turn(|| commit.clone()).await {
         Turn::Alone(lane) => return alone(connections, lane, commit).await,
         Turn::Lead(batch) => match batch.alone() {

@@ -38,21 +38,21 @@ const LOAD: &str = concat!(
             ORDER BY seq DESC LIMIT 1
         ) s ORDER BY s.seq DESC LIMIT 1
      )
-     SELECT 0 AS part, seq, schema_version, codec, state AS body, checksum,
+     SELECT 0 AS part, seq, schema_version, codec, state AS body, checksum, blobs_codec, blobs,
         NULL::uuid AS run, NULL::timestamptz AS at, NULL::text AS kind, NULL::bytea AS hash,
         NULL::bytea AS frontier, NULL::integer AS task
      FROM newest
      UNION ALL
-     SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL
+     SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL
      FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
         AND s.seq > coalesce((SELECT seq FROM newest), 0)
      UNION ALL
-     SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, p.task
+     SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task
      FROM pending p JOIN thread t ON t.id = p.thread_id
      WHERE t.id = $1 AND p.step = t.head + 1 AND t.head <= $2
      UNION ALL
      SELECT 3, (SELECT min(s.seq) FROM step s WHERE s.thread_id = t.id AND s.seq > t.head),
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
      FROM thread t WHERE t.id = $1"
 );
 
@@ -122,8 +122,9 @@ pub(super) async fn history(
 const PUT_SNAPSHOT: &str = "WITH held AS (
         SELECT id, base FROM thread WHERE id = $1 AND head >= $2 FOR KEY SHARE
      ), put AS (
-        INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-        SELECT id, $2, $3, $4, $5, $6 FROM held WHERE base <= $2
+        INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+        SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM held WHERE base <= $2
         ON CONFLICT (thread_id, seq) DO NOTHING
      )
      SELECT count(*) FROM held";
@@ -140,6 +141,8 @@ pub(super) async fn put_snapshot(
         .bind(snapshot.state.codec as i16)
         .bind(&snapshot.state.bytes[..])
         .bind(&checksum::snapshot(snapshot)[..])
+        .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
+        .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
         .fetch_one(&mut *c))?;
     if held == 0 {
         let head = threads::info(connections, thread).await?.info.head;

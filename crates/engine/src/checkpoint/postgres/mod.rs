@@ -5,6 +5,7 @@
 //! is one statement and one round trip, which the commits of other threads may share. Deliberately absent: `synchronous_commit` is never touched, so
 //! the server's own setting decides (its default loses nothing).
 
+mod blobs;
 mod commit;
 mod commit_many;
 mod effects;
@@ -28,9 +29,9 @@ use perihelion_database::{
 use sqlx::PgConnection;
 
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
+    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
+    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
 };
 use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -146,8 +147,13 @@ impl Store for PostgresStore {
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        effects::save_pending(&self.connections, thread, fence, row).await
+        effects::save_pending(&self.connections, thread, fence, row, blobs).await
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        blobs::find(&self.connections, thread, hash).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {

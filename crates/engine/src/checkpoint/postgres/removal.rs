@@ -14,7 +14,8 @@ use crate::ids::ThreadId;
 /// Hands every fork of the threads `$1` the rows it shares with them, and makes it a fork of what lies
 /// before them, if anything does.
 ///
-/// `line` walks from each fork through the threads `$1` and ends at the first one that stays.
+/// `line` walks from each fork through the threads `$1` and ends at the first one that stays. The steps of a subgraph's
+/// thread have numbers of their own: of those forks share all texts.
 const HAND_OVER: &str = "WITH RECURSIVE line (fork, id, upto) AS (
         SELECT id, parent_id, parent_seq FROM thread
         WHERE parent_id = ANY($1) AND id <> ALL($1)
@@ -29,19 +30,30 @@ const HAND_OVER: &str = "WITH RECURSIVE line (fork, id, upto) AS (
         FROM line l JOIN step s ON s.thread_id = l.id AND s.seq <= l.upto
         WHERE l.id = ANY($1)
      ), snapshots AS (
-        INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-        SELECT l.fork, s.seq, s.schema_version, s.codec, s.state, s.checksum
+        INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+        SELECT l.fork, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
         FROM line l JOIN snapshot s ON s.thread_id = l.id AND s.seq <= l.upto
         WHERE l.id = ANY($1)
         ON CONFLICT (thread_id, seq) DO NOTHING
+     ), blobs AS (
+        INSERT INTO blob (thread_id, hash, step, codec, body)
+        SELECT DISTINCT ON (1, 2) coalesce(f.root_id, f.id), b.hash, b.step, b.codec, b.body
+        FROM line l JOIN thread t ON t.id = l.id JOIN thread f ON f.id = l.fork
+        JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
+            AND (t.root_id IS NOT NULL OR b.step <= l.upto)
+        WHERE l.id = ANY($1)
+        ORDER BY 1, 2, 3
+        ON CONFLICT (thread_id, hash) DO UPDATE SET step = least(blob.step, excluded.step)
      )
      UPDATE thread f SET (parent_id, parent_seq) =
         (SELECT l.id, l.upto FROM line l WHERE l.fork = f.id AND l.id <> ALL($1))
      WHERE f.id IN (SELECT fork FROM line)";
 
-const DELETE: [&str; 8] = [
+const DELETE: [&str; 9] = [
     "DELETE FROM step WHERE thread_id = ANY($1)",
     "DELETE FROM snapshot WHERE thread_id = ANY($1)",
+    "DELETE FROM blob WHERE thread_id = ANY($1)",
     "DELETE FROM effect WHERE thread_id = ANY($1)",
     "DELETE FROM effect_count WHERE thread_id = ANY($1)",
     "DELETE FROM pending WHERE thread_id = ANY($1)",
@@ -111,7 +123,7 @@ async fn hand_over(connection: &mut PgConnection, doomed: &[Uuid]) -> Result<(),
     Ok(())
 }
 
-/// Makes what a fork shares beyond step `$2` its own, and the snapshot at `$2` as well.
+/// Makes what a fork shares beyond step `$2` its own, and the snapshot at `$2` and all texts as well.
 const TAKE_OVER: &str = "WITH RECURSIVE line (id, upto) AS (
         SELECT parent_id, parent_seq FROM thread WHERE id = $1 AND parent_id IS NOT NULL
         UNION ALL
@@ -122,9 +134,19 @@ const TAKE_OVER: &str = "WITH RECURSIVE line (id, upto) AS (
             (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
         SELECT $1, s.run, s.seq, s.at, s.schema_version, s.codec, s.kind, s.hash, s.frontier, s.delta
         FROM line l JOIN step s ON s.thread_id = l.id AND s.seq <= l.upto AND s.seq > $2
+     ), blobs AS (
+        INSERT INTO blob (thread_id, hash, step, codec, body)
+        SELECT DISTINCT ON (2) (SELECT coalesce(root_id, id) FROM thread WHERE id = $1),
+            b.hash, b.step, b.codec, b.body
+        FROM line l JOIN thread t ON t.id = l.id
+        JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
+            AND (t.root_id IS NOT NULL OR b.step <= l.upto)
+        ORDER BY 2, 3
+        ON CONFLICT (thread_id, hash) DO UPDATE SET step = least(blob.step, excluded.step)
      )
-     INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-     SELECT $1, s.seq, s.schema_version, s.codec, s.state, s.checksum
+     INSERT INTO snapshot
+        (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+     SELECT $1, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
      FROM line l JOIN snapshot s ON s.thread_id = l.id AND s.seq = $2 AND s.seq <= l.upto
      ON CONFLICT (thread_id, seq) DO NOTHING";
 

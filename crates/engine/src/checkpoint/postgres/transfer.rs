@@ -6,10 +6,15 @@ use uuid::Uuid;
 
 use super::{
     super::{
-        Error, ThreadDump, chain, checksum,
-        decode::{self, effect_columns, run_columns, step_columns, thread_columns},
+        Error, ThreadDump,
+        blobs::keep_named,
+        chain, checksum,
+        decode::{
+            self, effect_columns, run_columns, snapshot_columns, step_columns, thread_columns,
+        },
         limits::{big, text},
     },
+    blobs,
     effects::bind_effect,
 };
 use crate::ids::ThreadId;
@@ -47,6 +52,8 @@ async fn read_family(connection: &mut PgConnection, thread: ThreadId) -> Result<
     for child in children {
         dump.children.push(read_one(connection, ThreadId(child)).await?);
     }
+    dump.blobs = blobs::all(connection, thread).await?;
+    keep_named(&mut dump)?;
     Ok(dump)
 }
 
@@ -63,15 +70,18 @@ const STEPS: &str = concat!(
     " FROM line JOIN step ON step.thread_id = line.id AND step.seq <= line.upto
      WHERE step.seq > $2 ORDER BY step.seq"
 );
-const OLDEST_SNAPSHOT: &str = "WITH RECURSIVE line (id, upto) AS (
+const OLDEST_SNAPSHOT: &str = concat!(
+    "WITH RECURSIVE line (id, upto) AS (
         SELECT id, head FROM thread WHERE id = $1
         UNION ALL
         SELECT t.parent_id, least(l.upto, t.parent_seq)
         FROM line l JOIN thread t ON t.id = l.id WHERE t.parent_id IS NOT NULL
      )
-     SELECT s.seq, s.schema_version, s.codec, s.state AS body, s.checksum
-     FROM line JOIN snapshot s ON s.thread_id = line.id AND s.seq <= line.upto
-     WHERE s.seq = $2";
+     SELECT ",
+    snapshot_columns!(),
+    " FROM line JOIN snapshot s ON s.thread_id = line.id AND s.seq <= line.upto
+     WHERE s.seq = $2"
+);
 const PENDING: &str = "SELECT step AS seq, task, codec, body, checksum FROM pending
      WHERE thread_id = $1 AND step = $2 ORDER BY task";
 const COUNTS: &str = "SELECT step, task, effects FROM effect_count WHERE thread_id = $1";
@@ -118,6 +128,7 @@ async fn read_one(connection: &mut PgConnection, thread: ThreadId) -> Result<Thr
             .collect::<Result<_, _>>()?,
         effects: decode::effects(thread, &counted, &effects)?,
         runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
+        blobs: Vec::new(),
         children: Vec::new(),
     })
 }
@@ -149,6 +160,7 @@ async fn write_all(
             }
         }
     }
+    blobs::keep(&mut transaction, &dump.blobs).await?;
     transaction.commit().await?;
     Ok(Ok(()))
 }
@@ -208,8 +220,9 @@ async fn write_rest(connection: &mut PgConnection, dump: &ThreadDump) -> Result<
     let id = dump.info.id.0;
     if let Some(snapshot) = &dump.snapshot {
         sqlx::query(
-            "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-             VALUES ($1, $2, $3, $4, $5, $6)",
+            "INSERT INTO snapshot
+                (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(id)
         .bind(big(snapshot.seq))
@@ -217,6 +230,8 @@ async fn write_rest(connection: &mut PgConnection, dump: &ThreadDump) -> Result<
         .bind(snapshot.state.codec as i16)
         .bind(&snapshot.state.bytes[..])
         .bind(&checksum::snapshot(snapshot)[..])
+        .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
+        .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
         .execute(&mut *connection)
         .await?;
     }

@@ -28,7 +28,7 @@ pub(super) struct Key {
     pub print: [u8; 8],
     /// Root of the keys that values are encrypted with, one per owner.
     sealing: [u8; 32],
-    /// Blinds what is looked up by equality: effect keys, interrupt ids, step hashes.
+    /// Blinds what is looked up by equality: effect keys, interrupt ids, hashes of steps and texts.
     blinding: [u8; 32],
 }
 
@@ -110,6 +110,13 @@ impl Key {
         let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
         hasher.update(b"key").update(key).finalize_xof().fill(&mut blinded);
         blinded
+    }
+
+    /// Returns what stands in the database for the hash of a text.
+    pub(super) fn blind_text(&self, owner: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
+        hasher.update(b"text").update(owner.0.as_bytes()).update(hash);
+        *hasher.finalize().as_bytes()
     }
 
     /// Returns what stands in the database for a step's hash.

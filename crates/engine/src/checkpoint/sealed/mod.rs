@@ -26,9 +26,10 @@ use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
 pub(super) use self::using::check;
 use super::{
-    Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, chain,
+    BlobRow, Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark,
+    EventRow, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow,
+    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, blobs,
+    chain,
 };
 use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -49,6 +50,10 @@ impl SealedStore {
     fn stored_keys(&self, key: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         let blinded: Vec<_> = self.keys.keys().iter().map(|one| one.blind(key)).collect();
         blinded.into_iter().chain([key.to_vec()])
+    }
+
+    fn seal_blobs(&self, rows: &[BlobRow]) -> Result<Vec<BlobRow>, Error> {
+        rows.iter().map(|row| values::seal_blob(&self.keys, row)).collect()
     }
 
     /// Returns whether an effect has ended just so; the ciphertext cannot tell, it is never the same twice.
@@ -128,8 +133,9 @@ impl Store for SealedStore {
 
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         let step = values::seal_step(&self.keys, commit.thread, &commit.step)?;
+        let blobs = self.seal_blobs(&commit.blobs)?;
         let Commit { thread, fence, status, clears_pending, .. } = *commit;
-        self.inner.commit(&Commit { thread, fence, step, status, clears_pending }).await
+        self.inner.commit(&Commit { thread, fence, step, status, clears_pending, blobs }).await
     }
 
     async fn save_pending(
@@ -137,9 +143,17 @@ impl Store for SealedStore {
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error> {
         let row = values::seal_pending(&self.keys, thread, row)?;
-        self.inner.save_pending(thread, fence, &row).await
+        self.inner.save_pending(thread, fence, &row, &self.seal_blobs(blobs)?).await
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        match self.find_blob(thread, hash).await? {
+            Some(row) => values::open_blob(&self.keys, thread, row).map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -266,8 +280,11 @@ impl Store for SealedStore {
         at: u64,
         mut new: NewThread,
     ) -> Result<ThreadInfo, Error> {
-        let of_source = read_label(&self.keys, &self.inner.info(source).await?)?;
-        let label = of_source.unwrap_or_default().of_fork(source, at, new.title.take());
+        let info = self.inner.info(source).await?;
+        let of_source = read_label(&self.keys, &info)?.unwrap_or_default();
+        let mut label = of_source.of_fork(source, at, new.title.take());
+        // Texts that a subgraph's steps name are those of the thread at the top; of its steps none are shared.
+        label.origins.extend(info.root.map(|top| (top, 0)));
         new.title = Some(seal_label(&self.keys, new.id, &label)?);
         Ok(open_info(&self.keys, self.inner.fork(source, at, new).await?))
     }
@@ -305,6 +322,7 @@ impl Store for SealedStore {
             dump.children.push(self.open_dump(child).await?);
         }
         // Of what is encrypted the store itself could see the order only.
+        blobs::keep_named(&mut dump)?;
         chain::verify(&dump)?;
         Ok(dump)
     }

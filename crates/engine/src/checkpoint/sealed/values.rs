@@ -1,11 +1,12 @@
 //! Rows of the trait, encrypted and decrypted; each value at the place that it belongs to.
 
 use super::super::{
-    Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
+    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
     PendingRow, SnapshotRow, StepRow,
 };
 use super::keyring::Keyring;
 use super::seal::{Place, open, seal};
+use crate::graph::BlobName;
 use crate::ids::{InterruptId, ThreadId};
 
 /// A value that was read, and whose it is; `None` for one that was never encrypted.
@@ -71,8 +72,8 @@ pub(super) fn open_step(
     Ok((StepRow { delta, frontier, hash: *hash, ..row }, Some(owner)))
 }
 
-fn snapshot_place(row: &SnapshotRow) -> Place {
-    Place::new("snapshot", &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
+fn snapshot_place(kind: &str, row: &SnapshotRow) -> Place {
+    Place::new(kind, &[&row.seq.to_le_bytes(), &row.schema_version.to_le_bytes()])
 }
 
 pub(super) fn seal_snapshot(
@@ -80,8 +81,11 @@ pub(super) fn seal_snapshot(
     thread: ThreadId,
     row: &SnapshotRow,
 ) -> Result<SnapshotRow, Error> {
-    let state = seal_body(keys, owner_of(thread), &snapshot_place(row), &row.state, &[])?;
-    Ok(SnapshotRow { state, ..*row })
+    let owner = owner_of(thread);
+    let state = seal_body(keys, owner, &snapshot_place("snapshot", row), &row.state, &[])?;
+    let seal_names = |names| seal_body(keys, owner, &snapshot_place("texts", row), names, &[]);
+    let blobs = row.blobs.as_ref().map(seal_names).transpose()?;
+    Ok(SnapshotRow { state, blobs, ..*row })
 }
 
 pub(super) fn open_snapshot(
@@ -93,8 +97,40 @@ pub(super) fn open_snapshot(
         return Ok((row, None));
     }
     let what = || format!("the snapshot of step {}", row.seq);
-    let (plain, owner) = open(keys, &snapshot_place(&row), &row.state.bytes, thread, what)?;
-    Ok((SnapshotRow { state: read_body(&plain)?, ..row }, Some(owner)))
+    let place = snapshot_place("snapshot", &row);
+    let (plain, owner) = open(keys, &place, &row.state.bytes, thread, what)?;
+    let blobs = match &row.blobs {
+        None => None,
+        Some(names) => {
+            let place = snapshot_place("texts", &row);
+            let (plain, same) = open(keys, &place, &names.bytes, thread, what)?;
+            if same != owner {
+                return Err(Error::Forged { thread, what: what() });
+            }
+            Some(read_body(&plain)?)
+        }
+    };
+    Ok((SnapshotRow { state: read_body(&plain)?, blobs, ..row }, Some(owner)))
+}
+
+/// Encrypts a text under a name that does not betray it.
+pub(super) fn seal_blob(keys: &Keyring, row: &BlobRow) -> Result<BlobRow, Error> {
+    let hash = keys.first().blind_text(row.owner, &row.hash);
+    let place = Place::new("text", &[&hash]);
+    let body = seal_body(keys, owner_of(row.owner), &place, &row.body, &[])?;
+    Ok(BlobRow { hash, body, ..*row })
+}
+
+/// Decrypts a text and names it by what it is, so that one in the place of another is seen.
+pub(super) fn open_blob(keys: &Keyring, thread: ThreadId, row: BlobRow) -> Result<BlobRow, Error> {
+    if row.body.codec != Codec::Sealed {
+        return Ok(row);
+    }
+    let place = Place::new("text", &[&row.hash]);
+    let (plain, _) = open(keys, &place, &row.body.bytes, thread, || "a text".to_owned())?;
+    let body = read_body(&plain)?;
+    let hash = BlobName::of(&body.decode::<String>()?).hash;
+    Ok(BlobRow { hash, body, ..row })
 }
 
 fn pending_place(row: &PendingRow) -> Place {

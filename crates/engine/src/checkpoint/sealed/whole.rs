@@ -1,6 +1,6 @@
 //! Rows in number, and whole threads: opened with a look at whose each value is.
 
-use super::super::{EffectRow, Error, PendingRow, SnapshotRow, StepRow, ThreadDump};
+use super::super::{BlobRow, EffectRow, Error, PendingRow, SnapshotRow, StepRow, ThreadDump};
 use super::SealedStore;
 use super::keyring::Keyring;
 use super::label::{Label, open_info, read_label, seal_error, seal_label};
@@ -79,12 +79,55 @@ impl SealedStore {
         Ok(opened)
     }
 
+    /// Finds a text under the name that it has in the database: its owner's, with any of the keys.
+    pub(super) async fn find_blob(
+        &self,
+        thread: ThreadId,
+        hash: &[u8; 32],
+    ) -> Result<Option<BlobRow>, Error> {
+        if let Some(row) = self.blob_of(thread, thread, hash).await? {
+            return Ok(Some(row));
+        }
+        let (mut owners, mut next) = (vec![thread], Some(thread));
+        while let Some(id) = next {
+            let info = self.inner.info(id).await?;
+            let label = read_label(&self.keys, &info)?.unwrap_or_default();
+            owners.extend(label.origins.iter().map(|(origin, _)| *origin));
+            owners.extend(info.root);
+            next = info.root;
+        }
+        for owner in owners.into_iter().skip(1) {
+            if let Some(row) = self.blob_of(thread, owner, hash).await? {
+                return Ok(Some(row));
+            }
+        }
+        // From before the first key was set.
+        self.inner.blob(thread, hash).await
+    }
+
+    async fn blob_of(
+        &self,
+        thread: ThreadId,
+        owner: ThreadId,
+        hash: &[u8; 32],
+    ) -> Result<Option<BlobRow>, Error> {
+        for key in self.keys.keys() {
+            if let Some(row) = self.inner.blob(thread, &key.blind_text(owner, hash)).await? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
     pub(super) async fn open_dump(&self, mut dump: ThreadDump) -> Result<ThreadDump, Error> {
         let thread = dump.info.id;
         dump.snapshot = self.open_snapshot(thread, dump.snapshot).await?;
         dump.steps = self.open_steps(thread, dump.steps).await?;
         dump.pending = self.open_pending(thread, dump.pending).await?;
         dump.effects = self.open_effects(thread, dump.effects).await?;
+        let texts = std::mem::take(&mut dump.blobs).into_iter();
+        let texts = texts.map(|row| values::open_blob(&self.keys, thread, row));
+        dump.blobs = texts.collect::<Result<_, _>>()?;
         dump.info = open_info(&self.keys, dump.info);
         Ok(dump)
     }
@@ -103,6 +146,7 @@ impl SealedStore {
             pending: each(&dump.pending, |row| values::seal_pending(keys, thread, row))?,
             effects: each(&dump.effects, |row| values::seal_effect(keys, thread, row))?,
             runs: dump.runs.clone(),
+            blobs: each(&dump.blobs, |row| values::seal_blob(keys, row))?,
             children: each(&dump.children, |child| self.seal_dump(child))?,
         })
     }

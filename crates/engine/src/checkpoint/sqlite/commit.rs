@@ -1,11 +1,13 @@
-//! One step, one statement.
+//! One step, one statement; with texts beside it, one transaction.
+
+use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteQueryResult};
 
 use super::{
     super::{
         Commit, Error,
         limits::{big, moment},
     },
-    refusal,
+    blobs, refusal,
 };
 use crate::clock;
 use perihelion_database::sqlite::{File, code};
@@ -21,7 +23,33 @@ pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
     let step = &commit.step;
     let mut writer = file.writer().await?;
     let connection = writer.connection()?;
-    let done = sqlx::query(COMMIT)
+    let done = match commit.blobs.is_empty() {
+        true => send(connection, commit).await.map(drop),
+        false => with_blobs(connection, commit).await,
+    };
+    match done {
+        Ok(()) => Ok(()),
+        Err(error) if code(&error).as_deref() == Some(STALE) => {
+            let place = refusal::check(connection, commit.thread, commit.fence).await?;
+            Err(Error::Conflict { thread: commit.thread, seq: step.seq, head: place.head })
+        }
+        Err(error) => Err(file.refine(error).into()),
+    }
+}
+
+async fn with_blobs(connection: &mut SqliteConnection, commit: &Commit) -> Result<(), sqlx::Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    send(&mut transaction, commit).await?;
+    blobs::keep(&mut transaction, &commit.blobs).await?;
+    transaction.commit().await
+}
+
+async fn send(
+    connection: &mut SqliteConnection,
+    commit: &Commit,
+) -> Result<SqliteQueryResult, sqlx::Error> {
+    let step = &commit.step;
+    sqlx::query(COMMIT)
         .bind(commit.thread.0)
         .bind(big(step.seq))
         .bind(step.run.0)
@@ -35,14 +63,6 @@ pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
         .bind(big(commit.fence))
         .bind(commit.status.as_str())
         .bind(commit.clears_pending)
-        .execute(&mut *connection)
-        .await;
-    match done {
-        Ok(_) => Ok(()),
-        Err(error) if code(&error).as_deref() == Some(STALE) => {
-            let place = refusal::check(connection, commit.thread, commit.fence).await?;
-            Err(Error::Conflict { thread: commit.thread, seq: step.seq, head: place.head })
-        }
-        Err(error) => Err(file.refine(error).into()),
-    }
+        .execute(connection)
+        .await
 }

@@ -1,15 +1,16 @@
 //! The journal's rows, open questions, and what unfinished steps already have.
 
 use perihelion_database::sqlite::File;
-use sqlx::Connection as _;
+use sqlx::{Connection as _, SqliteConnection};
 
 use super::{
     super::{
-        EffectRow, EffectSettlement, EffectStatus, Encoded, Error, OpenInterrupt, PendingRow,
-        checksum,
+        BlobRow, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, OpenInterrupt,
+        PendingRow, checksum,
         decode::{self, effect_columns},
         limits::{big, moment, text},
     },
+    blobs,
     leases::now,
     refusal::check,
     threads,
@@ -25,9 +26,46 @@ pub(super) async fn save_pending(
     thread: ThreadId,
     fence: u64,
     row: &PendingRow,
+    blobs: &[BlobRow],
 ) -> Result<(), Error> {
     let mut writer = file.writer().await?;
     let connection = writer.connection()?;
+    let saved = match blobs.is_empty() {
+        true => send_pending(connection, (thread, fence), row).await,
+        false => pending_with_blobs(connection, (thread, fence), row, blobs).await,
+    };
+    if saved.map_err(|e| file.refine(e))? == 0 {
+        // Refused, or already there: then the first one stands.
+        let place = check(connection, thread, fence).await?;
+        if place.head + 1 != row.step {
+            return Err(Error::Conflict { thread, seq: row.step, head: place.head });
+        }
+    }
+    Ok(())
+}
+
+/// Saves a pending write and its texts, or neither.
+async fn pending_with_blobs(
+    connection: &mut SqliteConnection,
+    held: (ThreadId, u64),
+    row: &PendingRow,
+    rows: &[BlobRow],
+) -> Result<u64, sqlx::Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let saved = send_pending(&mut transaction, held, row).await?;
+    if saved > 0 {
+        blobs::keep(&mut transaction, rows).await?;
+    }
+    transaction.commit().await?;
+    Ok(saved)
+}
+
+/// Returns how many rows it wrote.
+async fn send_pending(
+    connection: &mut SqliteConnection,
+    (thread, fence): (ThreadId, u64),
+    row: &PendingRow,
+) -> Result<u64, sqlx::Error> {
     let done = sqlx::query(SAVE_PENDING)
         .bind(thread.0)
         .bind(big(fence))
@@ -36,17 +74,9 @@ pub(super) async fn save_pending(
         .bind(row.body.codec as i16)
         .bind(&row.body.bytes[..])
         .bind(&checksum::pending(row)[..])
-        .execute(&mut *connection)
-        .await
-        .map_err(|e| file.refine(e))?;
-    if done.rows_affected() == 0 {
-        // Refused, or already there: then the first one stands.
-        let place = check(connection, thread, fence).await?;
-        if place.head + 1 != row.step {
-            return Err(Error::Conflict { thread, seq: row.step, head: place.head });
-        }
-    }
-    Ok(())
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected())
 }
 
 const RECORD: &str = "INSERT INTO effect (thread_id, step, started_at, ended_at, task, number,

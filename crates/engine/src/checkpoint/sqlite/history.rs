@@ -8,7 +8,7 @@ use super::{
         Error, Loaded, PendingRow, SnapshotRow, StepRow,
         chain::{not_beyond, reached},
         checksum,
-        decode::{self, ThreadRow, step_columns},
+        decode::{self, ThreadRow, snapshot_columns, step_columns},
         limits::big,
     },
     threads,
@@ -31,8 +31,9 @@ macro_rules! line {
 
 const SNAPSHOT: &str = concat!(
     line!(),
-    " SELECT s.seq, s.schema_version, s.codec, s.state AS body, s.checksum
-     FROM line CROSS JOIN snapshot s ON s.thread_id = line.id AND s.seq <= line.upto
+    " SELECT ",
+    snapshot_columns!(),
+    " FROM line CROSS JOIN snapshot s ON s.thread_id = line.id AND s.seq <= line.upto
         AND s.seq = (SELECT max(seq) FROM snapshot
             WHERE thread_id = line.id AND seq <= line.upto)
      ORDER BY s.seq DESC LIMIT 1"
@@ -138,8 +139,8 @@ pub(super) async fn history(
 }
 
 const PUT_SNAPSHOT: &str =
-    "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-     SELECT id, ?2, ?3, ?4, ?5, ?6 FROM thread WHERE id = ?1 AND head >= ?2 AND base <= ?2
+    "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+     SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM thread WHERE id = ?1 AND head >= ?2 AND base <= ?2
      ON CONFLICT DO NOTHING";
 
 pub(super) async fn put_snapshot(
@@ -156,6 +157,8 @@ pub(super) async fn put_snapshot(
         .bind(snapshot.state.codec as i16)
         .bind(&snapshot.state.bytes[..])
         .bind(&checksum::snapshot(snapshot)[..])
+        .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
+        .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
         .execute(&mut *connection)
         .await
         .map_err(|e| file.refine(e))?;

@@ -5,6 +5,7 @@
 //! (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own between processes;
 //! SQLite's does, and a writer waits for it.
 
+mod blobs;
 mod commit;
 mod effects;
 mod events;
@@ -27,9 +28,9 @@ use perihelion_database::{
 use sqlx::SqliteConnection;
 
 use super::{
-    Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded, NewThread,
-    OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
+    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
+    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -132,8 +133,13 @@ impl Store for SqliteStore {
         thread: ThreadId,
         fence: u64,
         row: &PendingRow,
+        blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        effects::save_pending(&self.file, thread, fence, row).await
+        effects::save_pending(&self.file, thread, fence, row, blobs).await
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        blobs::find(&self.file, thread, hash).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {

@@ -37,7 +37,7 @@ macro_rules! line {
 
 /// Hands every fork the rows it shares with doomed threads, and makes it a fork of what lies before
 /// them, if anything does.
-const HAND_OVER: [&str; 3] = [
+const HAND_OVER: [&str; 4] = [
     line!(
         "INSERT INTO step
             (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
@@ -47,11 +47,23 @@ const HAND_OVER: [&str; 3] = [
          WHERE l.id IN (SELECT id FROM doomed)"
     ),
     line!(
-        "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-         SELECT l.fork, s.seq, s.schema_version, s.codec, s.state, s.checksum
+        "INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+         SELECT l.fork, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec,
+            s.blobs
          FROM line l CROSS JOIN snapshot s ON s.thread_id = l.id AND s.seq <= l.upto
          WHERE l.id IN (SELECT id FROM doomed)
          ON CONFLICT DO NOTHING"
+    ),
+    // The steps of a subgraph's thread have numbers of their own: then all texts that there are.
+    line!(
+        "INSERT INTO blob (thread_id, hash, step, codec, body)
+         SELECT coalesce(f.root_id, f.id), b.hash, b.step, b.codec, b.body
+         FROM line l CROSS JOIN thread t ON t.id = l.id CROSS JOIN thread f ON f.id = l.fork
+         CROSS JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
+            AND (t.root_id IS NOT NULL OR b.step <= l.upto)
+         WHERE l.id IN (SELECT id FROM doomed)
+         ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)"
     ),
     line!(
         "UPDATE thread AS f SET (parent_id, parent_seq) = (
@@ -62,9 +74,10 @@ const HAND_OVER: [&str; 3] = [
     ),
 ];
 
-const DELETE: [&str; 8] = [
+const DELETE: [&str; 9] = [
     concat!("DELETE FROM step WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM snapshot WHERE thread_id IN ", doomed!()),
+    concat!("DELETE FROM blob WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM effect WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM effect_count WHERE thread_id IN ", doomed!()),
     concat!("DELETE FROM pending WHERE thread_id IN ", doomed!()),
@@ -113,8 +126,8 @@ macro_rules! origins {
     };
 }
 
-/// Makes what a fork shares beyond step ?2 its own, and the snapshot at ?2 as well.
-const TAKE_OVER: [&str; 2] = [
+/// Makes what a fork shares beyond step ?2 its own, and the snapshot at ?2 and all texts as well.
+const TAKE_OVER: [&str; 3] = [
     origins!(
         "INSERT INTO step
             (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
@@ -123,12 +136,23 @@ const TAKE_OVER: [&str; 2] = [
          FROM line l CROSS JOIN step s ON s.thread_id = l.id AND s.seq <= l.upto AND s.seq > ?2"
     ),
     origins!(
-        "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-         SELECT ?1, s.seq, s.schema_version, s.codec, s.state, s.checksum
+        "INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+         SELECT ?1, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
          FROM line l CROSS JOIN snapshot s
             ON s.thread_id = l.id AND s.seq = ?2 AND s.seq <= l.upto
          WHERE true
          ON CONFLICT DO NOTHING"
+    ),
+    origins!(
+        "INSERT INTO blob (thread_id, hash, step, codec, body)
+         SELECT (SELECT coalesce(root_id, id) FROM thread WHERE id = ?1), b.hash, b.step, b.codec,
+            b.body
+         FROM line l CROSS JOIN thread t ON t.id = l.id
+         CROSS JOIN blob b ON b.thread_id = coalesce(t.root_id, t.id)
+            AND (t.root_id IS NOT NULL OR b.step <= l.upto)
+         WHERE true
+         ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)"
     ),
 ];
 

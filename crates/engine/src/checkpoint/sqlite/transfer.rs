@@ -6,10 +6,13 @@ use uuid::Uuid;
 
 use super::{
     super::{
-        Error, ThreadDump, chain, checksum,
+        Error, ThreadDump,
+        blobs::keep_named,
+        chain, checksum,
         decode::{self, ThreadRow, effect_columns, run_columns},
         limits::{big, text},
     },
+    blobs,
     effects::bind_effect,
     history,
     threads::{self, TAKEN},
@@ -41,6 +44,8 @@ async fn read_all(
     for child in children {
         dump.children.push(read_one(connection, ThreadId(child)).await?);
     }
+    dump.blobs = blobs::all(connection, thread).await?;
+    keep_named(&mut dump)?;
     Ok(dump)
 }
 
@@ -74,6 +79,7 @@ async fn read_one(
         pending,
         effects: decode::effects(thread, &counted, &effects)?,
         runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
+        blobs: Vec::new(),
         children: Vec::new(),
     })
 }
@@ -94,6 +100,7 @@ pub(super) async fn import(file: &File, dump: &ThreadDump) -> Result<(), Error> 
             Err(error) => return Err(file.refine(error).into()),
         }
     }
+    blobs::keep(&mut transaction, &dump.blobs).await.map_err(refine)?;
     transaction.commit().await.map_err(refine)
 }
 
@@ -154,8 +161,9 @@ async fn write_rest(
     let id = dump.info.id.0;
     if let Some(snapshot) = &dump.snapshot {
         sqlx::query(
-            "INSERT INTO snapshot (thread_id, seq, schema_version, codec, state, checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO snapshot
+                (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )
         .bind(id)
         .bind(big(snapshot.seq))
@@ -163,6 +171,8 @@ async fn write_rest(
         .bind(snapshot.state.codec as i16)
         .bind(&snapshot.state.bytes[..])
         .bind(&checksum::snapshot(snapshot)[..])
+        .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
+        .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
         .execute(&mut *connection)
         .await?;
     }

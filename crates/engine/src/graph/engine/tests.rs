@@ -124,7 +124,7 @@ fn what_a_step_already_has_is_not_run_again_and_a_stale_pending_write_is_ignored
     let graph = graph(&["a", "b"], |graph| graph.entry("a").entry("b"));
     let done = |task, node: &str, text: &str| {
         let update = TrailUpdate::new().said(vec![text.to_owned()]);
-        (task, Written::<Trail> { node: node.to_owned(), update, goto: None })
+        (task, Written::<Trail>::new(node, update, None).0)
     };
     let position = Position {
         state: Arc::default(),

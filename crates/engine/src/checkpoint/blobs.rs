@@ -1,0 +1,185 @@
+//! Texts that steps name and do not hold: made into rows, read back, and missed where one is gone.
+//!
+//! A step names its texts in its delta, which the hash chain covers; a snapshot has a list of its own under its
+//! checksum. So whatever reads a whole thread knows which texts there must be, and a text's name is its hash.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{BlobRow, Codec, Encoded, Error, Store, ThreadDump};
+use crate::graph::{Blob, BlobName, BlobText, State, step_at_the_top};
+use crate::ids::ThreadId;
+
+/// Makes the row of a text that a step of `owner` names.
+///
+/// # Errors
+/// As [`Encoded::json`].
+pub fn blob_row(
+    owner: ThreadId,
+    step: u64,
+    text: &BlobText,
+    compress_above: usize,
+) -> Result<BlobRow, Error> {
+    let body = Encoded::json(&*text.text, compress_above)?;
+    Ok(BlobRow { owner, step, hash: text.name.hash, body })
+}
+
+/// Lists the texts that a state names, for its snapshot.
+///
+/// # Errors
+/// As [`Encoded::json`].
+pub fn names_of_state<S: State>(
+    state: &S,
+    compress_above: usize,
+) -> Result<Option<Encoded>, Error> {
+    let mut names: BTreeSet<BlobName> = BTreeSet::new();
+    state.each_blob(&mut |blob| names.extend(blob.kept()));
+    match names.is_empty() {
+        true => Ok(None),
+        false => Encoded::json(&names, compress_above).map(Some),
+    }
+}
+
+/// Returns the text of a blob of a thread; `called` says what it is, where it cannot be read.
+///
+/// # Errors
+/// [`Error::Blob`] when it is missing or not the one that was named, and whatever the store reports.
+pub async fn read_blob(
+    store: &dyn Store,
+    thread: ThreadId,
+    blob: &Blob,
+    called: &str,
+) -> Result<Arc<str>, Error> {
+    let name = match (blob.text(), blob.kept()) {
+        (Some(text), _) => return Ok(Arc::clone(text)),
+        (None, name) => name.unwrap_or_else(|| blob.name()),
+    };
+    let refused = |reason: String| Error::Blob { thread, what: called.to_owned(), reason };
+    let row = match store.blob(thread, &name.hash).await {
+        Ok(row) => row.ok_or_else(|| refused("it is missing in the database".to_owned()))?,
+        Err(error @ (Error::Damaged(_) | Error::Forged { .. })) => {
+            return Err(refused(error.to_string()));
+        }
+        Err(error) => return Err(error),
+    };
+    let text = text_of(&row).map_err(|error| match error {
+        Error::NoKey { .. } => error,
+        other => refused(other.to_string()),
+    })?;
+    match BlobName::of(&text) == name {
+        true => Ok(text.into()),
+        false => Err(refused("its hash does not fit its content".to_owned())),
+    }
+}
+
+/// Reads the text of a row.
+pub(super) fn text_of(row: &BlobRow) -> Result<String, Error> {
+    row.body.decode()
+}
+
+/// What one task wrote, as far as its texts go.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "b", default)]
+    blobs: Vec<BlobName>,
+}
+
+/// The texts that the rows of a dump name, each with the first step of the thread at the top that does.
+struct Names {
+    first: BTreeMap<BlobName, u64>,
+    /// Whether there are rows that cannot be read without their key.
+    is_sealed: bool,
+}
+
+impl Names {
+    fn of(dump: &ThreadDump) -> Result<Self, Error> {
+        let mut names = Self { first: BTreeMap::new(), is_sealed: false };
+        for one in std::iter::once(dump).chain(&dump.children) {
+            let place = &one.info.namespace;
+            if let Some(row) = &one.snapshot
+                && let Some(list) = &row.blobs
+            {
+                let list = names.decode::<Vec<BlobName>>(list)?.unwrap_or_default();
+                names.add(list, step_at_the_top(place, row.seq));
+            }
+            for row in &one.steps {
+                // Whatever is no list of what tasks wrote names nothing.
+                let written = names.decode::<Vec<Named>>(&row.delta).ok().flatten();
+                let list = written.into_iter().flatten().flat_map(|one| one.blobs).collect();
+                names.add(list, step_at_the_top(place, row.seq));
+            }
+            for row in &one.pending {
+                let written = names.decode::<(u32, Named)>(&row.body).ok().flatten();
+                let list = written.map_or_else(Vec::new, |(_, one)| one.blobs);
+                names.add(list, step_at_the_top(place, row.step));
+            }
+        }
+        Ok(names)
+    }
+
+    fn decode<T: for<'de> Deserialize<'de>>(&mut self, body: &Encoded) -> Result<Option<T>, Error> {
+        if body.codec == Codec::Sealed {
+            self.is_sealed = true;
+            return Ok(None);
+        }
+        body.decode().map(Some)
+    }
+
+    fn add(&mut self, names: Vec<BlobName>, step: u64) {
+        for name in names {
+            let first = self.first.entry(name).or_insert(step);
+            *first = step.min(*first);
+        }
+    }
+}
+
+/// Leaves in a dump those texts that its rows name, as far as they can be read.
+pub(super) fn keep_named(dump: &mut ThreadDump) -> Result<(), Error> {
+    if dump.blobs.is_empty() {
+        return Ok(());
+    }
+    let names = Names::of(dump)?;
+    if names.is_sealed {
+        return Ok(());
+    }
+    let steps: HashMap<[u8; 32], u64> =
+        names.first.iter().map(|(name, step)| (name.hash, *step)).collect();
+    let owner = dump.info.id;
+    dump.blobs.retain(|row| steps.contains_key(&row.hash));
+    for row in &mut dump.blobs {
+        row.owner = owner;
+        row.step = steps[&row.hash];
+    }
+    dump.blobs.sort_by_key(|row| (row.step, row.hash));
+    dump.blobs.dedup_by_key(|row| row.hash);
+    Ok(())
+}
+
+/// Checks that each text is there that the rows of a dump name, and is what they name.
+///
+/// What is named by encrypted rows is not seen; anyone who encrypted them checks first.
+pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
+    let names = Names::of(dump)?;
+    let thread = dump.info.id;
+    let refused = |name: &BlobName, reason: String| Error::Blob {
+        thread,
+        what: format!("a text of {} bytes that step {} names", name.bytes, names.first[name]),
+        reason,
+    };
+    let kept: HashMap<[u8; 32], &BlobRow> = dump.blobs.iter().map(|row| (row.hash, row)).collect();
+    for name in names.first.keys() {
+        let Some(row) = kept.get(&name.hash) else {
+            return Err(refused(name, "it is missing in the database".to_owned()));
+        };
+        if row.body.codec == Codec::Sealed {
+            continue;
+        }
+        let text = text_of(row).map_err(|error| refused(name, error.to_string()))?;
+        if BlobName::of(&text) != *name {
+            return Err(refused(name, "its hash does not fit its content".to_owned()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! Long texts of a state, which the state itself only names.
+//!
+//! A node writes a [`Blob`] that holds its text. When the engine takes the update, it takes the text out and leaves
+//! the name there: the store keeps the text in the transaction that keeps the step, and whatever reads the thread later
+//! loads it when it is wanted ([`TaskContext::read`](super::TaskContext::read)).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Dict, Log, Update};
+
+/// Bytes up to which a text stays where it is: below that a row of its own would cost more than it saves.
+pub const KEPT_ABOVE: usize = 1024;
+
+/// A text of a state: held here until its step is taken, and from then on named.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Blob(Held);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Held {
+    Text(Arc<str>),
+    Kept(BlobName),
+}
+
+/// Names a text that a store keeps, by what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobName {
+    /// BLAKE3 of the text.
+    pub hash: [u8; 32],
+    /// Length of the text.
+    pub bytes: u64,
+}
+
+/// A text on its way to the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobText {
+    pub name: BlobName,
+    pub text: Arc<str>,
+}
+
+impl BlobName {
+    /// Names a text.
+    pub fn of(text: &str) -> Self {
+        Self { hash: *blake3::hash(text.as_bytes()).as_bytes(), bytes: text.len() as u64 }
+    }
+}
+
+impl Blob {
+    /// Holds a text; one of more than [`KEPT_ABOVE`] bytes is kept beside the state once its step is taken.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(Held::Text(text.into()))
+    }
+
+    /// Returns the text where it is still here.
+    pub fn text(&self) -> Option<&Arc<str>> {
+        match &self.0 {
+            Held::Text(text) => Some(text),
+            Held::Kept(_) => None,
+        }
+    }
+
+    /// Returns the name of the text that the store keeps; none where it is still here.
+    pub fn kept(&self) -> Option<BlobName> {
+        match &self.0 {
+            Held::Text(_) => None,
+            Held::Kept(name) => Some(*name),
+        }
+    }
+
+    /// Returns the name that the text has, or would have if it were kept.
+    pub fn name(&self) -> BlobName {
+        match &self.0 {
+            Held::Text(text) => BlobName::of(text),
+            Held::Kept(name) => *name,
+        }
+    }
+
+    /// Returns the length of the text, in bytes.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Held::Text(text) => text.len(),
+            Held::Kept(name) => name.bytes as usize,
+        }
+    }
+
+    /// Takes a long text out and leaves its name.
+    fn take(&mut self) -> Option<BlobText> {
+        let Held::Text(text) = &self.0 else { return None };
+        if text.len() <= KEPT_ABOVE {
+            return None;
+        }
+        let (name, text) = (BlobName::of(text), Arc::clone(text));
+        self.0 = Held::Kept(name);
+        Some(BlobText { name, text })
+    }
+}
+
+impl std::fmt::Debug for Blob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Held::Text(text) => f.debug_tuple("Blob").field(text).finish(),
+            Held::Kept(name) => f.debug_tuple("Blob").field(name).finish(),
+        }
+    }
+}
+
+impl Default for Blob {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl From<String> for Blob {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Blob {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// The form in which a name is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredName {
+    /// In hexadecimal.
+    blob: String,
+    bytes: u64,
+}
+
+impl Serialize for BlobName {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let blob = blake3::Hash::from_bytes(self.hash).to_hex().to_string();
+        StoredName { blob, bytes: self.bytes }.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for BlobName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let StoredName { blob, bytes } = StoredName::deserialize(from)?;
+        let hash = blake3::Hash::from_hex(&blob)
+            .map_err(|_| D::Error::custom(format!("not a BLAKE3 hash: {blob}")))?;
+        Ok(Self { hash: *hash.as_bytes(), bytes })
+    }
+}
+
+impl Serialize for Blob {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Held::Text(text) => to.serialize_str(text),
+            Held::Kept(name) => name.serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Blob {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Stored {
+            Text(String),
+            Kept(BlobName),
+        }
+        Ok(match Stored::deserialize(from)? {
+            Stored::Text(text) => Self::new(text),
+            Stored::Kept(name) => Self(Held::Kept(name)),
+        })
+    }
+}
+
+/// A value in which blobs may stand.
+pub trait Blobs {
+    /// Shows each blob.
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob));
+
+    /// Shows each blob to somebody who may put another in its place.
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob));
+}
+
+impl Blobs for Blob {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        see(self);
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        see(self);
+    }
+}
+
+impl<T: Blobs> Blobs for Option<T> {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.iter().for_each(|one| one.each_blob(see));
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        self.iter_mut().for_each(|one| one.each_blob_mut(see));
+    }
+}
+
+impl<T: Blobs> Blobs for Vec<T> {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.iter().for_each(|one| one.each_blob(see));
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        self.iter_mut().for_each(|one| one.each_blob_mut(see));
+    }
+}
+
+impl<K, T: Blobs> Blobs for BTreeMap<K, T> {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.values().for_each(|one| one.each_blob(see));
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        self.values_mut().for_each(|one| one.each_blob_mut(see));
+    }
+}
+
+impl<K, T: Blobs> Blobs for HashMap<K, T> {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.values().for_each(|one| one.each_blob(see));
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        self.values_mut().for_each(|one| one.each_blob_mut(see));
+    }
+}
+
+impl<T: Blobs + Clone> Blobs for Log<T> {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.iter().for_each(|one| one.each_blob(see));
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        for index in 0..self.len() {
+            if let Some(one) = self.get_mut(index) {
+                one.each_blob_mut(see);
+            }
+        }
+    }
+}
+
+impl<T: Blobs + Clone> Blobs for Dict<T> {
+    fn each_blob(&self, see: &mut dyn FnMut(&Blob)) {
+        self.values().for_each(|one| one.each_blob(see));
+    }
+
+    fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob)) {
+        let keys: Vec<String> = self.keys().cloned().collect();
+        for key in keys {
+            if let Some(one) = self.get_mut(&key) {
+                one.each_blob_mut(see);
+            }
+        }
+    }
+}
+
+/// Takes the long texts out of an update; returns the names of all that the update refers to, and those texts.
+pub(super) fn take_texts<U: Update>(update: &mut U) -> (Vec<BlobName>, Vec<BlobText>) {
+    let (mut names, mut texts) = (BTreeSet::new(), BTreeMap::new());
+    update.each_blob_mut(&mut |blob| {
+        if let Some(taken) = blob.take() {
+            texts.entry(taken.name).or_insert(taken);
+        }
+        names.extend(blob.kept());
+    });
+    (names.into_iter().collect(), texts.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    crate::graph_state! {
+        struct Shelf, update ShelfUpdate, version 1, blobs [books, newest] {
+            books: Dict<Blob> => merge,
+            newest: Option<Blob> => overwrite,
+            readers: u32 => overwrite,
+        }
+    }
+
+    use crate::graph::State as _;
+
+    #[test]
+    fn a_long_text_is_taken_out_of_an_update_and_a_short_one_stays() {
+        let long: Blob = "x".repeat(KEPT_ABOVE + 1).into();
+        let books =
+            BTreeMap::from([("a".to_owned(), long.clone()), ("b".to_owned(), "short".into())]);
+        let mut update = ShelfUpdate::new().books(books).newest(Some(long.clone())).readers(2);
+        let (names, texts) = take_texts(&mut update);
+        assert_eq!(names, [long.name()]);
+        assert_eq!(texts, [BlobText { name: long.name(), text: Arc::clone(long.text().unwrap()) }]);
+        // What is taken is only named from then on, wherever it stood.
+        assert_eq!(take_texts(&mut update), (vec![long.name()], Vec::new()));
+
+        let mut shelf = Shelf::default();
+        shelf.apply(update);
+        let mut seen = Vec::new();
+        shelf.each_blob(&mut |blob| seen.extend(blob.kept()));
+        assert_eq!(seen, [long.name(), long.name()]);
+        assert_eq!(shelf.books.get("b").and_then(Blob::text).map(AsRef::as_ref), Some("short"));
+    }
+
+    #[test]
+    fn a_blob_is_stored_as_its_text_or_as_its_name() {
+        let text = Blob::new("as it was stored before there were names");
+        let read = |json: &str| serde_json::from_str::<Blob>(json);
+        assert_eq!(read(&serde_json::to_string(&text).unwrap()).unwrap(), text);
+        let mut kept = Blob::new("y".repeat(5_000));
+        kept.take().unwrap();
+        let json = serde_json::to_string(&kept).unwrap();
+        assert!(json.starts_with("{\"blob\":\"") && json.ends_with("\"bytes\":5000}"), "{json}");
+        assert_eq!(read(&json).unwrap(), kept);
+        assert_eq!((kept.text(), kept.bytes()), (None, 5_000));
+        assert!(read("{\"blob\":\"ab\",\"bytes\":1}").is_err());
+    }
+}
