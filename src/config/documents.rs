@@ -46,9 +46,9 @@ impl TryFrom<String> for OtherParser {
     fn try_from(text: String) -> Result<Self, String> {
         match text.contains("://") {
             true => {
-                let url = Some(text.trim().to_owned());
-                http_url(&url)?;
-                Ok(Self::Docling(url.unwrap_or_default()))
+                let url = text.trim().to_owned();
+                http_url(&Some(url.clone()))?;
+                Ok(Self::Docling(url))
             }
             false => Ok(Self::Program(PathBuf::from(text))),
         }

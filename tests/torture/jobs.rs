@@ -31,8 +31,8 @@ pub struct Task {
 #[derive(Debug)]
 pub struct Job {
     pub tasks: Vec<Task>,
-    /// KiB that a look gives; some threads grow large enough for snapshots.
-    pub look_kib: u64,
+    /// KiB that a look gives and an agent says; some threads have artifacts, and grow large enough for snapshots.
+    pub large_kib: u64,
 }
 
 impl Job {
@@ -49,7 +49,7 @@ impl Job {
             Task { id: "c", server: SERVERS[0], depends_on: &["a", "b"], calls: calls(2) },
         ];
         let is_large = random.per_mille(60);
-        let mut job = Self { tasks, look_kib: if is_large { 80 } else { 0 } };
+        let mut job = Self { tasks, large_kib: if is_large { 80 } else { 0 } };
         if is_large {
             job.tasks[1].calls.push(LOOK);
         }
@@ -135,8 +135,11 @@ fn act(seed: u64, request: &RecordedRequest) -> Option<Reply> {
     let task = job.tasks.iter().find(|task| task.id == id)?;
     let call = request.tool_results();
     Some(match task.calls.get(call) {
-        None => Reply::text(format!("Task {id} of job {number} is done.")),
-        Some(&LOOK) => Reply::call(LOOK, json!({ "kib": job.look_kib, "number": call })),
+        None => {
+            let more = " and so on".repeat(job.large_kib as usize * 1024 / 10);
+            Reply::text(format!("Task {id} of job {number} is done{more}."))
+        }
+        Some(&LOOK) => Reply::call(LOOK, json!({ "kib": job.large_kib, "number": call })),
         Some(tool) => Reply::call(*tool, json!({ "line": Job::line(number, turn, id, call) })),
     })
 }
