@@ -49,7 +49,7 @@ pub fn pending(step: u64, task: u32, body: u8) -> PendingRow {
 /// Some of what is written names a text; there are few, so that the same one is brought more than once.
 fn text(body: u8) -> Option<BlobText> {
     let text = format!("text {}", body / 4 % 3);
-    (body % 4 == 0).then(|| BlobText { name: BlobName::of(&text), text: text.into() })
+    body.is_multiple_of(4).then(|| BlobText { name: BlobName::of(&text), text: text.into() })
 }
 
 fn written(body: u8) -> Value {
