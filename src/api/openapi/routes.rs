@@ -37,6 +37,7 @@ pub(super) const ROUTES: &[Route] = &[
     ("post", "/threads", "Create a thread", "Threads", "object"),
     ("post", "/threads/search", "Search threads", "Threads", "array"),
     ("post", "/threads/count", "Count threads", "Threads", "integer"),
+    ("post", "/threads/prune", "Delete threads, or their old steps", "Threads", "object"),
     ("get", "/threads/{thread}", "Get a thread", "Threads", "object"),
     ("patch", "/threads/{thread}", "Change a thread's metadata", "Threads", "object"),
     ("delete", "/threads/{thread}", "Delete a thread", "Threads", "none"),
