@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::kept::Run;
 use super::{Error, Service};
-use crate::bus::{CallReceiver, Subscription};
+use crate::bus::{CallReceiver, News, Subscription};
 use crate::clock;
 use crate::ids::ThreadId;
 
@@ -28,7 +28,7 @@ pub struct BegunRuns {
     /// Tells of a thread at rest that it moves again.
     log: Option<Subscription>,
     /// Calls when a run of the thread began or ended.
-    calls: CallReceiver<ThreadId>,
+    calls: CallReceiver<ThreadId, News>,
 }
 
 impl Service {
@@ -60,7 +60,7 @@ impl BegunRuns {
         }
         match &mut self.log {
             None => tokio::select! {
-                () = self.calls.called() => {}
+                _ = self.calls.called() => {}
                 () = clock::sleep(WAIT) => {}
             },
             Some(log) => tokio::select! {
@@ -68,7 +68,7 @@ impl BegunRuns {
                     self.log = None;
                     clock::sleep(WAIT).await;
                 },
-                () = self.calls.called() => {}
+                _ = self.calls.called() => {}
                 () = clock::sleep(LOOK_EVERY) => {}
             },
         }

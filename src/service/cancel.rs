@@ -17,7 +17,7 @@ impl Service {
     pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>, Error> {
         if run.status == RunStatus::Pending && self.kept().end_pending(run.id, clock::now()).await?
         {
-            self.0.ended.call(run.id);
+            self.0.ended.call(run.id, ());
             self.runtime().bus().call(ThreadId(run.thread)).await;
             if how == Cancel::Rollback {
                 self.kept().delete_run(run.thread, run.id).await?;

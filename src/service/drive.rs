@@ -92,7 +92,7 @@ impl Service {
             self.roll_back(&run).await;
         }
         self.settle(&run, end).await;
-        self.0.ended.call(run.id);
+        self.0.ended.call(run.id, ());
         if has_failed {
             // It may have told nothing.
             self.runtime().bus().call(ThreadId(run.thread)).await;

@@ -76,10 +76,7 @@ pub struct Artifact {
 impl Artifact {
     /// Returns the hash of the whole value.
     pub(super) fn digest(&self) -> [u8; 32] {
-        match self.content.text() {
-            Some(text) => *blake3::hash(text.trim().as_bytes()).as_bytes(),
-            None => self.content.name().hash,
-        }
+        self.content.name().hash
     }
 }
 

@@ -181,15 +181,23 @@ async fn killed(is_postgres: bool) -> (World, Original) {
     let original = Original::new(&world, is_postgres).await;
     let url = original.url();
     let args = ["--database", &url, "run", "Note it", "--thread", "t", "--quiet"];
-    let mut child = world.start(&args);
-    while !world.model.requests().iter().any(|one| one.role == "agent" && one.tool_results() == 1) {
+    let recorded = |world: &World| {
+        world.model.requests().iter().any(|one| one.role == "agent" && one.tool_results() == 1)
+    };
+    kill_when(&world, &args, recorded).await;
+    held.store(false, Ordering::SeqCst);
+    (world, original)
+}
+
+/// Starts the program and kills it as soon as something is so.
+async fn kill_when(world: &World, args: &[&str], it_is_so: impl Fn(&World) -> bool) {
+    let mut child = world.start(args);
+    while !it_is_so(world) {
         assert!(child.try_wait().unwrap().is_none(), "it ended too early");
         perihelion::clock::sleep(std::time::Duration::from_millis(20)).await;
     }
     signal(&child, Signal::SIGKILL);
     assert!(!ended(child).await.status.success());
-    held.store(false, Ordering::SeqCst);
-    (world, original)
 }
 
 /// A thread about a paper that was attached, whose process was killed before its answer was written.
@@ -214,13 +222,8 @@ pub async fn killed_with_a_paper(is_postgres: bool) -> (World, Original) {
     let original = Original::new(&world, is_postgres).await;
     let url = original.url();
     let run = ["run", "What does it say?", "--attach", "paper.txt", "--thread", "t", "--quiet"];
-    let mut child = world.start(&[&["--database", url.as_str()][..], &run].concat());
-    while world.asked(Role::Qa) == 0 {
-        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
-        perihelion::clock::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    signal(&child, Signal::SIGKILL);
-    assert!(!ended(child).await.status.success());
+    let args = [&["--database", url.as_str()][..], &run].concat();
+    kill_when(&world, &args, |world| world.asked(Role::Qa) > 0).await;
     held.store(false, Ordering::SeqCst);
     (world, original)
 }

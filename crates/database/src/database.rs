@@ -144,7 +144,7 @@ impl Database {
         Ok(self.fetch_all(query).await?.into_iter().next())
     }
 
-    /// Runs one statement that writes, as a transaction of its own, and returns how many rows it changed.
+    /// Runs one statement that writes and returns how many rows it changed.
     ///
     /// When it returns, the change is durable; when the connection breaks, it is unknown whether it was made.
     ///
@@ -154,12 +154,8 @@ impl Database {
         match &self.kind {
             Kind::Sqlite(file) => {
                 let arguments = query.for_sqlite()?;
-                let mut writer = file.writer().await?;
-                let done = sqlx::query_with::<Sqlite, _>(query.sql.clone(), arguments)
-                    .execute(writer.connection()?)
-                    .await
-                    .map_err(|error| file.refine(error))?;
-                Ok(done.rows_affected())
+                let statement = sqlx::query_with::<Sqlite, _>(query.sql.clone(), arguments);
+                file.write(statement).await.map_err(|error| file.refine(error))
             }
             Kind::Postgres(connections) => {
                 let arguments = query.for_postgres()?;

@@ -20,7 +20,7 @@ use crate::{
 pub struct Transaction<'a>(Option<Held<'a>>);
 
 enum Held<'a> {
-    Sqlite { file: &'a File, writer: Writer<'a> },
+    Sqlite { file: &'a File, writer: Writer },
     Postgres { home: &'a Connections, connection: Borrowed<'a> },
 }
 

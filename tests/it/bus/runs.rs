@@ -236,7 +236,10 @@ impl Bus for Slow {
         self.inner.call(thread).await;
     }
 
-    fn calls(&self, thread: ThreadId) -> perihelion::bus::CallReceiver<ThreadId> {
+    fn calls(
+        &self,
+        thread: ThreadId,
+    ) -> perihelion::bus::CallReceiver<ThreadId, perihelion::bus::News> {
         self.inner.calls(thread)
     }
 
@@ -359,7 +362,7 @@ async fn a_call_reaches_those_who_wait_though_nothing_was_told(on: &Fixture) {
         mine.call(thread).await;
         // The connection that listens may stand a moment later.
         tokio::select! {
-            () = calls.called() => break,
+            _ = calls.called() => break,
             () = perihelion::clock::sleep(Duration::from_millis(50)) => {}
         }
     }

@@ -75,7 +75,8 @@ async fn no_socket_is_opened_for_a_strangers_page() {
     }
 }
 
-/// What is told to everybody who listens at the database, and what its queue keeps, are ids of threads and nothing of them.
+/// What is told to everybody who listens at the database, and what its queue keeps, are ids of threads and how many events
+/// they have, and nothing that was said in them.
 #[tokio::test]
 async fn notifications_and_the_queue_name_threads_and_nothing_else() {
     let mut served = Served::postgres().await;
@@ -94,7 +95,11 @@ async fn notifications_and_the_queue_name_threads_and_nothing_else() {
     loop {
         match listener.recv().await.unwrap().payload() {
             "that is all" => break,
-            payload => told.insert(payload.to_owned()),
+            payload => {
+                let (thread, last) = payload.split_once(' ').unwrap();
+                assert!(last.parse::<u64>().is_ok(), "{payload}");
+                told.insert(thread.to_owned())
+            }
         };
     }
     assert_eq!(told, BTreeSet::from([thread]));

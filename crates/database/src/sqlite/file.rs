@@ -1,25 +1,26 @@
-//! One database file: a single writing connection, and a few for reading beside it.
+//! One database file: the writing connection of the process, and a few for reading beside it.
 
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use sqlx::{
-    ConnectOptions, Connection, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    ConnectOptions, Connection, Sqlite, SqliteConnection,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
-use tokio::sync::{MutexGuard, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 
-use crate::{Error, clock};
+use super::writing::{PATIENCE, Place, Writing};
+use crate::Error;
 
 /// Readers at once in one process; each is a thread.
 const READERS: usize = 4;
-
-/// How long a write waits for another process's write.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What becomes of the bytes of a deleted row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +35,9 @@ pub enum Deleted {
 pub struct File {
     shown: String,
     options: SqliteConnectOptions,
-    /// The same for the writing connection.
-    writing: SqliteConnectOptions,
-    /// Empty while it is replaced, and once the file is closed.
-    writer: tokio::sync::Mutex<Option<SqliteConnection>>,
+    writing: Arc<Writing>,
+    overwrites: bool,
+    is_closed: AtomicBool,
     readers: Mutex<Vec<SqliteConnection>>,
     permits: Semaphore,
     /// Whether the one connection is the database: nothing else sees it, and it is never replaced.
@@ -45,19 +45,36 @@ pub struct File {
 }
 
 /// The writing connection, held alone within this process.
-pub struct Writer<'a>(MutexGuard<'a, Option<SqliteConnection>>);
+pub struct Writer(OwnedMutexGuard<Place>);
 
 /// A borrowed reading connection; [`Reader::settle`] gives it back.
 pub struct Reader<'a> {
-    connection: Lent<'a>,
+    connection: Lent,
     home: &'a File,
     _permit: SemaphorePermit<'a>,
 }
 
-enum Lent<'a> {
+enum Lent {
     Own(SqliteConnection),
     /// Of a database in memory, which has one connection only.
-    Writing(MutexGuard<'a, Option<SqliteConnection>>),
+    Writing(OwnedMutexGuard<Place>),
+}
+
+/// What a file is, by whatever name it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl Key {
+    fn of(path: &Path) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let is = std::fs::metadata(path).ok()?;
+            Some(Self((is.dev(), is.ino())))
+        }
+        #[cfg(not(unix))]
+        Some(Self(std::fs::canonicalize(path).ok()?))
+    }
 }
 
 impl File {
@@ -81,23 +98,31 @@ impl File {
             .synchronous(SqliteSynchronous::Full)
             // Steps of 1 to 2 KiB leave less of a page unused than in the default 4 KiB.
             .page_size(8192)
-            .pragma("secure_delete", if deleted == Deleted::Overwritten { "ON" } else { "OFF" })
+            .pragma("secure_delete", "OFF")
             .disable_statement_logging();
         let options = if is_read_only { to_read(options, path) } else { options };
         let writing = match is_read_only {
             true => options.clone(),
             false => options.clone().journal_mode(SqliteJournalMode::Wal),
         };
-        let writer = connect_to_write(&writing).await.map_err(|e| unreachable(e.to_string()))?;
-        Ok(Self {
+        // One that can only be read is no file of those who write.
+        let key = if is_read_only { None } else { Key::of(path) };
+        let file = Self {
+            writing: Writing::of(key, &shown, &writing),
             options,
-            writing,
-            writer: tokio::sync::Mutex::new(Some(writer)),
+            overwrites: deleted == Deleted::Overwritten && !is_read_only,
+            is_closed: AtomicBool::new(false),
             readers: Mutex::default(),
             permits: Semaphore::new(READERS),
             shown,
             is_in_memory: false,
-        })
+        };
+        match file.writing.alone(file.overwrites).await {
+            Ok(_) => Ok(file),
+            Err(error) => {
+                Err(Error::Unreachable { url: file.shown.clone(), reason: error.to_string() })
+            }
+        }
     }
 
     /// Makes a database in memory, which is gone with this value.
@@ -114,11 +139,12 @@ impl File {
             url: "memory:".to_owned(),
             reason: e.to_string(),
         };
-        let writer = options.connect().await.map_err(unreachable)?;
+        let connection = options.connect().await.map_err(unreachable)?;
         Ok(Self {
-            writing: options.clone(),
+            writing: Writing::in_memory(&shown, &options, connection),
             options,
-            writer: tokio::sync::Mutex::new(Some(writer)),
+            overwrites: false,
+            is_closed: AtomicBool::new(false),
             readers: Mutex::default(),
             permits: Semaphore::new(READERS),
             shown,
@@ -143,23 +169,33 @@ impl File {
     }
 
     /// Borrows the writing connection; one that was left within a transaction is replaced first.
-    pub async fn writer(&self) -> Result<Writer<'_>, Error> {
-        let mut guard = self.writer.lock().await;
-        if self.is_in_memory {
-            return Ok(Writer(guard));
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the file is closed or no connection can be made.
+    pub async fn writer(&self) -> Result<Writer, Error> {
+        self.is_open()?;
+        Ok(Writer(self.writing.alone(self.overwrites).await.map_err(|e| self.refine(e))?))
+    }
+
+    /// Runs one statement that writes and returns how many rows it changed; when this returns, the change is on disk.
+    ///
+    /// Statements that wait for each other share a transaction, and so a flush. One that a constraint refuses undoes itself alone.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn write(
+        &self,
+        statement: Query<'_, Sqlite, SqliteArguments>,
+    ) -> Result<u64, sqlx::Error> {
+        self.is_open()?;
+        self.writing.write(statement, self.overwrites).await
+    }
+
+    fn is_open(&self) -> Result<(), sqlx::Error> {
+        match self.is_closed.load(Ordering::SeqCst) {
+            true => Err(sqlx::Error::PoolClosed),
+            false => Ok(()),
         }
-        if let Some(stuck) = take_stuck(&mut guard).await {
-            tracing::warn!(database = %self.shown, "replacing a connection that could not roll back");
-            // Until it is closed it may hold the write lock; more is not asked of it.
-            let _ = stuck.close().await;
-        }
-        if guard.is_none() {
-            if self.permits.is_closed() {
-                return Err(sqlx::Error::PoolClosed.into());
-            }
-            *guard = Some(connect_to_write(&self.writing).await.map_err(|e| self.refine(e))?);
-        }
-        Ok(Writer(guard))
     }
 
     /// Borrows a reading connection; waits while all are in use.
@@ -169,7 +205,8 @@ impl File {
     pub async fn reader(&self) -> Result<Reader<'_>, Error> {
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         if self.is_in_memory {
-            let connection = Lent::Writing(self.writer.lock().await);
+            let place = self.writing.alone(false).await.map_err(|e| self.refine(e))?;
+            let connection = Lent::Writing(place);
             return Ok(Reader { connection, home: self, _permit: permit });
         }
         let resting = self.lock().pop();
@@ -206,8 +243,8 @@ impl File {
         for reader in readers {
             let _ = reader.close().await;
         }
-        if let Some(writer) = self.writer.lock().await.take() {
-            let _ = writer.close().await;
+        if !self.is_closed.swap(true, Ordering::SeqCst) {
+            self.writing.leave().await;
         }
     }
 
@@ -258,42 +295,17 @@ fn to_read(options: SqliteConnectOptions, path: &Path) -> SqliteConnectOptions {
     options.read_only(true).immutable(is_settled)
 }
 
-/// Connects to write; the change to write-ahead logging does not wait for other processes by itself.
-async fn connect_to_write(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
-    let deadline = clock::monotonic() + PATIENCE;
-    loop {
-        match options.connect().await {
-            Err(error) if is_busy(&error) && clock::monotonic() < deadline => {
-                clock::sleep(Duration::from_millis(10)).await;
-            }
-            result => return result,
-        }
-    }
-}
-
-/// Takes a connection out that is still within a transaction after every call on it has ended.
-///
-/// SQLite rolls back by itself when the disk is full or fails; the driver's own attempt then fails, and it
-/// counts the transaction as open for ever.
-async fn take_stuck(place: &mut Option<SqliteConnection>) -> Option<SqliteConnection> {
-    let connection = place.as_mut().filter(|connection| connection.is_in_transaction())?;
-    // A call that was given up may only now be rolling back; the answer comes after that.
-    let is_alive = connection.ping().await.is_ok();
-    match is_alive && !connection.is_in_transaction() {
-        true => None,
-        false => place.take(),
-    }
-}
-
 /// Returns SQLite's extended error code, as text.
 pub fn code(error: &sqlx::Error) -> Option<String> {
     Some(error.as_database_error()?.code()?.into_owned())
 }
 
-fn is_busy(error: &sqlx::Error) -> bool {
-    let number = code(error).and_then(|code| code.parse::<i32>().ok());
-    // The low byte of an extended code is the plain one; 5 is SQLITE_BUSY.
-    number.is_some_and(|number| number & 0xff == 5)
+impl Drop for File {
+    fn drop(&mut self) {
+        if !*self.is_closed.get_mut() {
+            self.writing.forget();
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -304,7 +316,7 @@ impl Reader<'_> {
     pub fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         match &mut self.connection {
             Lent::Own(connection) => Ok(connection),
-            Lent::Writing(guard) => guard.as_mut().ok_or(sqlx::Error::PoolClosed),
+            Lent::Writing(place) => place.connection(),
         }
     }
 
@@ -323,12 +335,12 @@ impl Reader<'_> {
     }
 }
 
-impl Writer<'_> {
+impl Writer {
     /// Returns the connection.
     ///
     /// # Errors
     /// [`sqlx::Error::PoolClosed`] once the file is closed.
     pub fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
-        self.0.as_mut().ok_or(sqlx::Error::PoolClosed)
+        self.0.connection()
     }
 }

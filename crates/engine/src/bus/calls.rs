@@ -6,46 +6,55 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-type Waiting<K> = HashMap<K, watch::Sender<()>>;
+type Waiting<K, N> = HashMap<K, watch::Sender<N>>;
 
 /// Who waits for what, by its key; cheap to clone.
 ///
-/// A call costs as much as there are who wait for its key: of thousands that wait for others nobody is woken.
+/// A call costs as much as there are who wait for its key: of thousands that wait for others nobody is woken. It carries
+/// news, of which one who was called several times hears the newest.
 #[derive(Debug)]
-pub struct Calls<K: Eq + Hash + Copy>(Arc<Mutex<Waiting<K>>>);
+pub struct Calls<K: Eq + Hash + Copy, N = ()>(Arc<Mutex<Waiting<K, N>>>);
 
 /// One who waits for the calls of a key.
 #[derive(Debug)]
-pub struct CallReceiver<K: Eq + Hash + Copy> {
+pub struct CallReceiver<K: Eq + Hash + Copy, N = ()> {
     key: K,
-    calls: Calls<K>,
-    heard: watch::Receiver<()>,
+    calls: Calls<K, N>,
+    heard: watch::Receiver<N>,
 }
 
-impl<K: Eq + Hash + Copy> Clone for Calls<K> {
+impl<K: Eq + Hash + Copy, N> Clone for Calls<K, N> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K: Eq + Hash + Copy> Default for Calls<K> {
+impl<K: Eq + Hash + Copy, N> Default for Calls<K, N> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K: Eq + Hash + Copy> Calls<K> {
+impl<K: Eq + Hash + Copy, N: Clone + Default> Calls<K, N> {
     /// Calls those who wait for a key; nobody is no failure.
-    pub fn call(&self, key: K) {
+    pub fn call(&self, key: K, news: N) {
         if let Some(sender) = self.lock().get(&key) {
-            sender.send_replace(());
+            sender.send_replace(news);
         }
     }
 
     /// Waits for the calls of a key from now on.
-    pub fn wait_for(&self, key: K) -> CallReceiver<K> {
-        let heard = self.lock().entry(key).or_insert_with(|| watch::channel(()).0).subscribe();
-        CallReceiver { key, calls: self.clone(), heard }
+    pub fn wait_for(&self, key: K) -> CallReceiver<K, N> {
+        let mut waiting = self.lock();
+        let sender = waiting.entry(key).or_insert_with(|| watch::channel(N::default()).0);
+        CallReceiver { key, calls: self.clone(), heard: sender.subscribe() }
+    }
+}
+
+impl<K: Eq + Hash + Copy, N> Calls<K, N> {
+    /// Returns whether somebody waits for a key.
+    pub fn is_waited_for(&self, key: K) -> bool {
+        self.lock().contains_key(&key)
     }
 
     /// Returns how many keys are waited for.
@@ -58,27 +67,28 @@ impl<K: Eq + Hash + Copy> Calls<K> {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<K>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<K, N>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Eq + Hash + Copy> CallReceiver<K> {
+impl<K: Eq + Hash + Copy, N: Clone> CallReceiver<K, N> {
     /// Takes the calls so far for heard.
     pub fn forget(&mut self) {
         self.heard.mark_unchanged();
     }
 
-    /// Returns when the key is called; at once where it was since the last call that was heard.
-    pub async fn called(&mut self) {
+    /// Returns the newest call's news; at once where there was a call since the last that was heard.
+    pub async fn called(&mut self) -> N {
         // The sender stays for as long as somebody waits.
         if self.heard.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
+        self.heard.borrow_and_update().clone()
     }
 }
 
-impl<K: Eq + Hash + Copy> Drop for CallReceiver<K> {
+impl<K: Eq + Hash + Copy, N> Drop for CallReceiver<K, N> {
     fn drop(&mut self) {
         let mut waiting = self.calls.lock();
         // This one is still counted.
@@ -95,20 +105,21 @@ mod tests {
 
     #[tokio::test]
     async fn only_those_who_wait_for_a_key_are_called_and_nothing_is_kept_of_those_who_left() {
-        let calls = Calls::default();
-        calls.call(1);
+        let calls = Calls::<_, u8>::default();
+        calls.call(1, 7);
         let (mut one, mut same, mut other) =
             (calls.wait_for(1), calls.wait_for(1), calls.wait_for(2));
         assert_eq!(one.called().now_or_never(), None, "it was called before anyone waited");
-        calls.call(1);
-        assert_eq!(one.called().now_or_never(), Some(()));
+        calls.call(1, 7);
+        calls.call(1, 8);
+        assert_eq!(one.called().now_or_never(), Some(8), "the newest");
         assert_eq!(one.called().now_or_never(), None, "a call is heard once");
         same.forget();
         assert_eq!(same.called().now_or_never(), None);
         assert_eq!(other.called().now_or_never(), None);
         drop(one);
-        calls.call(1);
-        assert_eq!(same.called().now_or_never(), Some(()));
+        calls.call(1, 9);
+        assert_eq!(same.called().now_or_never(), Some(9));
         assert_eq!(calls.len(), 2);
         drop((same, other));
         assert!(calls.is_empty());

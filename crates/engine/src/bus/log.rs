@@ -32,11 +32,26 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60);
 /// Batches dropped at a time: an amount that no run's end notices.
 const PRUNED: u32 = 1_000;
 
+/// Bytes of a batch that is handed on to those who wait for it, beside the log: what is longer, they read there.
+const HANDED_ON: usize = 16 << 10;
+
+/// What those hear who wait for a thread.
+#[derive(Clone, Debug, Default)]
+pub enum News {
+    /// It may have told something, or changed otherwise.
+    #[default]
+    Look,
+    /// Its log reaches up to this event.
+    UpTo(u64),
+    /// What this process just wrote to its log.
+    Told(Arc<[ThreadEvent]>),
+}
+
 /// The logs of one store, and who is called when one grows.
 pub(super) struct Log {
     pub(super) store: Arc<dyn Store>,
     /// Calls those who wait for a thread that told something, in this process or, as far as it is heard of, in others.
-    pub(super) calls: Calls<ThreadId>,
+    pub(super) calls: Calls<ThreadId, News>,
     /// How often subscribers look without being called.
     every: Duration,
     kept: Duration,
@@ -61,13 +76,19 @@ impl Log {
         batch: &EventRow,
     ) -> Result<(), Error> {
         around(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
-        self.calls.call(thread);
+        if self.calls.is_waited_for(thread) {
+            let news = match batch.body.bytes.len() <= HANDED_ON {
+                true => News::Told(told(batch)?.collect()),
+                false => News::UpTo(batch.last()),
+            };
+            self.calls.call(thread, news);
+        }
         Ok(())
     }
 
     /// Calls those who wait in this process; nobody is no failure.
     pub(super) fn call(&self, thread: ThreadId) {
-        self.calls.call(thread);
+        self.calls.call(thread, News::Look);
     }
 
     pub(super) async fn read(
@@ -75,13 +96,11 @@ impl Log {
         thread: ThreadId,
         after: u64,
     ) -> Result<Vec<ThreadEvent>, Error> {
-        let mut told = Vec::new();
+        let mut all = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {
-            let events: Vec<Value> = row.body.decode()?;
-            let numbered = (row.first..).zip(events).filter(|(id, _)| *id > after);
-            told.extend(numbered.map(|(id, event)| ThreadEvent { id, run: row.run, event }));
+            all.extend(told(&row)?.filter(|event| event.id > after));
         }
-        Ok(told)
+        Ok(all)
     }
 
     pub(super) fn subscribe(self: &Arc<Self>, thread: ThreadId, after: u64) -> Subscription {
@@ -111,10 +130,17 @@ impl Log {
     }
 }
 
+/// Returns the events of a batch.
+fn told(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>, Error> {
+    let (first, run) = (batch.first, batch.run);
+    let events: Vec<Value> = batch.body.decode()?;
+    Ok((first..).zip(events).map(move |(id, event)| ThreadEvent { id, run, event }))
+}
+
 /// A subscriber's place in a log.
 struct Reading {
     log: Arc<Log>,
-    calls: CallReceiver<ThreadId>,
+    calls: CallReceiver<ThreadId, News>,
     thread: ThreadId,
     /// Id of the last event that was read.
     after: u64,
@@ -134,8 +160,16 @@ impl Reading {
                 return Ok(told);
             }
             if self.is_read {
-                self.called().await;
-                self.is_read = false;
+                match self.called().await {
+                    News::UpTo(last) if last <= self.after => continue,
+                    News::Told(events) if self.joins(&events) => {
+                        let fresh = events.iter().filter(|event| event.id > self.after);
+                        self.ready = fresh.cloned().collect();
+                        self.after = self.ready.back().map_or(self.after, |newest| newest.id);
+                        continue;
+                    }
+                    _ => self.is_read = false,
+                }
             }
             // What was called out before is read now; what is called out from here on is not missed.
             self.calls.forget();
@@ -151,18 +185,27 @@ impl Reading {
         }
     }
 
+    /// Returns whether events go on from what was read, with none left out between.
+    fn joins(&self, events: &[ThreadEvent]) -> bool {
+        events.first().is_some_and(|first| first.id <= self.after + 1)
+    }
+
     /// Returns when the thread may have told more.
-    async fn called(&mut self) {
+    async fn called(&mut self) -> News {
         let mut pause = self.log.every * (1 << self.vain);
         if self.vain == MOST_VAIN {
             let many = u32::try_from(self.log.calls.len()).unwrap_or(u32::MAX);
             pause = pause.max(FOR_EACH.saturating_mul(many).min(SELDOM));
         }
         tokio::select! {
-            () = self.calls.called() => (self.is_called, self.vain) = (true, MOST_VAIN),
+            news = self.calls.called() => {
+                (self.is_called, self.vain) = (true, MOST_VAIN);
+                news
+            }
             () = clock::sleep(pause) => {
                 self.is_called = false;
                 self.vain = (self.vain + 1).min(MOST_VAIN);
+                News::Look
             }
         }
     }

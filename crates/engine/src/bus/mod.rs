@@ -25,6 +25,7 @@ use serde_json::Value;
 pub use calls::{CallReceiver, Calls};
 pub use embedded::Embedded;
 pub use event_queue::EventSender;
+pub use log::News;
 pub use postgres::Postgres;
 pub use publisher::{Publisher, RunToPublish};
 
@@ -75,7 +76,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     ///
     /// On one machine calls are heard within a process alone; by Postgres on all, while the connection that listens
     /// stands.
-    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId>;
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, News>;
 
     /// Drops events that are older than the retention allows, now and then; a bounded number of them.
     async fn prune(&self);

@@ -1,7 +1,7 @@
 //! The bus of many machines: the database is the log, and tells anyone who listens which thread's log grew.
 //!
 //! One notification per batch, never per token: a commit that notifies takes a lock that all such commits
-//! share. Its payload is the thread's id. One connection per process listens, from the first subscription on;
+//! share. Its payload is the thread's id and that of its newest event. One connection per process listens, from the first subscription on;
 //! while it is broken, subscribers look.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use sqlx::postgres::PgListener;
 use sqlx::{Connection as _, PgConnection};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::log::Log;
+use super::log::{Log, News};
 use super::{Bus, CallReceiver, Calls, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
@@ -87,7 +87,7 @@ impl Bus for Postgres {
         }
     }
 
-    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId> {
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, News> {
         self.be_listening();
         self.log.calls.wait_for(thread)
     }
@@ -115,7 +115,7 @@ async fn notify(url: &str, thread: ThreadId) -> Result<(), sqlx::Error> {
 }
 
 /// Passes notifications on for as long as somebody may want them.
-async fn listen(url: String, calls: Calls<ThreadId>) {
+async fn listen(url: String, calls: Calls<ThreadId, News>) {
     loop {
         let Err(error) = pass_on(&url, &calls).await;
         tracing::debug!(%error, "events cannot be listened to; looking for them");
@@ -125,14 +125,20 @@ async fn listen(url: String, calls: Calls<ThreadId>) {
 
 async fn pass_on(
     url: &str,
-    calls: &Calls<ThreadId>,
+    calls: &Calls<ThreadId, News>,
 ) -> Result<std::convert::Infallible, sqlx::Error> {
     let mut listener = PgListener::connect(url).await?;
     listener.listen(CHANNEL).await?;
     loop {
         let notification = listener.recv().await?;
-        if let Ok(thread) = uuid::Uuid::parse_str(notification.payload()) {
-            calls.call(ThreadId(thread));
+        // A thread, and behind it how far its log reaches where that is what was written.
+        let (thread, last) = match notification.payload().split_once(' ') {
+            Some((thread, last)) => (thread, last.parse().ok()),
+            None => (notification.payload(), None),
+        };
+        let news = last.map_or(News::Look, News::UpTo);
+        if let Ok(thread) = uuid::Uuid::parse_str(thread) {
+            calls.call(ThreadId(thread), news);
         }
     }
 }

@@ -24,8 +24,8 @@ pub(super) struct Unnested<'r> {
 }
 
 impl<'r> Unnested<'r> {
-    pub(super) fn new(rows: &'r [BlobRow]) -> Self {
-        let mut rows: Vec<&BlobRow> = rows.iter().collect();
+    pub(super) fn new(rows: impl IntoIterator<Item = &'r BlobRow>) -> Self {
+        let mut rows: Vec<&BlobRow> = rows.into_iter().collect();
         rows.sort_by_key(|row| (row.owner, row.hash, row.step));
         rows.dedup_by_key(|row| (row.owner, row.hash));
         Self {
@@ -78,14 +78,24 @@ pub(super) use kept;
 
 const KEEP: &str = kept!("", "1", "2", "3", "4", "5");
 
+/// Bytes of texts that one statement of an import keeps; a single longer text is a statement of its own.
+const TOGETHER: usize = 4 << 20;
+
 /// Keeps the texts of a thread that is imported.
 pub(super) async fn keep(
     connection: &mut PgConnection,
-    rows: &[BlobRow],
+    mut rows: &[BlobRow],
 ) -> Result<(), sqlx::Error> {
-    for row in rows {
-        let blobs = Unnested::new(std::slice::from_ref(row));
+    while !rows.is_empty() {
+        let mut bytes = 0;
+        let beyond = rows.iter().position(|row| {
+            bytes += row.body.bytes.len();
+            bytes > TOGETHER
+        });
+        let (these, rest) = rows.split_at(beyond.unwrap_or(rows.len()).max(1));
+        let blobs = Unnested::new(these);
         bind_blobs!(sqlx::query(KEEP), blobs).execute(&mut *connection).await?;
+        rows = rest;
     }
     Ok(())
 }

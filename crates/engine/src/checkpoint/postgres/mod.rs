@@ -16,6 +16,7 @@ mod outbox;
 mod refusal;
 mod removal;
 mod threads;
+mod together;
 mod transfer;
 
 use std::time::Duration;
@@ -39,7 +40,8 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 /// A store in a Postgres database, shared by any number of processes.
 pub struct PostgresStore {
     connections: Connections,
-    group: commit_many::CommitGroup,
+    commits: together::Group<Commit>,
+    appends: together::Group<events::Append>,
 }
 
 impl PostgresStore {
@@ -62,7 +64,7 @@ impl PostgresStore {
     pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
         let connections = Connections::new(url, silence)?.of_all_tenants();
         migrations::run_postgres(&connections).await?;
-        Ok(Self { connections, group: commit_many::group() })
+        Ok(Self { connections, commits: together::group(), appends: together::group() })
     }
 
     /// Lends the connection that the next commit would use to statements of the caller's own.
@@ -139,7 +141,7 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        commit_many::commit(&self.connections, &self.group, commit).await
+        commit_many::commit(&self.connections, &self.commits, commit).await
     }
 
     async fn save_pending(
@@ -215,7 +217,8 @@ impl Store for PostgresStore {
         fence: u64,
         batch: &EventRow,
     ) -> Result<(), Error> {
-        events::append(&self.connections, thread, fence, batch).await
+        let append = events::Append { thread, fence, batch: batch.clone() };
+        together::write(&self.connections, &self.appends, &append).await
     }
 
     async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {

@@ -1,6 +1,6 @@
-//! One step, one statement; with texts beside it, one transaction.
+//! One step, one statement, which those of other threads may share a flush with; with texts beside it, one transaction.
 
-use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteQueryResult};
+use sqlx::{Connection as _, Sqlite, SqliteConnection, query::Query, sqlite::SqliteArguments};
 
 use super::{
     super::{
@@ -21,16 +21,15 @@ const STALE: &str = "1811";
 
 pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
     let step = &commit.step;
-    let mut writer = file.writer().await?;
-    let connection = writer.connection()?;
     let done = match commit.blobs.is_empty() {
-        true => send(connection, commit).await.map(drop),
-        false => with_blobs(connection, commit).await,
+        true => file.write(statement(commit)).await.map(drop),
+        false => with_blobs(file.writer().await?.connection()?, commit).await,
     };
     match done {
         Ok(()) => Ok(()),
         Err(error) if code(&error).as_deref() == Some(STALE) => {
-            let place = refusal::check(connection, commit.thread, commit.fence).await?;
+            let mut writer = file.writer().await?;
+            let place = refusal::check(writer.connection()?, commit.thread, commit.fence).await?;
             Err(Error::Conflict { thread: commit.thread, seq: step.seq, head: place.head })
         }
         Err(error) => Err(file.refine(error).into()),
@@ -39,15 +38,12 @@ pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
 
 async fn with_blobs(connection: &mut SqliteConnection, commit: &Commit) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    send(&mut transaction, commit).await?;
+    statement(commit).execute(&mut *transaction).await?;
     blobs::keep(&mut transaction, &commit.blobs).await?;
     transaction.commit().await
 }
 
-async fn send(
-    connection: &mut SqliteConnection,
-    commit: &Commit,
-) -> Result<SqliteQueryResult, sqlx::Error> {
+fn statement(commit: &Commit) -> Query<'_, Sqlite, SqliteArguments> {
     let step = &commit.step;
     sqlx::query(COMMIT)
         .bind(commit.thread.0)
@@ -63,6 +59,4 @@ async fn send(
         .bind(big(commit.fence))
         .bind(commit.status.as_str())
         .bind(commit.clears_pending)
-        .execute(connection)
-        .await
 }

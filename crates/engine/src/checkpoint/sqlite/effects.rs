@@ -28,15 +28,14 @@ pub(super) async fn save_pending(
     row: &PendingRow,
     blobs: &[BlobRow],
 ) -> Result<(), Error> {
-    let mut writer = file.writer().await?;
-    let connection = writer.connection()?;
+    let held = (thread, fence);
     let saved = match blobs.is_empty() {
-        true => send_pending(connection, (thread, fence), row).await,
-        false => pending_with_blobs(connection, (thread, fence), row, blobs).await,
+        true => file.write(pending(held, row)).await,
+        false => pending_with_blobs(file.writer().await?.connection()?, held, row, blobs).await,
     };
     if saved.map_err(|e| file.refine(e))? == 0 {
         // Refused, or already there: then the first one stands.
-        let place = check(connection, thread, fence).await?;
+        let place = check(file.writer().await?.connection()?, thread, fence).await?;
         if place.head + 1 != row.step {
             return Err(Error::Conflict { thread, seq: row.step, head: place.head });
         }
@@ -52,7 +51,7 @@ async fn pending_with_blobs(
     rows: &[BlobRow],
 ) -> Result<u64, sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let saved = send_pending(&mut transaction, held, row).await?;
+    let saved = pending(held, row).execute(&mut *transaction).await?.rows_affected();
     if saved > 0 {
         blobs::keep(&mut transaction, rows).await?;
     }
@@ -60,23 +59,15 @@ async fn pending_with_blobs(
     Ok(saved)
 }
 
-/// Returns how many rows it wrote.
-async fn send_pending(
-    connection: &mut SqliteConnection,
-    (thread, fence): (ThreadId, u64),
-    row: &PendingRow,
-) -> Result<u64, sqlx::Error> {
-    let done = sqlx::query(SAVE_PENDING)
+fn pending((thread, fence): (ThreadId, u64), row: &PendingRow) -> Query<'_> {
+    sqlx::query(SAVE_PENDING)
         .bind(thread.0)
         .bind(big(fence))
         .bind(big(row.step))
         .bind(row.task as i32)
         .bind(row.body.codec as i16)
         .bind(&row.body.bytes[..])
-        .bind(&checksum::pending(row)[..])
-        .execute(connection)
-        .await?;
-    Ok(done.rows_affected())
+        .bind(checksum::pending(row).to_vec())
 }
 
 const RECORD: &str = "INSERT INTO effect (thread_id, step, started_at, ended_at, task, number,
@@ -93,16 +84,11 @@ pub(super) async fn record(
     fence: u64,
     effect: &EffectRow,
 ) -> Result<(), Error> {
-    let mut writer = file.writer().await?;
-    let connection = writer.connection()?;
     let query = sqlx::query(RECORD).bind(thread.0).bind(big(fence));
-    let done = bind_effect(query, thread, effect)
-        .execute(&mut *connection)
-        .await
-        .map_err(|e| file.refine(e))?;
-    if done.rows_affected() == 0 {
+    let recorded = file.write(bind_effect(query, thread, effect)).await;
+    if recorded.map_err(|e| file.refine(e))? == 0 {
         // Refused, or already there: then the first one stands.
-        check(connection, thread, fence).await?;
+        check(file.writer().await?.connection()?, thread, fence).await?;
     }
     Ok(())
 }
@@ -160,11 +146,9 @@ pub(super) async fn settle(
     fence: u64,
     end: &EffectSettlement,
 ) -> Result<(), Error> {
-    let mut writer = file.writer().await?;
-    let connection = writer.connection()?;
     let codec = end.outcome.as_ref().map(|outcome| outcome.codec as i16);
     let outcome = end.outcome.as_ref().map(|outcome| &outcome.bytes[..]);
-    let done = sqlx::query(SETTLE)
+    let statement = sqlx::query(SETTLE)
         .bind(thread.0)
         .bind(big(fence))
         .bind(big(end.step))
@@ -175,13 +159,12 @@ pub(super) async fn settle(
         .bind(outcome)
         .bind(end.attempt as i32)
         .bind((end.status != EffectStatus::Started).then(now))
-        .bind(sum_of_end(end))
-        .execute(&mut *connection)
-        .await
-        .map_err(|e| file.refine(e))?;
-    if done.rows_affected() == 1 {
+        .bind(sum_of_end(end));
+    if file.write(statement).await.map_err(|e| file.refine(e))? == 1 {
         return Ok(());
     }
+    let mut writer = file.writer().await?;
+    let connection = writer.connection()?;
     check(connection, thread, fence).await?;
     // A repetition of the settlement that stands succeeds.
     let repeated: bool = sqlx::query_scalar(IS_SETTLED)

@@ -14,8 +14,7 @@ use super::{
 use crate::ids::ThreadId;
 use perihelion_database::sqlite::File;
 
-/// One statement: a process that is stopped in the middle of a longer transaction keeps every writer waiting.
-/// A trigger moves the thread's count of events.
+/// One statement, so that those of several threads share a flush. A trigger moves the thread's count of events.
 const APPEND: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)
      SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM thread
      WHERE id = ?1 AND fence = ?2 AND events = ?3 - 1";
@@ -31,10 +30,8 @@ pub(super) async fn append(
     fence: u64,
     batch: &EventRow,
 ) -> Result<(), Error> {
-    let mut writer = file.writer().await?;
     let refine = |e| Error::from(file.refine(e));
-    let connection = writer.connection()?;
-    let appended = sqlx::query(APPEND)
+    let statement = sqlx::query(APPEND)
         .bind(thread.0)
         .bind(big(fence))
         .bind(big(batch.first))
@@ -43,13 +40,12 @@ pub(super) async fn append(
         .bind(batch.run.0)
         .bind(batch.body.codec as i16)
         .bind(&batch.body.bytes[..])
-        .bind(now())
-        .execute(&mut *connection)
-        .await
-        .map_err(refine)?;
-    if appended.rows_affected() > 0 {
+        .bind(now());
+    if file.write(statement).await.map_err(refine)? > 0 {
         return Ok(());
     }
+    let mut writer = file.writer().await?;
+    let connection = writer.connection()?;
     check(connection, thread, fence).await?;
     let (last, is_there): (i64, bool) = sqlx::query_as(IS_THERE)
         .bind(thread.0)

@@ -66,24 +66,18 @@ pub(super) async fn claim(
     })
 }
 
+const RENEW: &str = "UPDATE thread SET lease_until = ?3 + ?4 WHERE id = ?1 AND fence = ?2";
+
 pub(super) async fn renew(
     file: &File,
     thread: ThreadId,
     fence: u64,
     ttl: Duration,
 ) -> Result<(), Error> {
-    let mut writer = file.writer().await?;
-    let connection = writer.connection()?;
-    let done = sqlx::query("UPDATE thread SET lease_until = ?3 + ?4 WHERE id = ?1 AND fence = ?2")
-        .bind(thread.0)
-        .bind(big(fence))
-        .bind(now())
-        .bind(micros(ttl))
-        .execute(&mut *connection)
-        .await
-        .map_err(|e| file.refine(e))?;
-    if done.rows_affected() == 0 {
-        check(connection, thread, fence).await?;
+    let statement =
+        sqlx::query(RENEW).bind(thread.0).bind(big(fence)).bind(now()).bind(micros(ttl));
+    if file.write(statement).await.map_err(|e| file.refine(e))? == 0 {
+        check(file.writer().await?.connection()?, thread, fence).await?;
     }
     Ok(())
 }

@@ -1,0 +1,311 @@
+//! The one connection of a process that writes to a file, whoever opened the file, and how writers share its transactions.
+//!
+//! SQLite has one writer at a time. Two connections of a process that both write would find that out by sleeping and trying again,
+//! so all that open a file share one, and wait for it in the order in which they came. A single statement that finds others waiting
+//! behind it opens a transaction that they join, so that one flush serves them all; a lone one is a transaction of its own.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions, Connection, Execute, Sqlite, SqliteConnection,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteTransactionManager},
+};
+use sqlx_core::{sql_str::SqlSafeStr as _, transaction::TransactionManager};
+use tokio::sync::{OwnedMutexGuard, watch};
+
+use super::file::{Key, code};
+use crate::clock;
+
+/// How long a write waits for another process's write.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What is open in this process, by what the file is.
+static OPEN: Mutex<Vec<(Key, Weak<Writing>)>> = Mutex::new(Vec::new());
+
+/// The writing side of a file in this process.
+pub(super) struct Writing {
+    shown: String,
+    options: SqliteConnectOptions,
+    place: Arc<tokio::sync::Mutex<Place>>,
+    /// Single statements that wait for the connection.
+    waiting: AtomicUsize,
+    /// Those who have the file open; the last one closes the connection.
+    users: AtomicUsize,
+    /// The one connection is the database: nothing else sees it, it is never replaced, and it flushes nothing.
+    is_in_memory: bool,
+}
+
+/// Where the connection is.
+pub(super) struct Place {
+    /// Empty until somebody writes, while it is replaced, and once all are gone.
+    connection: Option<SqliteConnection>,
+    /// The transaction that single statements share, while one is open.
+    group: Option<Group>,
+    /// Whether deletions of this connection overwrite; once asked for, it stays so.
+    overwrites: bool,
+}
+
+/// What became of a shared transaction: nothing yet, or whether it was committed.
+struct Group(watch::Sender<Option<bool>>);
+
+impl Writing {
+    /// Returns the writing side of a file, the same for all who have it open.
+    pub(super) fn of(key: Option<Key>, shown: &str, options: &SqliteConnectOptions) -> Arc<Self> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(_, writing)| writing.strong_count() > 0);
+        let found = key.as_ref().and_then(|key| open.iter().find(|(other, _)| other == key));
+        if let Some(writing) = found.and_then(|(_, writing)| writing.upgrade()) {
+            writing.users.fetch_add(1, Ordering::SeqCst);
+            return writing;
+        }
+        let writing = Arc::new(Self::new(shown, options, None, false));
+        open.extend(key.map(|key| (key, Arc::downgrade(&writing))));
+        writing
+    }
+
+    /// Wraps the connection that is a database in memory.
+    pub(super) fn in_memory(
+        shown: &str,
+        options: &SqliteConnectOptions,
+        connection: SqliteConnection,
+    ) -> Arc<Self> {
+        Arc::new(Self::new(shown, options, Some(connection), true))
+    }
+
+    fn new(
+        shown: &str,
+        options: &SqliteConnectOptions,
+        connection: Option<SqliteConnection>,
+        is_in_memory: bool,
+    ) -> Self {
+        let place = Place { connection, group: None, overwrites: false };
+        Self {
+            shown: shown.to_owned(),
+            options: options.clone(),
+            place: Arc::new(tokio::sync::Mutex::new(place)),
+            waiting: AtomicUsize::new(0),
+            users: AtomicUsize::new(1),
+            is_in_memory,
+        }
+    }
+
+    /// Takes the connection for as long as the guard lives; what others share is committed first.
+    pub(super) async fn alone(
+        &self,
+        overwrites: bool,
+    ) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
+        let mut place = Arc::clone(&self.place).lock_owned().await;
+        if place.group.is_some() {
+            place = settle(place).await?;
+        }
+        self.prepare(&mut place, overwrites).await?;
+        Ok(place)
+    }
+
+    /// Runs a statement, in a transaction that others who wait may share; when this returns, the change is on disk.
+    pub(super) async fn write(
+        &self,
+        mut query: Query<'_, Sqlite, SqliteArguments>,
+        overwrites: bool,
+    ) -> Result<u64, sqlx::Error> {
+        let arguments = query.take_arguments().map_err(sqlx::Error::Encode)?.unwrap_or_default();
+        let sql = query.sql();
+        let statement = || sqlx::query_with::<Sqlite, _>(sql.clone(), arguments.clone());
+        let mut place = {
+            let _waits = Waits::new(&self.waiting);
+            Arc::clone(&self.place).lock_owned().await
+        };
+        self.prepare(&mut place, overwrites).await?;
+        if place.group.is_none() {
+            let is_alone = self.is_in_memory || self.waiting.load(Ordering::SeqCst) == 0;
+            if is_alone {
+                return Ok(statement().execute(place.connection()?).await?.rows_affected());
+            }
+            self.begin(&mut place).await?;
+        }
+        let changed = match statement().execute(place.connection()?).await {
+            Ok(done) => done.rows_affected(),
+            // The statement undid itself and nothing else.
+            Err(error) if is_constraint(&error) => return Err(error),
+            Err(error) => {
+                place.give_up().await;
+                return Err(error);
+            }
+        };
+        let Some(mut outcome) = place.group.as_ref().map(|group| group.0.subscribe()) else {
+            return Ok(changed);
+        };
+        drop(place);
+        let is_committed =
+            outcome.wait_for(Option::is_some).await.is_ok_and(|it| *it == Some(true));
+        if is_committed {
+            return Ok(changed);
+        }
+        // Whatever stopped the others is met again by the one that it is about.
+        let mut place = self.alone(overwrites).await?;
+        Ok(statement().execute(place.connection()?).await?.rows_affected())
+    }
+
+    /// Begins a transaction for all who wait, and has it committed behind them.
+    async fn begin(&self, place: &mut Place) -> Result<(), sqlx::Error> {
+        let begin = "BEGIN IMMEDIATE".into_sql_str();
+        SqliteTransactionManager::begin(place.connection()?, Some(begin)).await?;
+        place.group = Some(Group(watch::Sender::new(None)));
+        let place = Arc::clone(&self.place);
+        tokio::spawn(async move {
+            let place = place.lock_owned().await;
+            if place.group.is_some() {
+                commit(place).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// Sees to it that there is a connection fit for use.
+    async fn prepare(&self, place: &mut Place, overwrites: bool) -> Result<(), sqlx::Error> {
+        if self.is_in_memory {
+            return Ok(());
+        }
+        if place.group.is_none()
+            && let Some(stuck) = take_stuck(&mut place.connection).await
+        {
+            tracing::warn!(database = %self.shown, "replacing a connection that could not roll back");
+            // Until it is closed it may hold the write lock; more is not asked of it.
+            let _ = stuck.close().await;
+        }
+        if place.connection.is_none() {
+            place.connection = Some(connect_to_write(&self.options).await?);
+            place.overwrites = false;
+        }
+        if overwrites && !place.overwrites {
+            sqlx::raw_sql("PRAGMA secure_delete = ON").execute(place.connection()?).await?;
+            place.overwrites = true;
+        }
+        Ok(())
+    }
+
+    /// Counts one user less; the last one closes the connection.
+    pub(super) async fn leave(&self) {
+        if self.users.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return;
+        }
+        let Ok(mut place) = self.alone_as_it_is().await else { return };
+        // A failed farewell changes nothing: what was acknowledged is on disk.
+        if let Some(connection) = place.connection.take() {
+            let _ = connection.close().await;
+        }
+    }
+
+    async fn alone_as_it_is(&self) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
+        let place = Arc::clone(&self.place).lock_owned().await;
+        match place.group.is_some() {
+            true => settle(place).await,
+            false => Ok(place),
+        }
+    }
+
+    /// Counts one user less that did not wait for the end.
+    pub(super) fn forget(&self) {
+        self.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Place {
+    pub(super) fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
+        self.connection.as_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
+    /// Gives the shared transaction up; each of its writers tries alone.
+    async fn give_up(&mut self) {
+        drop(self.group.take());
+        if let Ok(connection) = self.connection() {
+            // One that cannot roll back is replaced by the next who needs it.
+            let _ = SqliteTransactionManager::rollback(connection).await;
+        }
+    }
+}
+
+/// Commits the shared transaction in a task of its own, as one that was broken off would be neither.
+async fn settle(place: OwnedMutexGuard<Place>) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
+    tokio::spawn(commit(place)).await.map_err(|_| sqlx::Error::WorkerCrashed)
+}
+
+async fn commit(mut place: OwnedMutexGuard<Place>) -> OwnedMutexGuard<Place> {
+    let done = match place.connection() {
+        Ok(connection) => SqliteTransactionManager::commit(connection).await,
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(()) => {
+            if let Some(Group(outcome)) = place.group.take() {
+                outcome.send_replace(Some(true));
+            }
+        }
+        Err(error) => {
+            tracing::debug!(%error, "a shared transaction failed, each of its writers tries alone");
+            place.give_up().await;
+        }
+    }
+    place
+}
+
+/// Counts a writer while it waits.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Connects to write; the change to write-ahead logging does not wait for other processes by itself.
+async fn connect_to_write(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let deadline = clock::monotonic() + PATIENCE;
+    loop {
+        match options.connect().await {
+            Err(error) if is(&error, 5) && clock::monotonic() < deadline => {
+                clock::sleep(Duration::from_millis(10)).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Takes a connection out that is still within a transaction after every call on it has ended.
+///
+/// SQLite rolls back by itself when the disk is full or fails; the driver's own attempt then fails, and it
+/// counts the transaction as open for ever.
+async fn take_stuck(place: &mut Option<SqliteConnection>) -> Option<SqliteConnection> {
+    let connection = place.as_mut().filter(|connection| connection.is_in_transaction())?;
+    // A call that was given up may only now be rolling back; the answer comes after that.
+    let is_alive = connection.ping().await.is_ok();
+    match is_alive && !connection.is_in_transaction() {
+        true => None,
+        false => place.take(),
+    }
+}
+
+/// Returns whether it is `SQLITE_CONSTRAINT`, after which a transaction goes on without the statement.
+fn is_constraint(error: &sqlx::Error) -> bool {
+    is(error, 19)
+}
+
+/// Compares with a plain result code, the low byte of an extended one; 5 is `SQLITE_BUSY`.
+fn is(error: &sqlx::Error, plain: i32) -> bool {
+    let number = code(error).and_then(|code| code.parse::<i32>().ok());
+    number.is_some_and(|number| number & 0xff == plain)
+}
