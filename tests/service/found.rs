@@ -25,7 +25,8 @@ async fn threads_are_found_by_words_of_their_titles_however_many_there_are(serve
         let ids = found.as_array().unwrap().iter().map(|one| one["thread_id"].clone());
         ids.collect::<Vec<_>>()
     };
-    let zebras = found(json!({ "title": "zebra", "sort_by": "created_at", "sort_order": "asc" })).await;
+    let zebras =
+        found(json!({ "title": "zebra", "sort_by": "created_at", "sort_order": "asc" })).await;
     assert_eq!(zebras, [named["thread_id"].clone(), json!(said)]);
     let second = json!({ "title": "ZEBRA", "sort_by": "created_at", "sort_order": "asc", "limit": 1, "offset": 1 });
     assert_eq!(found(second).await, [json!(said)]);
