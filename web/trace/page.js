@@ -214,8 +214,14 @@
     bar.style.width = `${Math.max(wide, 0)}%`;
     const spent = node.span.spent ? ` · ${tokens(node.span.spent)}${dollars(node.span.spent) ? ` · ${dollars(node.span.spent)}` : ""}` : "";
     const took = make("span", { class: "took" }, `${length(node.end - node.start)}${node.span.open ? " …" : ""}`, make("span", { class: "more" }, spent));
-    if (left + wide < (spent ? 60 : 82)) took.style.left = `calc(${Math.max(left + wide, 0)}% + 6px)`;
-    else { took.style.right = `calc(${Math.max(100 - left, 0)}% + 6px)`; }
+    // After the bar, before it, or on it: wherever there is room.
+    const room = spent ? 40 : 18;
+    if (left + wide < 100 - room) took.style.left = `calc(${Math.max(left + wide, 0)}% + 6px)`;
+    else if (left > room) took.style.right = `calc(${Math.max(100 - left, 0)}% + 6px)`;
+    else {
+      took.classList.add("on");
+      took.style.right = `calc(${Math.max(100 - left - wide, 0)}% + 6px)`;
+    }
     element.append(name, make("div", { class: "track" }, bar, took));
     element.addEventListener("click", (event) => {
       if (event.target === twist) toggle(node); else select(node);
