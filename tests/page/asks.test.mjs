@@ -28,6 +28,32 @@ test("a call is shown with its arguments, and made once it is approved", async (
   assert.equal(await card.count(), 0);
 });
 
+test("a call is asked for, edited and approved by the keyboard alone", async () => {
+  const had = await notes();
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  await tab.keyboard.type("Please approve this note");
+  await tab.keyboard.press("Enter");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.waitFor();
+  /** Goes on with the tabulator until something has the focus. */
+  async function reach(wanted) {
+    for (let presses = 0; presses < 80; presses += 1) {
+      await tab.keyboard.press("Tab");
+      if (await wanted.evaluate((one) => one === document.activeElement)) return;
+    }
+    assert.fail(`the keyboard does not reach ${wanted}`);
+  }
+  await reach(card.getByRole("button", { name: "Edit the arguments" }));
+  await tab.keyboard.press("Enter");
+  await reach(card.getByLabel("Arguments"));
+  await tab.keyboard.press("Control+a");
+  await tab.keyboard.type('{"text": "Remember the keys"}');
+  await reach(card.getByRole("button", { name: "Approve as edited" }));
+  await tab.keyboard.press("Enter");
+  await answered(tab, "written down");
+  assert.match((await notes()).slice(had.length), /Remember the keys/);
+});
+
 test("a call is denied from the inbox with a reason, which the agent is given", async () => {
   const had = await notes();
   const thread = await ask(tab, "Please approve this note");

@@ -19,6 +19,8 @@ test("plan, star and tasks show who works on what, at which stage, and what wait
   await task("Write down what the paper says.").getByText("waits for files").waitFor();
   await star(/files: working/).waitFor();
   await inspect(tab, "a run under way");
+  // The tests' readers want no motion.
+  assert.equal(await tab.locator(".dot").evaluate((one) => getComputedStyle(one).animationName), "none");
   await tab.reload();
   await star(/files: working/).waitFor();
   await task("Study the paper.").getByText("read answered").waitFor();
