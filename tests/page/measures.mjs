@@ -25,22 +25,21 @@ const LONG = 50;
  * By the clock a task is as long as it took, waits for a processor of a busy machine included; its own time is what the page can do something about.
  */
 async function watch(tab) {
-  const tasks = [];
+  const events = [];
   const session = await tab.context().newCDPSession(tab);
-  session.on("Tracing.dataCollected", ({ value }) => {
-    for (const { name, dur = 0, tdur = 0, pid, tid } of value) if (name === "RunTask") tasks.push({ clock: dur / 1000, own: tdur / 1000, thread: `${pid} ${tid}` });
-  });
-  const mains = [];
-  session.on("Tracing.dataCollected", ({ value }) => {
-    for (const { name, args, pid, tid } of value) if (name === "thread_name" && args.name === "CrRendererMain") mains.push(`${pid} ${tid}`);
-  });
+  session.on("Tracing.dataCollected", ({ value }) => events.push(...value));
   await session.send("Tracing.start", { transferMode: "ReportEvents", categories: "disabled-by-default-devtools.timeline" });
   return async function stop() {
     const complete = new Promise((done) => session.once("Tracing.tracingComplete", done));
     await session.send("Tracing.end");
     await complete;
     await session.detach();
-    const own = tasks.filter((task) => mains.includes(task.thread));
+    // Other tabs, such as one that closes meanwhile, have processes of their own.
+    const frames = events.flatMap(({ name, args }) => (name === "TracingStartedInBrowser" ? args.data.frames : name === "FrameCommittedInBrowser" ? [args.data] : []));
+    const process = frames.findLast((frame) => frame.url.split("#")[0] === tab.url().split("#")[0])?.processId;
+    const main = events.find(({ name, args, pid }) => name === "thread_name" && args.name === "CrRendererMain" && pid === process);
+    if (!main) throw new Error(`the browser's trace has no tasks of ${tab.url()}`);
+    const own = events.filter(({ name, pid, tid }) => name === "RunTask" && pid === process && tid === main.tid).map(({ dur = 0, tdur = 0 }) => ({ clock: dur / 1000, own: tdur / 1000 }));
     const over = (by) => own.filter((task) => task[by] > LONG);
     const most = (by) => Math.round(own.reduce((longest, task) => Math.max(longest, task[by]), 0));
     return `${over("own").length} of ${own.length} tasks over ${LONG} ms, the longest ${most("own")} ms (by the clock ${over("clock").length}, the longest ${most("clock")} ms)`;
