@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{Days, NaiveTime};
+use serde::Serialize;
 
 use super::{Error, Service};
 use crate::clock;
@@ -11,6 +12,23 @@ use crate::swarm::Allowance;
 
 /// How long a tenant waits that has too much at once.
 const SOON: Duration = Duration::from_secs(5);
+
+/// A bound of what a tenant may have, by the setting's name, with what was taken of it where that is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limit {
+    pub name: &'static str,
+    pub most: u64,
+    pub taken: Option<u64>,
+}
+
+/// The settings that bound a day, in the order of an allowance.
+const DAILY: [&str; 5] = [
+    "max_daily_steps",
+    "max_daily_tokens",
+    "max_daily_cost_nano_usd",
+    "max_daily_tool_calls",
+    "max_daily_seconds",
+];
 
 /// A bound of the day: its name, the most, what was taken.
 type Bound = (&'static str, u64, u64);
@@ -56,6 +74,30 @@ impl Service {
             Some((name, most, taken)) => Err(Error::DaySpent { name, most, taken }),
             None => Ok(()),
         }
+    }
+
+    /// Returns the bounds of the service that hold for the tenant; none where it has none.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn limits(&self) -> Result<Vec<Limit>, Error> {
+        let settings = &self.runtime().settings().serve;
+        let mut limits = Vec::new();
+        let rates = [
+            ("requests_per_minute", settings.requests_per_minute),
+            ("max_open_requests", settings.max_open_requests),
+        ];
+        for (name, most) in rates {
+            limits.extend(most.map(|most| Limit { name, most: most.into(), taken: None }));
+        }
+        if let Some(most) = settings.max_runs {
+            let open = self.kept().count_open_runs(most).await?;
+            limits.push(Limit { name: "max_runs", most: most.into(), taken: Some(open.into()) });
+        }
+        for (name, bound) in DAILY.into_iter().zip(self.day().await?) {
+            limits.extend(bound.map(|(_, most, taken)| Limit { name, most, taken: Some(taken) }));
+        }
+        Ok(limits)
     }
 
     /// Returns how long a tenant waits that was refused for having had too much: until the next day where this one is spent.

@@ -20,6 +20,7 @@ mod order;
 mod runs;
 mod schedule;
 mod sealing;
+mod search;
 mod stops;
 mod threads;
 mod whose;
@@ -37,6 +38,7 @@ use uuid::Uuid;
 
 pub use begun::BegunRuns;
 pub use crons::Work;
+pub use day::Limit;
 pub use error::Error;
 pub use happening::{Happening, Heard};
 pub use listen::{From, Listener, Next};

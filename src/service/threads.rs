@@ -123,7 +123,11 @@ impl Service {
         Ok((views, total))
     }
 
-    async fn view(&self, info: ThreadInfo, meta: ThreadMeta) -> Result<ThreadView, Error> {
+    pub(super) async fn view(
+        &self,
+        info: ThreadInfo,
+        meta: ThreadMeta,
+    ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
         let standing = match info.status {
             ThreadStatus::Idle => ThreadStanding::Idle,

@@ -38,7 +38,7 @@ export async function open(browser, url, { width = 1280, height = 800, theme = "
 
 const KINDS = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
 
-/** Takes the page's files from web/dist and not from the program, which then need not be built for every change of the page. */
+/** Takes the page's files from web/dist, and those of traces from web/trace, and not from the program, which then need not be built for every change of the page. */
 async function fromDisk(context, url) {
   const { origin } = new URL(url);
   const file = (name) => readFile(new URL(`../../web/dist/${name}`, import.meta.url));
@@ -47,6 +47,25 @@ async function fromDisk(context, url) {
     const name = new URL(route.request().url()).pathname.split("/").at(-1);
     await route.fulfill({ contentType: KINDS[name.split(".").at(-1)], body: await file(name) });
   });
+  await context.route(/\/trace\/page(\?|$)/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill(response.ok() ? { response, body: await traceFromDisk(await response.text()) } : { response });
+  });
+}
+
+/** Puts what stands in a trace's page into the template, style and script of web/trace. */
+async function traceFromDisk(page) {
+  const file = (name) => readFile(new URL(`../../web/trace/${name}`, import.meta.url), "utf8");
+  const found = (pattern) => pattern.exec(page)?.[1] ?? "";
+  const parts = {
+    nonce: found(/nonce="([^"]+)"/),
+    title: found(/<title>(.*?)<\/title>/s),
+    data: found(/id="trace-data">(.*?)<\/script>/s),
+    spans: [...page.matchAll(/<script type="application\/json" class="spans">.*?<\/script>\n/gs)].join(""),
+    style: await file("page.css"),
+    script: await file("page.js"),
+  };
+  return (await file("page.html")).replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
 }
 
 /** Shows a view by its address, as a link in the page would. */
@@ -57,7 +76,7 @@ export async function ask(tab, question) {
   await go(tab, "chat");
   await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
   await tab.getByLabel("Your question").fill(question);
-  await tab.getByRole("button", { name: "Ask" }).click();
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
   await tab.waitForURL(/#\/chat\/[0-9a-f-]{36}/);
   return tab.url().split("/").at(-1);
 }
@@ -74,7 +93,8 @@ export async function answered(tab, text) {
 
 /** Fails where axe finds something, or where the page is wider than its window. */
 export async function inspect(tab, what) {
-  await tab.evaluate(AXE);
+  // In frames as well, such as that of a trace.
+  for (const frame of tab.frames()) await frame.evaluate(AXE);
   const { violations } = await tab.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   const found = violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => `${node.target.join(" ")} ${node.failureSummary ?? ""}`).slice(0, 3).join(" | ")}`);
   assert.deepEqual(found, [], what);

@@ -16,6 +16,29 @@ The perihelion of Mercury moves by 43 seconds of arc a century more than Newton 
 ${"Others have looked for another planet within. ".repeat(120)}
 `;
 
+/** Writes a PDF with a sentence in the middle of each page, and much else around it. */
+function pdf(lines) {
+  const objects = [
+    "<< /Type /Catalog /Pages 2 0 R >>",
+    `<< /Type /Pages /Kids [${lines.map((_, page) => `${4 + 2 * page} 0 R`).join(" ")}] /Count ${lines.length} >>`,
+    "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+  ];
+  for (const [page, line] of lines.entries()) {
+    const shown = Array.from({ length: 41 }, (_, number) => `0 -15 Td (${number === 20 ? line : `Line ${number} of page ${page + 1} says no more than that there is another line.`}) Tj`);
+    const drawn = `BT /F 11 Tf 72 740 Td ${shown.join(" ")} ET`;
+    objects.push(`<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents ${5 + 2 * page} 0 R >>`);
+    objects.push(`<< /Length ${drawn.length} >>\nstream\n${drawn}\nendstream`);
+  }
+  let text = "%PDF-1.4\n";
+  const places = objects.map((object, index) => {
+    const place = text.length;
+    text += `${index + 1} 0 obj\n${object}\nendobj\n`;
+    return `${String(place).padStart(10, "0")} 00000 n \n`;
+  });
+  const size = objects.length + 1;
+  return `${text}xref\n0 ${size}\n0000000000 65535 f \n${places.join("")}trailer\n<< /Size ${size} /Root 1 0 R >>\nstartxref\n${text.length}\n%%EOF\n`;
+}
+
 let server, tab;
 setStage({ further: ["papers"] }, (stage) => ({ server, tab } = stage));
 
@@ -63,7 +86,7 @@ test("a document is attached in the chat, quoted, and its citation opens it at t
   await tab.getByLabel("Files to attach").setInputFiles([file("mercury.md", PAPER)]);
   await tab.getByRole("list", { name: "Files" }).getByText(/^added/).waitFor();
   await tab.getByLabel("Your question").fill("Please quote what is known of its perihelion");
-  await tab.getByRole("button", { name: "Ask" }).click();
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
   await answered(tab, "written down");
   const thread = tab.url().split("/").at(-1);
   const { values } = await server.json(`/threads/${thread}/state`);
@@ -74,4 +97,20 @@ test("a document is attached in the chat, quoted, and its citation opens it at t
   await inspect(tab, "a citation");
   await source.getByRole("link", { name: "Open at the quote" }).first().click();
   await tab.locator("mark").filter({ hasText: "43 seconds of arc" }).waitFor();
+});
+
+test("a document with pages is opened at the page of the quote, and turned over", async () => {
+  await go(tab, "documents");
+  await tab.getByLabel("Files to add").setInputFiles([file("orbits.pdf", pdf(["Venus has an orbit that is nearly round.", "Mars was found to move on an ellipse by Kepler.", "Pluto crosses the orbit of Neptune."]))]);
+  await tab.getByRole("list", { name: "Files" }).getByText(/^added/).waitFor();
+  await tab.getByLabel("Search Documents").fill("ellipse by Kepler");
+  const passage = tab.getByRole("region", { name: "Passages" }).getByRole("article").filter({ hasText: "ellipse" }).first();
+  await passage.getByText("page 2", { exact: true }).waitFor();
+  await passage.getByRole("link").click();
+  await tab.getByText("page 2 of 3").waitFor();
+  await tab.locator("mark").filter({ hasText: "ellipse by Kepler" }).waitFor();
+  await inspect(tab, "a page of a document");
+  await tab.getByRole("button", { name: "Page after" }).click();
+  await tab.getByText("page 3 of 3").waitFor();
+  await tab.getByText(/Pluto crosses the orbit of Neptune/).waitFor();
 });

@@ -1,5 +1,6 @@
-/** S3.13, S4.10: a run beside what it would do now, and beside another one. */
+/** S3.13, S4.10: steps, branches and traces; a run beside what it would do now, and beside another one. */
 
+import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -7,8 +8,107 @@ import { answered, ask, go, inspect } from "./browser.mjs";
 import { ROOT } from "./server.mjs";
 import { setStage } from "./stage.mjs";
 
-let server, tab;
-setStage({}, (stage) => ({ server, tab } = stage));
+const PRICES = `[models.prices.scripted]
+input_per_mtok = 2000.0
+output_per_mtok = 8000.0
+`;
+
+let model, server, tab;
+setStage({ settings: PRICES }, (stage) => ({ model, server, tab } = stage));
+
+test("steps are shown with their state and what changed between any two", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await go(tab, `inspect/${thread}`);
+  const rows = tab.locator(".step-row");
+  await rows.first().getByText("qa → end").waitFor();
+  const changes = tab.locator(".changes");
+  await changes.getByText("answer", { exact: true }).waitFor();
+  await tab.getByLabel("Compare with").selectOption({ index: await rows.count() });
+  await tab.getByText("What changed since step 1").waitFor();
+  await changes.getByText("plan.0").waitFor();
+  await tab.getByLabel("Compare with").selectOption("");
+  await rows.last().click();
+  await tab.getByRole("button", { name: "Compare others with this" }).click();
+  await rows.first().click();
+  await tab.getByText("What changed since step 1").waitFor();
+  await rows.last().click();
+  await tab.locator(".json-line").filter({ hasText: "input_request" }).getByText("Please read the paper").waitFor();
+  await inspect(tab, "steps");
+});
+
+test("a branch begins at a step with an edited state", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await go(tab, `inspect/${thread}`);
+  await tab.locator(".step-row").filter({ hasText: "→ qa" }).click();
+  await tab.getByRole("button", { name: "Branch from here" }).click();
+  await tab.getByLabel("Edit a field").selectOption("plan");
+  await tab.getByLabel("New value of plan").fill("[oops");
+  await tab.getByRole("button", { name: "Branch", exact: true }).click();
+  await tab.getByText("this is not JSON").waitFor();
+  await tab.getByLabel("New value of plan").fill('["another plan"]');
+  await inspect(tab, "the dialog of a branch");
+  await tab.getByRole("button", { name: "Branch", exact: true }).click();
+  await answered(tab, "written down");
+  await tab.locator(".plan").getByText("another plan").waitFor();
+  const state = await server.json(`/threads/${thread}/state`);
+  assert.deepEqual(state.values.plan, ["another plan"]);
+  assert.equal(state.values.messages.length, 3, "the earlier answer is on the other branch");
+});
+
+test("the trace of a run is shown in the page", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await go(tab, `trace/${thread}`);
+  const trace = tab.frameLocator("iframe");
+  await trace.getByText("Please read the paper").first().waitFor();
+  await trace.getByText(/chat scripted/).first().waitFor();
+});
+
+test("a trace shows tokens and cost, the raw request and answer of a call, failures first, and is searched", async () => {
+  model.isBroken = true;
+  const thread = await ask(tab, "Please read the paper, then break");
+  await tab.locator(".messages .failure").waitFor();
+  model.isBroken = false;
+  await go(tab, `trace/${thread}`);
+  const trace = tab.frameLocator("iframe");
+  const span = trace.getByRole("complementary", { name: "Selected span" });
+  // What failed is open and chosen.
+  await span.getByText(/the model is broken/).first().waitFor();
+  await trace.locator("#sums .failed").getByText(/error/).waitFor();
+  await inspect(tab, "the trace of a failed run");
+  const call = trace.getByRole("treeitem", { name: /^chat scripted · supervisor/ }).first();
+  await call.getByText(/10 → 5 · \$0\.\d+/).waitFor();
+  await call.click();
+  await span.getByText("Please read the paper, then break").first().waitFor();
+  await span.getByText(/mcp_agent_files/).first().waitFor();
+  await trace.getByLabel("Search").fill("append_note");
+  await trace.getByText(/^\d+ found$/).waitFor();
+  await trace.getByLabel("Search").fill("43 seconds of arc");
+  await trace.getByText(/^[1-9]\d* found$/).waitFor();
+  await trace.getByLabel("Search").fill("");
+  await trace.getByRole("button", { name: "Errors" }).click();
+  await span.getByText(/the model is broken/).first().waitFor();
+  await tab.getByRole("button", { name: "Theme: system" }).click();
+  await tab.getByRole("button", { name: "Theme: light" }).click();
+  await trace.locator("html.dark").waitFor({ state: "attached" });
+  await inspect(tab, "a dark trace");
+});
+
+test("the trace of an earlier run is chosen by its number", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await tab.getByLabel("Your question").fill("What of the moon?");
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  await tab.locator(".message.user").nth(1).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await go(tab, `trace/${thread}`);
+  const trace = tab.frameLocator("iframe");
+  await trace.getByText(/run 2 done/).first().waitFor();
+  await tab.getByLabel("Run").fill("1");
+  await trace.getByText(/run 1 done/).first().waitFor();
+});
 
 test("two threads are compared step by step, with their totals", async () => {
   const one = await ask(tab, "Please read the paper");
@@ -27,6 +127,24 @@ test("two threads are compared step by step, with their totals", async () => {
   await tab.getByText("Both did the same").waitFor();
 });
 
+test("two runs of one thread are compared", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await tab.getByLabel("Your question").fill("Hello?");
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  await tab.locator(".message.user").nth(1).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await go(tab, `compare/${thread}`);
+  await tab.getByLabel("Other thread").selectOption(thread);
+  await tab.getByLabel("Run", { exact: true }).fill("1");
+  await tab.getByLabel("Its run").fill("2");
+  const totals = tab.getByRole("region", { name: "Totals" });
+  await totals.getByRole("columnheader", { name: /run 1$/ }).waitFor();
+  await totals.getByRole("columnheader", { name: /run 2$/ }).waitFor();
+  await totals.getByRole("row", { name: "Tool calls 1 0" }).waitFor();
+  await tab.getByRole("status").getByText(/steps? differ/).waitFor();
+});
+
 test("a thread is replayed to the same bytes, and with other prompts to its first divergence", async () => {
   const thread = await ask(tab, "Please read the paper");
   await answered(tab, "written down");
@@ -36,7 +154,7 @@ test("a thread is replayed to the same bytes, and with other prompts to its firs
   await mkdir(join(server.home, "words"), { recursive: true });
   const prompt = await readFile(join(ROOT, "prompts/supervisor.md"), "utf8");
   await writeFile(join(server.home, "words/supervisor.md"), `${prompt}\nBe brief.\n`);
-  await writeFile(join(server.home, "perihelion.toml"), '[prompts]\ndir = "words"\n');
+  await writeFile(join(server.home, "perihelion.toml"), `${PRICES}[prompts]\ndir = "words"\n`);
   await server.kill();
   await server.start();
   await tab.reload();

@@ -2,12 +2,17 @@
  * A scripted model: an OpenAI endpoint whose answers follow from words in the question.
  *
  * `approve`: a call that a person must approve; `clarify`: the supervisor asks which year is meant; `slow`: the answer comes
- * word by word, as fast as `release()` lets it; `read`: the files agent reads; `quote`: the papers agent quotes documents; anything else is answered at once.
+ * word by word, as fast as `release()` lets it; `long`: so does a long one; `read`: the files agent reads; `quote`: the papers agent
+ * quotes documents; `study`: the files agent reads, and the notes agent waits for it, both as fast as `release()` lets them; `use TOOL`: the asker
+ * agent calls its tool, after a look at what strangers wrote where `look` is said, too; `break`: the answer fails while `isBroken`; anything else is answered at once.
  */
 
 import { createServer } from "node:http";
 
 export const STORY = Array.from({ length: 40 }, (_, index) => `word${index + 1}`);
+
+/** Paragraphs that are written one after another. */
+export const LONG = Array.from({ length: 60 }, (_, index) => `Paragraph ${index + 1} has words enough to fill a line of the page, and then some more.\n\n`);
 
 const TEAM = {
   name: "almanac",
@@ -35,13 +40,26 @@ function supervise(text) {
   if (question.includes("approve") && !worked) return decision(["mcp_agent_notes"], [task("mcp_agent_notes", "Write it down.")]);
   if (question.includes("read") && !worked) return decision(["mcp_agent_files"], [task("mcp_agent_files", "Read it.")]);
   if (question.includes("quote") && !worked) return decision(["mcp_agent_papers"], [task("mcp_agent_papers", "How far does the perihelion of Mercury move in a century?")]);
+  const used = /use (\w+)/.exec(question)?.[1];
+  if (used && !worked) return decision(["mcp_agent_asker"], [task("mcp_agent_asker", `${question.includes("look") ? "Take a look, then" : "Please"} use ${used}.`)]);
+  if (question.includes("study") && !worked) {
+    const [first, second] = [task("mcp_agent_files", "Study the paper."), task("mcp_agent_notes", "Write down what the paper says.")];
+    return decision(["mcp_agent_files", "mcp_agent_notes"], [first, { ...second, depends_on: [first.id] }]);
+  }
   return decision(["qa"]);
 }
 
 function work(agent, messages) {
   if (agent.endsWith("papers")) return { content: "It moves by 43 seconds of arc [1]." };
   const results = messages.filter((message) => message.role === "tool");
-  if (results.length > 0) return { content: `It gave: ${String(results.at(-1).content).slice(0, 200)}` };
+  const text = messages.map((message) => message.content ?? "").join("\n");
+  const slow = text.includes("Study the paper") || text.includes("what the paper says");
+  if (agent.endsWith("asker")) {
+    const wanted = [...(text.includes("Take a look") ? ["look"] : []), /use (\w+)\./.exec(text)?.[1]];
+    const next = wanted[results.length];
+    if (next) return { tool_calls: [{ id: `call_${results.length}`, type: "function", function: { name: next, arguments: '{"item":"a lamp"}' } }] };
+  }
+  if (results.length > 0 || (slow && agent.endsWith("notes"))) return { content: `It gave: ${String(results.at(-1)?.content ?? "nothing").slice(0, 200)}`, slow };
   const call = agent.endsWith("notes") ? ["append_note", { text: "Remember the milk" }] : ["read", { path: "paper.md" }];
   return { tool_calls: [{ id: "call_1", type: "function", function: { name: call[0], arguments: JSON.stringify(call[1]) } }] };
 }
@@ -52,6 +70,8 @@ export async function startModel() {
   let credit = 0;
   const model = {
     held: false,
+    /** Whether answers to what should `break` fail. */
+    isBroken: false,
     /** Has slow answers wait for `release`. */
     hold() {
       model.held = true;
@@ -84,15 +104,20 @@ export async function startModel() {
     else if (role === "reflector") message = { content: JSON.stringify({ status: "APPROVED", refined_output: null, feedback: null }) };
     else if (role === "architect") message = { content: JSON.stringify(TEAM) };
     else if (role === "agent") message = work(request.headers["x-perihelion-agent"] ?? "", body.messages);
-    else if (role !== "qa") message = { content: JSON.stringify({ operations: [] }) };
+    else if (role === "qa" && model.isBroken && between(text, "<user_request>", "</user_request>").includes("break")) {
+      response.writeHead(400, { "content-type": "application/json" });
+      return response.end(JSON.stringify({ error: { message: "the model is broken", type: "invalid_request_error" } }));
+    } else if (role !== "qa") message = { content: JSON.stringify({ operations: [] }) };
     else if (between(text, "<user_request>", "</user_request>").includes("slow")) message = { content: STORY.join(" "), slow: true };
+    else if (between(text, "<user_request>", "</user_request>").includes("long")) message = { pieces: LONG, content: LONG.join(""), slow: true };
     else if (text.includes("<result ")) message = { content: "It is written down [1]." };
     const finish_reason = message.tool_calls ? "tool_calls" : "stop";
     const shell = (object, choice) => ({ id: "scripted", object, created: 1, model: "scripted", choices: [{ index: 0, ...choice }], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } });
+    if (!body.stream && message.slow) await word();
     if (!body.stream) return send(response, shell("chat.completion", { message: { role: "assistant", content: null, ...message }, finish_reason }));
     response.writeHead(200, { "content-type": "text/event-stream" });
     const chunk = (delta, finish = null) => response.write(`data: ${JSON.stringify(shell("chat.completion.chunk", { delta, finish_reason: finish }))}\n\n`);
-    for (const piece of (message.content ?? "").match(/\S+\s*/g) ?? []) {
+    for (const piece of message.pieces ?? (message.content ?? "").match(/\S+\s*/g) ?? []) {
       if (message.slow) await word();
       chunk({ content: piece });
     }

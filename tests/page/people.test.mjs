@@ -87,6 +87,7 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   await tab.getByLabel("Goal").fill("Keep an almanac");
   await tab.getByRole("button", { name: "Design" }).click();
   await tab.getByRole("img", { name: /Team almanac: reader with files/ }).waitFor();
+  await inspect(tab, "the design of a team");
   await tab.getByRole("button", { name: "Save" }).click();
   const team = tab.locator(".card").filter({ hasText: "almanac" });
   await team.locator("summary").click();
@@ -102,6 +103,10 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   await team.getByText("Version 2").waitFor({ state: "attached" });
   const kept = await server.json("/v1/teams/almanac");
   assert.equal(kept.version, 2);
+  if (!(await team.evaluate((card) => card.open))) await team.locator("summary").click();
+  await team.getByRole("row").filter({ hasText: "reader" }).getByText("files").waitFor();
+  await team.getByRole("button", { name: "Delete" }).click();
+  await team.waitFor({ state: "detached" });
 });
 
 test("a server that changed is in quarantine until a person approves what it says now", async () => {
@@ -123,16 +128,10 @@ test("a server that changed is in quarantine until a person approves what it say
   assert.deepEqual(again.changes, []);
 });
 
-test("the fleet shows how threads stand, what calls took by day, agent and model, and what failed", async () => {
-  await ask(tab, "Please read the paper");
-  await answered(tab, "written down");
-  await go(tab, "fleet");
-  await tab.getByText("threads idle").waitFor();
-  const usage = tab.getByRole("region", { name: "Usage" });
-  await usage.getByRole("list", { name: "By day" }).locator("li").first().waitFor();
-  await usage.getByRole("row").filter({ hasText: "files" }).waitFor();
-  await usage.getByRole("row").filter({ hasText: "scripted" }).waitFor();
-  await usage.getByText("Tenant default").waitFor();
-  await tab.getByRole("region", { name: "Tenants", exact: true }).getByRole("row").filter({ hasText: "default" }).waitFor();
-  await inspect(tab, "the fleet");
+test("agents are shown with how they stand, their tools and the rules around these", async () => {
+  await go(tab, "agents");
+  const agent = tab.locator(".card").filter({ hasText: "keeps notes" });
+  await agent.locator("summary").click();
+  await agent.getByText(/tools · (running|cached|stopped)/).waitFor();
+  await agent.getByRole("row").filter({ hasText: "append_note" }).getByText("asks first").waitFor();
 });

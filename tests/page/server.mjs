@@ -40,6 +40,17 @@ description = "greets people"
 command = "node"
 args = [${JSON.stringify(new URL("greeter.mjs", import.meta.url).pathname)}, "greeting.txt"]
 `,
+  asker: `
+[mcp_servers.asker]
+description = "orders, pays and posts"
+command = "node"
+args = [${JSON.stringify(new URL("asker.mjs", import.meta.url).pathname)}, "asked"]
+`,
+  absent: `
+[mcp_servers.absent]
+description = "is not there"
+command = "no-such-program-anywhere"
+`,
 };
 
 /** Finds a port that is free now, so that a server that was killed comes back at the same address. */
@@ -52,9 +63,10 @@ async function freePort() {
 }
 
 /** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register. */
-export async function startServer({ model, token, further = [] } = {}) {
+export async function startServer({ model, token, further = [], env: more = {}, settings = "" } = {}) {
   const home = await mkdtemp(join(tmpdir(), "perihelion-page-"));
   await writeFile(join(home, "mcp-servers.toml"), SERVERS + further.map((name) => FURTHER[name]).join(""));
+  if (settings) await writeFile(join(home, "perihelion.toml"), settings);
   await writeFile(join(home, "greeting.txt"), "Greets somebody.\n");
   await writeFile(join(home, "paper.md"), "# Paper\n\nThe perihelion of Mercury moves by 43 seconds of arc a century more than Newton has it.\n");
   const port = await freePort();
@@ -66,6 +78,7 @@ export async function startServer({ model, token, further = [] } = {}) {
     DATABASE_URL: "sqlite:threads.db",
     ...(token && { PERIHELION_SERVE_TOKEN: token, PERIHELION_SERVE_REGISTRATION: "true" }),
     ...(model && { OPENAI_BASE_URL: model, OPENAI_API_KEY: "sk-test", OPENAI_MODEL: "scripted" }),
+    ...more,
   };
   const server = { url: `http://127.0.0.1:${port}`, home };
   const spawned = (args) => spawn(PROGRAM, args, { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });

@@ -65,6 +65,13 @@ async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: S
     let run: serde_json::Value = serde_json::from_str(&run.text().await.unwrap()).unwrap();
     let bounds = run["planner"]["guardrails"].to_string();
     assert!(bounds.contains("tokens: 99") && bounds.contains("seconds: "), "{run:#}");
+    let me = served.http.get(format!("{}/v1/auth/me", served.url)).header("x-api-key", &theirs);
+    let me: serde_json::Value = me.send().await.unwrap().json().await.unwrap();
+    let limits = me["limits"].as_array().unwrap();
+    let limit = |name: &str| limits.iter().find(|one| one["name"] == name).unwrap();
+    assert_eq!(limit("max_daily_tokens")["most"], 100_000_000);
+    assert!(limit("max_daily_tokens")["taken"].as_u64().unwrap() > 0, "{me:#}");
+    assert_eq!(limit("max_runs")["taken"], 0, "no run goes on or waits: {me:#}");
 
     let served = served.again_with(&[("PERIHELION_SERVE_REQUESTS_PER_MINUTE", "3")]).await;
     let get = async |key: &str| {

@@ -10,6 +10,7 @@ mod attached;
 mod callbacks;
 mod crons;
 mod documents;
+mod found;
 mod issuer;
 mod later;
 mod limits;

@@ -39,6 +39,9 @@
     return `${Math.floor(ms / 3600000)} h ${Math.floor((ms % 3600000) / 60000)} min`;
   }
 
+  /** Times in the reader's zone, which is named. */
+  const clock = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, timeZoneName: "short" });
+
   function dollars(spent) {
     if (!spent || spent.nano_usd === undefined) return "";
     const usd = spent.nano_usd / 1e9;
@@ -201,7 +204,7 @@
     const twist = make("span", { class: "twist", "aria-hidden": "true" }, node.children.length ? (node.open ? "▾" : "▸") : "");
     const folded = !node.open && node.children.length ? ` +${node.below}` : "";
     const label = make("span", { class: `label${node.failed ? " failed" : ""}` },
-      node.failed ? "✗ " : "", what, make("span", { class: "more" }, more ? ` · ${more}` : "", folded));
+      node.failed ? make("span", { role: "img", "aria-label": "failed:" }, "✗ ") : "", what, make("span", { class: "more" }, more ? ` · ${more}` : "", folded));
     const name = make("div", { class: "name" }, twist, make("span", { class: `kind ${node.span.kind}` }), label);
     name.style.paddingLeft = `${8 + node.depth * 14}px`;
     const scale = 100 / (state.to - state.from);
@@ -209,11 +212,17 @@
     const bar = make("div", { class: `bar ${node.span.kind}${node.failed ? " bad" : ""}${node.span.open ? " open" : ""}` });
     bar.style.left = `${left}%`;
     bar.style.width = `${Math.max(wide, 0)}%`;
-    const took = make("span", { class: "took" }, node.span.open ? `${length(node.end - node.start)} …` : length(node.end - node.start));
-    if (left + wide < 82) took.style.left = `calc(${Math.max(left + wide, 0)}% + 6px)`;
-    else { took.style.right = `calc(${Math.max(100 - left, 0)}% + 6px)`; }
+    const spent = node.span.spent ? ` · ${tokens(node.span.spent)}${dollars(node.span.spent) ? ` · ${dollars(node.span.spent)}` : ""}` : "";
+    const took = make("span", { class: "took" }, `${length(node.end - node.start)}${node.span.open ? " …" : ""}`, make("span", { class: "more" }, spent));
+    // After the bar, before it, or on it: wherever there is room.
+    const room = spent ? 40 : 18;
+    if (left + wide < 100 - room) took.style.left = `calc(${Math.max(left + wide, 0)}% + 6px)`;
+    else if (left > room) took.style.right = `calc(${Math.max(100 - left, 0)}% + 6px)`;
+    else {
+      took.classList.add("on");
+      took.style.right = `calc(${Math.max(100 - left - wide, 0)}% + 6px)`;
+    }
     element.append(name, make("div", { class: "track" }, bar, took));
-    element.setAttribute("aria-label", `${what} ${more}${node.failed ? ", failed" : ""}, ${length(node.end - node.start)}`);
     element.addEventListener("click", (event) => {
       if (event.target === twist) toggle(node); else select(node);
     });
@@ -260,7 +269,7 @@
     const s = node.span, parts = [make("h2", {}, s.name)];
     const facts = [
       ["status", s.status.code === "error" ? `error: ${s.status.message}` : s.open ? "not over" : "ok"],
-      ["began", `${s.start} (+${length(node.start - t0)})`],
+      ["began", `${clock.format(node.start)} (+${length(node.start - t0)})`],
       ["took", length(node.end - node.start)],
       ["tokens", s.spent ? `${tokens(s.spent)} in ${s.spent.calls} calls` : ""],
       ["cost", dollars(s.spent)],
@@ -335,6 +344,8 @@
       });
       return element;
     };
+    /** Words beside what can be chosen, which says them in its own name. */
+    const drawn = (x, y, words, look = "words") => make("text", { class: look, x, y, "aria-hidden": "true" }, words);
     for (const hop of hops) {
       const [ax, ay] = place.get(hop.from), [bx, by] = place.get(hop.to);
       const dx = bx - ax, dy = by - ay, far = Math.hypot(dx, dy) || 1;
@@ -348,10 +359,10 @@
       const why = hop.reasons.map((reason) => reason.replace("_", " ")).join(", ");
       svg.append(button(make("g", { class: "hop" },
         make("path", { class: "wide", d }),
-        make("path", { class: "way", d, "stroke-width": 1 + Math.min(5, Math.log2(hop.count + 1)) }),
-        make("text", { class: "count", x: lx, y: ly + 4 }, hop.count > 1 ? `${hop.count}×` : "")),
+        make("path", { class: "way", d, "stroke-width": 1 + Math.min(5, Math.log2(hop.count + 1)) })),
       `${hop.from} to ${hop.to}, ${hop.count} times (${why})`,
-      () => { $("search").value = ""; apply({ hop }, `${hop.from} → ${hop.to}`); }));
+      () => { $("search").value = ""; apply({ hop }, `${hop.from} → ${hop.to}`); }),
+      drawn(lx, ly + 4, hop.count > 1 ? `${hop.count}×` : "", "count"));
     }
     const shares = new Map(data.overview.agents.map((share) => [share.agent, share]));
     for (const [name, [x, y]] of place) {
@@ -360,10 +371,10 @@
       const look = `node${name === centre ? " centre" : ""}${share && share.failed ? " bad" : ""}${share ? "" : " edge"}`;
       const short = name.replace(/^mcp_agent_/, "").replaceAll("__", "");
       svg.append(button(make("g", { class: look },
-        make("circle", { cx: x, cy: y, r: 24 }),
-        make("text", { x, y: y + 4 }, share ? String(share.turns) : ""),
-        make("text", { x, y: y + 40 }, short.length > 26 ? short.slice(0, 25) + "…" : short)),
-      label, () => { $("search").value = ""; apply({ node: name }, name); }));
+        make("circle", { cx: x, cy: y, r: 24 })),
+      label, () => { $("search").value = ""; apply({ node: name }, name); }),
+      drawn(x, y + 4, share ? String(share.turns) : ""),
+      drawn(x, y + 40, short.length > 26 ? short.slice(0, 25) + "…" : short));
     }
   }
 

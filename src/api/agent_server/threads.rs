@@ -88,6 +88,8 @@ pub(super) struct Search {
     metadata: Option<Value>,
     status: Option<String>,
     ids: Option<Vec<Uuid>>,
+    /// Words that the title has; beside what the protocol knows.
+    title: Option<String>,
     limit: Option<u32>,
     offset: Option<u32>,
     sort_by: Option<String>,
@@ -132,8 +134,13 @@ impl Search {
 }
 
 pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
-    let (filter, fields) = body.read::<Search>()?.filter()?;
-    let (views, total) = face.service.find_threads(&filter).await?;
+    let mut search = body.read::<Search>()?;
+    let title = search.title.take().map(|words| words.trim().to_owned());
+    let (filter, fields) = search.filter()?;
+    let (views, total) = match title.filter(|words| !words.is_empty()) {
+        Some(words) => face.service.find_titled(&filter, &words).await?,
+        None => face.service.find_threads(&filter).await?,
+    };
     let shown: Vec<Value> = views.iter().map(|view| wire::shown_thread(view, &fields)).collect();
     let mut response = Json(&shown).into_response();
     let headers = response.headers_mut();

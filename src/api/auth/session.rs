@@ -118,8 +118,11 @@ pub(super) async fn logout(
     Ok(with_cookies(StatusCode::NO_CONTENT.into_response(), &gone))
 }
 
-pub(super) async fn me(State(service): State<Service>) -> Json<Value> {
-    Json(shown(service.who()))
+/// Answers who asks, and what their tenant may have.
+pub(super) async fn me(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    let mut about = shown(service.who());
+    about["limits"] = json!(service.limits().await?);
+    Ok(Json(about))
 }
 
 fn shown(who: &Principal) -> Value {

@@ -8,9 +8,6 @@ use crate::runtime::InterruptView;
 use crate::service::{Checkpoint, ThreadStanding, ThreadView};
 use crate::swarm::GRAPH;
 
-/// Characters of a title that nobody gave.
-const TITLE: usize = 120;
-
 /// Which fields are shown; none named: all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(pub Vec<String>);
@@ -60,22 +57,9 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
     }
     // Only for those who ask for it: the clients of the protocol know no such field.
     if fields.0.iter().any(|field| field == "title") {
-        shown["title"] = json!(title(view));
+        shown["title"] = json!(view.title());
     }
     fields.only(shown)
-}
-
-/// Returns what a thread is called: as somebody named it, or the words that it began with.
-fn title(view: &ThreadView) -> Option<String> {
-    let named = view.meta.metadata["title"].as_str().filter(|title| !title.trim().is_empty());
-    if let Some(named) = named {
-        return Some(named.to_owned());
-    }
-    if let Some(named) = view.info.shown_title() {
-        return Some(named.into_owned());
-    }
-    let first = view.state.as_deref()?.messages.get(0)?;
-    Some(first.content.chars().take(TITLE).collect())
 }
 
 /// Shows the state of a thread that has had no input.

@@ -9,6 +9,8 @@ export const PAGE = 50;
 export interface ThreadQuery {
   status?: ThreadStatus;
   offset?: number;
+  /** Words that the title has. */
+  title?: string;
 }
 
 /** What lists show: states stay where they are. */
@@ -20,7 +22,7 @@ const MODES = ["values", "messages-tuple", "tasks", "custom", "updates"];
 const at = (thread: string) => `threads/${encodeURIComponent(thread)}`;
 
 export const threads = {
-  search: ({ status, offset = 0 }: ThreadQuery = {}) =>
+  search: ({ status, offset = 0, title }: ThreadQuery = {}) =>
     json<ThreadHead[]>("threads/search", {
       select: HEAD,
       limit: PAGE,
@@ -28,6 +30,7 @@ export const threads = {
       sort_by: "updated_at",
       sort_order: "desc",
       ...(status && { status }),
+      ...(title && { title }),
     }),
   get: (thread: string) => json<Thread>(at(thread)),
   create: (metadata: Json = {}) => json<Thread>("threads", { metadata }),

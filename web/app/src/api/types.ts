@@ -120,7 +120,8 @@ export interface Values {
   planner?: Planner | null;
   turn?: number;
   answer?: string | null;
-  finish_reason?: string | null;
+  /** How the newest turn ended. */
+  finish_reason?: string | { reason: string; text?: string } | null;
   input_request?: string;
   __interrupt__?: Interrupt[];
   [key: string]: unknown;

@@ -1,13 +1,13 @@
 /** A thread as a conversation, with the star beside it. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Interrupt, Message, Planner, Values } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
-import { Failure, Loading } from "../parts/states.tsx";
-import { agentName, clip, contentText, legible } from "../parts/text.ts";
+import { Empty, Failure, Loading } from "../parts/states.tsx";
+import { agentName, clip, contentText, readable } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
 import { go, link } from "../router.ts";
 import { ThreadPlaces } from "../inspector/head.tsx";
@@ -17,8 +17,11 @@ import { Composer } from "./composer.tsx";
 import { Conversation, type Request } from "./conversation.ts";
 import { MessageView } from "./message.tsx";
 import { Citations, Findings, ResultCard } from "./results.tsx";
+import { Scroller } from "./scroller.tsx";
 import { Star } from "./star.tsx";
 import { ThreadList } from "./thread-list.tsx";
+import { arrival, endedEarly } from "./turns.ts";
+import { Workers } from "./workers.tsx";
 
 export function ChatView({ thread }: { thread: string | undefined }) {
   return (
@@ -71,6 +74,8 @@ function OpenThread({ thread }: { thread: string }) {
   const live = conversation.live.value;
   const busy = conversation.run.value !== null;
   const open = conversation.interrupts.value;
+  const early = endedEarly(values);
+  const asked = values.messages?.findLast((message) => message.type === "human");
 
   function cite(number: number) {
     setCited(number);
@@ -84,24 +89,34 @@ function OpenThread({ thread }: { thread: string }) {
     const only = open.length === 1 && open[0]?.value.kind === "clarification" ? open[0] : undefined;
     await attempt(() => (only && !edited ? conversation.answer(only.id, { answer: request.question }) : conversation.ask(request, edited?.at)));
   }
+  /** Asks the same once more, with the same options: a branch where the turn began. */
+  const again = (message: Message) => attempt(async () => conversation.branch((await arrival(thread, message)).at));
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
   async function edit(message: Message) {
     try {
-      setEditing({ text: contentText(message.content), at: await before(thread, message) });
+      setEditing({ text: contentText(message.content), at: (await arrival(thread, message)).before });
     } catch (error) {
       complain(error);
     }
   }
 
+  if (conversation.isGone.value) {
+    return (
+      <section class="conversation">
+        <h1 class="hidden">Conversation</h1>
+        <Empty title="This thread is not here any more"><p>It was deleted, or belongs to somebody else. <a href={link("chat")}>To the threads</a></p></Empty>
+      </section>
+    );
+  }
   if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
   return (
     <>
       <section class="conversation" aria-label="Conversation">
-        <h1 class="hidden">{legible(values.messages?.[0] ? clip(contentText(values.messages[0].content), 80) : "Conversation")}</h1>
+        <h1 class="hidden">{readable(values.messages?.[0] ? clip(contentText(values.messages[0].content), 80) : "Conversation")}</h1>
         <p class="to-threads"><a href={link("chat")}>← Threads</a></p>
         <Scroller busy={busy} asks={open.length}>
           {(values.messages ?? []).map((message, index) => (
-            <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message) })} />
+            <MessageView key={message.id ?? index} message={message} onCite={cite} {...(message.type === "human" && !busy && { onEdit: () => void edit(message), onAgain: () => void again(message) })} />
           ))}
           {!busy && <Citations citations={ofTurn(values.citations, values)} results={ofTurn(values.results, values)} opened={cited} />}
           {!busy && <Findings thread={thread} results={ofTurn(values.results, values)} />}
@@ -109,6 +124,7 @@ function OpenThread({ thread }: { thread: string }) {
             <MessageView key={id} writing message={{ id, type: "ai", name: piece.name === "qa" ? "qa" : piece.name, content: piece.text }} onCite={cite} />
           ))}
           {busy && <Working line={live.progress[live.progress.length - 1]} lost={conversation.connection.value === "lost"} />}
+          {early && !busy && asked && <Failure error={new Error(`This turn ended early: ${early}`)} retry={() => void again(asked)} />}
           {conversation.error.value && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
           {conversation.stopped.value && !busy && (
             <p class="working">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
@@ -120,18 +136,19 @@ function OpenThread({ thread }: { thread: string }) {
       </section>
       <aside class="side" aria-label="The run">
         <ThreadPlaces thread={thread} here="Conversation" />
-        <Star agents={known.data ?? []} tasks={live.tasks.values()} results={ofTurn(values.results, values)} chosen={values.next_step ?? []} />
+        <Star agents={known.data ?? []} tasks={live.tasks.values()} results={ofTurn(values.results, values)} chosen={values.next_step ?? []} open={open} />
+        <Workers tasks={ofTurn(values.tasks, values)} results={ofTurn(values.results, values)} live={live.tasks.values()} progress={live.progress} open={open} busy={busy} />
         {(values.plan?.length ?? 0) > 0 && (
           <section>
             <h2>Plan</h2>
-            <ol class="plan">{values.plan?.map((step, index) => <li key={index}>{legible(step)}</li>)}</ol>
+            <ol class="plan">{values.plan?.map((step, index) => <li key={index}>{readable(step)}</li>)}</ol>
             {values.planner && <Decision planner={values.planner} />}
           </section>
         )}
         {live.progress.length > 0 && (
           <details open={busy}>
             <summary>Progress</summary>
-            <ol class="progress">{live.progress.slice(-40).map((line, index) => <li key={index} class={line.bad ? "bad" : ""}><strong>{agentName(line.agent)}</strong> {legible(line.text)}</li>)}</ol>
+            <ol class="progress">{live.progress.slice(-40).map((line, index) => <li key={index} class={line.bad ? "bad" : ""}><strong>{agentName(line.agent)}</strong> {readable(line.text)}</li>)}</ol>
           </details>
         )}
         {ofTurn(values.results, values).length > 0 && (
@@ -150,10 +167,10 @@ function Decision({ planner }: { planner: Planner }) {
   return (
     <details>
       <summary>Decision</summary>
-      {planner.rationale && <p>{legible(planner.rationale)}</p>}
-      {(planner.order?.length ?? 0) > 0 && <p class="hint">Order: {planner.order?.map(agentName).map(legible).join(", ")}</p>}
+      {planner.rationale && <p>{readable(planner.rationale)}</p>}
+      {(planner.order?.length ?? 0) > 0 && <p class="hint">Order: {planner.order?.map(agentName).map(readable).join(", ")}</p>}
       {typeof planner.confidence === "number" && <p class="hint">Confidence {Math.round(planner.confidence * 100)} %</p>}
-      {(planner.guardrails?.length ?? 0) > 0 && <ul class="hint">{planner.guardrails?.map((rule) => <li key={rule}>{legible(rule)}</li>)}</ul>}
+      {(planner.guardrails?.length ?? 0) > 0 && <ul class="hint">{planner.guardrails?.map((rule) => <li key={rule}>{readable(rule)}</li>)}</ul>}
     </details>
   );
 }
@@ -166,50 +183,7 @@ function Working({ line, lost }: { line: { agent: string; text: string } | undef
   return (
     <p class="working" role="status">
       <span class="dot" aria-hidden="true" />
-      {lost ? "The connection was lost; trying again…" : line ? `${agentName(line.agent)} ${legible(line.text)}` : "Working…"}
+      {lost ? "The connection was lost; trying again…" : line ? `${agentName(line.agent)} ${readable(line.text)}` : "Working…"}
     </p>
-  );
-}
-
-/** Finds the checkpoint before a message came in; none where that is the thread's first. */
-async function before(thread: string, message: Message): Promise<Checkpoint | null> {
-  let cursor: Checkpoint | null = null;
-  for (let page = 0; page < 50; page += 1) {
-    const states = await threads.history(thread, 50, cursor);
-    for (const state of states) {
-      if (!state.values.messages?.some((known) => known.id === message.id)) return state.values.messages?.length ? state.checkpoint : null;
-    }
-    const last = states[states.length - 1];
-    if (!last || states.length < 50) return null;
-    cursor = last.checkpoint;
-  }
-  return null;
-}
-
-/**
- * Keeps the newest in sight while it is written and the reader is at the end, and leaves the reader alone elsewhere.
- *
- * A thread that has ended opens at its last question, one that waits at what it asks.
- */
-function Scroller({ children, busy, asks }: { children: preact.ComponentChildren; busy: boolean; asks: number }) {
-  const box = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(true);
-  const toEnd = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
-  useEffect(() => {
-    if (busy && atEnd.current) toEnd();
-  });
-  useEffect(() => {
-    if (asks > 0 && atEnd.current) toEnd();
-  }, [asks]);
-  useEffect(() => {
-    if (!busy && asks === 0) [...(box.current?.querySelectorAll(".message.user") ?? [])].at(-1)?.scrollIntoView({ block: "start" });
-  }, []);
-  return (
-    <div class="messages" ref={box} tabIndex={0} role="log" aria-label="Messages" aria-busy={busy} onScroll={(event) => {
-      const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
-      atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
-    }}>
-      {children}
-    </div>
   );
 }

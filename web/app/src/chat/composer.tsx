@@ -26,6 +26,7 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
   const [context, setContext] = useState("");
   const [turns, setTurns] = useState("");
   const [data, setData] = useState(true);
+  const [wishes, setWishes] = useState("");
   const box = useRef<HTMLTextAreaElement>(null);
   const file = useRef<HTMLInputElement>(null);
   const uploads = useUploads(() => {});
@@ -54,6 +55,7 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
     if (attached.length) pairs.push([ATTACHED, attached.join("; ")]);
     if (pairs.length) request.context = Object.fromEntries(pairs.map(([key, value]) => [key?.trim() ?? "", value?.trim() ?? ""]));
     if (Number(turns) > 0) request.max_turns = Number(turns);
+    if (wishes.trim()) request.system_prompt = wishes.trim();
     onSend(request);
     setQuestion("");
     for (const one of uploads.all) uploads.forget(one.name);
@@ -108,6 +110,10 @@ export function Composer({ agents, busy, onSend, onStop, draft = "", autoFocus }
         <label>
           Context, one <code>key=value</code> a line
           <textarea rows={2} value={context} onInput={(event) => setContext(event.currentTarget.value)} />
+        </label>
+        <label>
+          How to work and to answer
+          <textarea rows={2} value={wishes} onInput={(event) => setWishes(event.currentTarget.value)} />
         </label>
         <label>
           Rounds at most

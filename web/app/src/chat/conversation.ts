@@ -2,12 +2,14 @@
 
 import { signal, type Signal } from "@preact/signals";
 import { approvals, type Reply } from "../api/approvals.ts";
+import { ServerError } from "../api/http.ts";
 import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Interrupt, Json, Run, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
 import { threadsChanged } from "./changed.ts";
 import { follow, type Connection } from "./follow.ts";
 import { after, idle, type Live } from "./live.ts";
+import { endedEarly } from "./turns.ts";
 
 export interface Request {
   question: string;
@@ -29,6 +31,8 @@ export class Conversation {
   /** Whether the last run was stopped, so that it can go on. */
   readonly stopped: Signal<boolean> = signal(false);
   readonly loading: Signal<boolean> = signal(true);
+  /** Whether there is no such thread, or none that may be seen. */
+  readonly isGone: Signal<boolean> = signal(false);
   private readonly closed = new AbortController();
   private following: AbortController | null = null;
 
@@ -42,7 +46,8 @@ export class Conversation {
       await this.read();
       await this.join();
     } catch (error) {
-      this.error.value = (error as Error).message;
+      if (error instanceof ServerError && error.status === 404) this.isGone.value = true;
+      else this.error.value = (error as Error).message;
     }
     this.loading.value = false;
   }
@@ -105,7 +110,8 @@ export class Conversation {
         if (following.signal.aborted) return;
         cancelAnimationFrame(drawing);
         await this.read();
-        this.error.value ??= next.error;
+        // What ended a turn early stands in the thread itself.
+        if (!endedEarly(this.values.value)) this.error.value ??= next.error;
         this.run.value = null;
         this.live.value = { ...idle, tasks: next.tasks, progress: next.progress };
         threadsChanged.value += 1;
@@ -128,6 +134,11 @@ export class Conversation {
       input: request,
       ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }),
     });
+  }
+
+  /** Runs on from a step once more: what came after it stays as another branch. */
+  async branch(checkpoint: Checkpoint | null) {
+    await this.start({ input: null, ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }) });
   }
 
   /** Answers an open question; a stale one is refused with the reason, and the thread is read again. */

@@ -3,7 +3,7 @@
 import { ServerError } from "../api/http.ts";
 import { events, type ServerEvent } from "../api/sse.ts";
 import { runs } from "../api/threads.ts";
-import { inTurn } from "./seats.ts";
+import { inTurn } from "./connections.ts";
 
 /** Milliseconds between tries: the first few are quick, since a server restarts in seconds. */
 const WAITS = [300, 600, 1_200, 2_500, 5_000];
@@ -11,10 +11,10 @@ const WAITS = [300, 600, 1_200, 2_500, 5_000];
 /** Milliseconds without a byte after which a stream counts as lost; the server sends a heartbeat every 5 to 10 seconds. */
 const SILENCE = 30_000;
 
-/** Milliseconds without an event after which a tab without a seat lets the next one look. */
+/** Milliseconds without an event after which a tab without a connection of its own lets the next one look. */
 const GLANCE = 250;
 
-/** Milliseconds between two looks of a tab without a seat. */
+/** Milliseconds between two looks of a tab without a connection of its own. */
 const BETWEEN = 300;
 
 export type Connection = "live" | "lost" | "asleep" | "over";
@@ -37,14 +37,14 @@ export async function follow(thread: string, run: string, follower: Follower, si
   let failures = 0;
   let over = false;
 
-  /** Reads events until the stream ends, or until there are none for now where the tab has no seat. */
-  async function read(seated: boolean) {
+  /** Reads events until the stream ends, or until there are none for now where the tab holds no connection. */
+  async function read(isHeld: boolean) {
     const stream = new AbortController();
     const stop = () => stream.abort();
     const hide = () => document.visibilityState === "hidden" && stream.abort();
     signal.addEventListener("abort", stop);
     document.addEventListener("visibilitychange", hide);
-    const patience = seated ? SILENCE : GLANCE;
+    const patience = isHeld ? SILENCE : GLANCE;
     let watchdog = setTimeout(stop, SILENCE);
     const heard = () => {
       clearTimeout(watchdog);
@@ -66,7 +66,7 @@ export async function follow(thread: string, run: string, follower: Follower, si
     } catch (error) {
       if (error instanceof ServerError && error.status === 404) over = true;
       // The tab has read what there was, and lets the next one look.
-      else if (connected && !seated && stream.signal.aborted) return;
+      else if (connected && !isHeld && stream.signal.aborted) return;
       else if (!signal.aborted && document.visibilityState === "visible") follower.connection("lost");
     } finally {
       clearTimeout(watchdog);

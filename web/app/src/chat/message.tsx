@@ -2,16 +2,18 @@
 
 import type { Message } from "../api/types.ts";
 import { Markdown } from "../parts/markdown.tsx";
-import { agentName, contentText, legible } from "../parts/text.ts";
+import { agentName, contentText, readable } from "../parts/text.ts";
 
 interface Props {
   message: Message;
   onCite?: (number: number) => void;
   onEdit?: () => void;
+  /** Asks the same once more. */
+  onAgain?: () => void;
   writing?: boolean;
 }
 
-export function MessageView({ message, onCite, onEdit, writing }: Props) {
+export function MessageView({ message, onCite, onEdit, onAgain, writing }: Props) {
   const text = contentText(message.content);
   const fromUser = message.type === "human";
   if (!fromUser && message.name && message.name !== "qa") {
@@ -19,7 +21,7 @@ export function MessageView({ message, onCite, onEdit, writing }: Props) {
       <details class="message agent">
         <summary>
           <span class="who">{agentName(message.name)}</span>
-          <span class="first-line">{legible(text.split("\n", 1)[0] ?? "").slice(0, 120)}</span>
+          <span class="first-line">{readable(text.split("\n", 1)[0] ?? "").slice(0, 120)}</span>
         </summary>
         <Markdown text={text} {...(onCite && { onCite })} />
       </details>
@@ -27,11 +29,16 @@ export function MessageView({ message, onCite, onEdit, writing }: Props) {
   }
   return (
     <article class={fromUser ? "message user" : "message answer"} aria-busy={writing ?? false} aria-label={fromUser ? "You" : "Answer"}>
-      {fromUser ? <p class="question">{legible(text)}</p> : <Markdown text={text} {...(onCite && { onCite })} />}
+      {fromUser ? <p class="question">{readable(text)}</p> : <Markdown text={text} {...(onCite && { onCite })} />}
       <footer class="message-tools">
         {onEdit && (
           <button type="button" class="link" onClick={onEdit}>
             Edit and branch
+          </button>
+        )}
+        {onAgain && (
+          <button type="button" class="link" onClick={onAgain}>
+            Ask again
           </button>
         )}
         {!writing && (

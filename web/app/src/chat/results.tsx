@@ -10,7 +10,7 @@ import { referenced } from "../documents/place.ts";
 import { useLoad } from "../parts/load.ts";
 import { Markdown } from "../parts/markdown.tsx";
 import { Shown } from "../parts/states.tsx";
-import { agentName, legible } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { attempt } from "../parts/notice.tsx";
 import { duration, plural } from "../parts/time.tsx";
 
@@ -36,16 +36,16 @@ export function ResultCard({ thread, result }: { thread: string; result: AgentRe
   return (
     <details class={`result ${error ? "bad" : ""}`}>
       <summary>
-        <span class={error ? "mark bad" : "mark good"}>{error ? "✗" : "✓"}</span> <strong>{agentName(result.agent)}</strong> <span class="task">{legible(result.task)}</span>
+        <span class={error ? "mark bad" : "mark good"}>{error ? "✗" : "✓"}</span> <strong>{agentName(result.agent)}</strong> <span class="task">{readable(result.task)}</span>
         <span class="facts">{facts.join(" · ")}</span>
       </summary>
-      {error && <p class="error-text">{legible(error)}</p>}
+      {error && <p class="error-text">{readable(error)}</p>}
       {result.output && <Markdown text={result.output} />}
       {panels && <Panels thread={thread} artifact={panels} />}
       {(result.sources?.length ?? 0) > 0 && (
         <details>
           <summary>{plural(result.sources?.length ?? 0, "source")}</summary>
-          <ol>{result.sources?.map((source, index) => <li key={index}>{legible([source.source && agentName(source.source), source.title ?? source.reference].filter(Boolean).join(": "))}<OpenSource source={source} />{source.quote && <blockquote>{legible(source.quote)}</blockquote>}</li>)}</ol>
+          <ol>{result.sources?.map((source, index) => <li key={index}>{readable([source.source && agentName(source.source), source.title ?? source.reference].filter(Boolean).join(": "))}<OpenSource source={source} />{source.quote && <blockquote>{readable(source.quote)}</blockquote>}</li>)}</ol>
         </details>
       )}
       {(result.tools?.length ?? 0) > 0 && (
@@ -102,7 +102,7 @@ function PanelsRead({ thread, artifact }: { thread: string; artifact: string }) 
     <Shown of={read} what="the panels">
       {(panels) => Object.entries(panels).filter(([, panel]) => panel !== null).map(([name, panel]) => (
         <details key={name}>
-          <summary>{legible(name.replaceAll("_", " "))}</summary>
+          <summary>{readable(name.replaceAll("_", " "))}</summary>
           <JsonView value={panel} />
         </details>
       ))}
@@ -135,11 +135,11 @@ export function Citations({ citations, results, opened }: { citations: Citation[
         return (
           <li key={number} value={number} id={`cite-${number}`} class={opened === number ? "opened" : ""} tabIndex={-1}>
             <details open={opened === number}>
-              <summary><strong>{agentName(all[0]?.agent ?? "")}</strong> <span class="hint">{legible(counted(all.map((citation) => agentName(citation.source))))}</span></summary>
+              <summary><strong>{agentName(all[0]?.agent ?? "")}</strong> <span class="hint">{readable(counted(all.map((citation) => agentName(citation.source))))}</span></summary>
               <Quotes results={results.filter((result) => result.agent === all[0]?.agent)} />
               {all.map((citation, index) => (
                 <div key={index}>
-                  <code>{legible(citation.source)}</code>
+                  <code>{readable(citation.source)}</code>
                   {citation.arguments !== null && citation.arguments !== undefined && <JsonView value={citation.arguments} />}
                 </div>
               ))}
@@ -158,8 +158,8 @@ function Quotes({ results }: { results: AgentResult[] }) {
     <>
       {sources.map((source, index) => (
         <div key={index} class="quoted">
-          <span class="hint">{legible(source.reference ?? "")}</span> <OpenSource source={source} />
-          {source.quote && <blockquote>{legible(source.quote)}</blockquote>}
+          <span class="hint">{readable(source.reference ?? "")}</span> <OpenSource source={source} />
+          {source.quote && <blockquote>{readable(source.quote)}</blockquote>}
         </div>
       ))}
     </>

@@ -1,6 +1,6 @@
 /** The star, live: the supervisor in the middle, agents around it, who works, who waits. */
 
-import type { AgentResult } from "../api/types.ts";
+import type { AgentResult, Interrupt } from "../api/types.ts";
 import { agentName, clip } from "../parts/text.ts";
 import type { LiveTask } from "./live.ts";
 
@@ -10,6 +10,8 @@ interface Props {
   /** What the turn's agents handed back. */
   results: AgentResult[];
   chosen: string[];
+  /** Questions that wait for a person. */
+  open: Interrupt[];
 }
 
 const WIDTH = 360;
@@ -18,10 +20,11 @@ const HEIGHT = 250;
 /** Nodes of the graph that are no agents. */
 const CENTRE = new Set(["supervisor", "preprocess", "qa", "find_agent", "__start__", "__end__"]);
 
-export function Star({ agents, tasks, results, chosen }: Props) {
+export function Star({ agents, tasks, results, chosen, open }: Props) {
   const states = new Map<string, LiveTask["state"]>();
   for (const result of results) states.set(result.agent, result.error ? "failed" : "done");
   for (const task of tasks) if (!task.namespace) states.set(task.name, task.state);
+  for (const one of open) if (one.value.agent) states.set(String(one.value.agent), "waiting");
   const shown = [...new Set([...agents, ...[...states.keys()].filter((name) => !CENTRE.has(name))])].slice(0, 24);
   const [cx, cy] = [WIDTH / 2, HEIGHT / 2];
   const state = (name: string) => states.get(name) ?? (chosen.includes(name) ? "chosen" : "quiet");

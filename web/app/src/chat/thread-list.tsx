@@ -3,10 +3,11 @@
 import { useState } from "preact/hooks";
 import { PAGE, threads } from "../api/threads.ts";
 import type { ThreadHead, ThreadStatus } from "../api/types.ts";
+import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { clip, legible } from "../parts/text.ts";
+import { clip, readable } from "../parts/text.ts";
 import { Time } from "../parts/time.tsx";
 import { go, link } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
@@ -16,20 +17,21 @@ const WORDS: { [status in ThreadStatus]: string } = { idle: "done", busy: "worki
 
 /** Returns what a thread is called: its title, or the beginning of its first question. */
 export function threadTitle(thread: ThreadHead): string {
-  return thread.title ? clip(legible(thread.title), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
+  return thread.title ? clip(readable(thread.title), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
 }
 
 export function ThreadList({ current }: { current: string | undefined }) {
   const [status, setStatus] = useState<ThreadStatus | "">("");
   const [words, setWords] = useState("");
   const [pages, setPages] = useState(1);
+  const title = useLater(words.trim());
   const list = useLoad(
     async () => {
       const offsets = Array.from({ length: pages }, (_, page) => page * PAGE);
-      return (await Promise.all(offsets.map((offset) => threads.search({ offset, ...(status && { status }) })))).flat();
+      return (await Promise.all(offsets.map((offset) => threads.search({ offset, title, ...(status && { status }) })))).flat();
     },
-    [status, pages, threadsChanged.value],
-    10_000,
+    [status, pages, title, threadsChanged.value],
+    { every: 10_000, keep: true },
   );
   return (
     <nav class="thread-list" aria-label="Threads">
@@ -44,8 +46,9 @@ export function ThreadList({ current }: { current: string | undefined }) {
       <Shown of={list} what="threads">
         {(all) => {
           const wanted = words.trim().toLowerCase();
-          const found = all.filter((thread) => !wanted || `${threadTitle(thread)} ${thread.thread_id}`.toLowerCase().includes(wanted));
-          if (all.length === 0) return <Empty title="No threads yet"><p>Ask something: each question begins a thread that survives restarts.</p></Empty>;
+          // At once among those that are here; the server's answer follows.
+          const found = all.filter((thread) => !wanted || (thread.title ?? threadTitle(thread)).toLowerCase().includes(wanted));
+          if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask something: each question begins a thread that survives restarts.</p></Empty>;
           return (
             <ul>
               {found.length === 0 && <li class="empty">No thread fits</li>}
@@ -65,7 +68,7 @@ export function ThreadList({ current }: { current: string | undefined }) {
                 </li>
               ))}
               {all.length >= pages * PAGE && (
-                <li><button type="button" class="link" onClick={() => setPages(pages + 1)}>{wanted ? "Search older threads" : "Show more"}</button></li>
+                <li><button type="button" class="link" onClick={() => setPages(pages + 1)}>Show more</button></li>
               )}
             </ul>
           );

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { attempt } from "../parts/notice.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import { moment } from "../parts/time.tsx";
 import { number, text } from "./fields.ts";
 import { Records } from "./records.tsx";
@@ -18,7 +18,7 @@ export function SkillsView() {
       name={(row) => text(row.task)}
       about={(row) => [text(row.agent), `succeeded ${text(row.successes)}, failed ${text(row.failures)}`, `score ${Math.round(number(row.score) * 100)} %`, row.is_stale === true && "stale: a tool that it calls changed"].filter(Boolean).join(" · ")}
       empty={<p>Agents keep what worked: an approved success becomes a skill for similar tasks.</p>}
-      detail={(row) => <pre class="document" tabIndex={0}>{legible(text(row.solution))}</pre>}
+      detail={(row) => <pre class="document" tabIndex={0}>{readable(text(row.solution))}</pre>}
     />
   );
 }

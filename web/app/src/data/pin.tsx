@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { complain, say } from "../parts/notice.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 
 interface Reviewed {
   changes: string[];
@@ -35,10 +35,10 @@ export function Pin({ server, onApproved }: { server: string; onApproved: () => 
   return (
     <div class="pin">
       <p class="buttons"><button type="button" disabled={busy} onClick={() => void read()}>{busy ? "Asking the server…" : "Compare with its pin"}</button></p>
-      {reviewed && (reviewed.nothing ? <p role="status">Nothing to approve: {legible(reviewed.nothing)}.</p> : (
+      {reviewed && (reviewed.nothing ? <p role="status">Nothing to approve: {readable(reviewed.nothing)}.</p> : (
         <section aria-label={`Changes of ${server}`}>
-          <ul>{reviewed.changes.map((change) => <li key={change}>{legible(change)}</li>)}</ul>
-          <pre tabIndex={0}>{legible(reviewed.text)}</pre>
+          <ul>{reviewed.changes.map((change) => <li key={change}>{readable(change)}</li>)}</ul>
+          <pre tabIndex={0}>{readable(reviewed.text)}</pre>
           <p class="buttons"><button type="button" class="primary" disabled={busy} onClick={() => void approve(reviewed.text)}>Approve these changes</button></p>
         </section>
       ))}

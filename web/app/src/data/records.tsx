@@ -7,7 +7,7 @@ import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import type { Fields } from "./fields.ts";
 
 interface Props {
@@ -68,8 +68,8 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
           return found.map((row) => (
             <details key={id(row)} class="card">
               <summary>
-                <strong>{legible(name(row))}</strong>
-                <p>{legible(about(row))}</p>
+                <strong>{readable(name(row))}</strong>
+                <p>{readable(about(row))}</p>
               </summary>
               {detail ? detail(row) : <JsonView value={row} />}
               <p class="buttons"><button type="button" class="danger" onClick={() => void remove(row)}>Delete</button></p>

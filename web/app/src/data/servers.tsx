@@ -2,13 +2,13 @@
 
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { agentName, legible } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { agents } from "./agents.ts";
 import { Pin } from "./pin.tsx";
 
 export function ServersView() {
-  const list = useLoad(agents.list, [], 15_000);
+  const list = useLoad(agents.list, [], { every: 15_000 });
   return (
     <div>
       <header class="view-head">
@@ -20,7 +20,7 @@ export function ServersView() {
           <>
             {problems.map((problem) => (
               <section key={`${problem.server} ${problem.problem}`} class="failure" aria-label={`Problem of ${problem.server}`}>
-                <p><strong>{legible(problem.server)}</strong>: {legible(problem.problem)}</p>
+                <p><strong>{readable(problem.server)}</strong>: {readable(problem.problem)}</p>
                 <Pin server={problem.server} onApproved={list.reload} />
               </section>
             ))}
@@ -29,17 +29,17 @@ export function ServersView() {
               <details key={agent.name} class="card">
                 <summary>
                   <strong>{agentName(agent.name)}</strong> <span class="hint">{[agent.kind, agent.status, plural(agent.tools.length, "tool")].filter(Boolean).join(" · ")}</span>
-                  <p>{legible(agent.description)}</p>
+                  <p>{readable(agent.description)}</p>
                 </summary>
-                {agent.problem && <p class="error-text">{legible(agent.problem)}</p>}
+                {agent.problem && <p class="error-text">{readable(agent.problem)}</p>}
                 {agent.open_world && <p class="warn">Counts as open world: what it says marks what follows.</p>}
                 <table>
                   <thead><tr><th>Tool</th><th>What it does</th><th>Rules</th></tr></thead>
                   <tbody>
                     {agent.tools.map((tool) => (
                       <tr key={tool.name}>
-                        <th scope="row"><code>{legible(tool.name)}</code></th>
-                        <td>{legible(tool.description ?? "")}</td>
+                        <th scope="row"><code>{readable(tool.name)}</code></th>
+                        <td>{readable(tool.description ?? "")}</td>
                         <td>{[tool.read_only && "reads only", tool.needs_approval && "asks first"].filter(Boolean).join(", ")}</td>
                       </tr>
                     ))}

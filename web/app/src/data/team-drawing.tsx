@@ -1,6 +1,6 @@
 /** A team as a picture: its lead, the agents, and the servers that each works with. */
 
-import { clip, legible } from "../parts/text.ts";
+import { clip, readable } from "../parts/text.ts";
 
 export interface Member {
   name: string;
@@ -44,10 +44,10 @@ export function TeamDrawing({ design }: { design: Design }) {
 function Node({ x, y, text, below, kind }: { x: number; y: number; text: string; below?: string; kind: string }) {
   return (
     <g class={kind}>
-      <title>{legible(below ? `${text}: ${below}` : text)}</title>
+      <title>{readable(below ? `${text}: ${below}` : text)}</title>
       <rect x={x - 55} y={y - 18} width="110" height="36" rx="8" />
-      <text x={x} y={below ? y - 2 : y + 4}>{legible(clip(text, 15))}</text>
-      {below && <text class="below" x={x} y={y + 12}>{legible(clip(below, 18))}</text>}
+      <text x={x} y={below ? y - 2 : y + 4}>{readable(clip(text, 15))}</text>
+      {below && <text class="below" x={x} y={y + 12}>{readable(clip(below, 18))}</text>}
     </g>
   );
 }

@@ -7,7 +7,7 @@ import { Changes } from "../inspector/changes.tsx";
 import { difference, parseEdited } from "../inspector/difference.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { attempt } from "../parts/notice.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { fieldsOf, text, type Fields } from "./fields.ts";
 import { Records } from "./records.tsx";
@@ -43,17 +43,17 @@ function TeamView({ team, onEdit }: { team: Fields; onEdit: () => void }) {
   if (!design) return null;
   return (
     <>
-      <p class="hint">Version {text(team.version)}, chosen as <code>{legible(text(team.agent))}</code></p>
+      <p class="hint">Version {text(team.version)}, chosen as <code>{readable(text(team.agent))}</code></p>
       <TeamDrawing design={design} />
       <table>
         <thead><tr><th>Agent</th><th>Role</th><th>Goal</th><th>Servers</th></tr></thead>
         <tbody>
           {design.agents.map((member) => (
             <tr key={member.name}>
-              <th scope="row">{legible(member.name)}</th>
-              <td>{legible(member.role)}</td>
-              <td>{legible(member.goal)}</td>
-              <td>{legible(member.servers.join(", "))}</td>
+              <th scope="row">{readable(member.name)}</th>
+              <td>{readable(member.role)}</td>
+              <td>{readable(member.goal)}</td>
+              <td>{readable(member.servers.join(", "))}</td>
             </tr>
           ))}
         </tbody>

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { documents, type DocumentHead, type Part } from "../api/documents.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { BY_TITLE, cut } from "./place.ts";
@@ -33,12 +33,12 @@ export function DocumentView({ id, query }: { id: string; query: URLSearchParams
         {(found) => found === null ? <Empty title="This document is not here any more"><p>It was deleted, or belongs to somebody else.</p></Empty> : (
           <>
             <header class="view-head">
-              <h1>{legible(found.head.title || found.head.path)}</h1>
+              <h1>{readable(found.head.title || found.head.path)}</h1>
               {found.part.number !== undefined && found.part.pages !== undefined
                 ? <Pages number={found.part.number} pages={found.part.pages} onGo={setNumber} />
                 : <span class="hint">characters {count(found.part.start)} to {count(found.part.end)} of {count(found.head.characters)}</span>}
             </header>
-            {found.head.warnings.map((warning) => <p key={warning} class="warn">{legible(warning)}</p>)}
+            {found.head.warnings.map((warning) => <p key={warning} class="warn">{readable(warning)}</p>)}
             <Text part={found.part} start={start} end={end} />
           </>
         )}
@@ -63,9 +63,9 @@ function Text({ part, start, end }: { part: Part; start: number; end: number }) 
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [part]);
   return (
     <pre class="document" tabIndex={0} aria-label="Text">
-      {legible(before)}
-      {quote && <mark ref={mark}>{legible(quote)}</mark>}
-      {legible(after)}
+      {readable(before)}
+      {quote && <mark ref={mark}>{readable(quote)}</mark>}
+      {readable(after)}
     </pre>
   );
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { documents } from "../api/documents.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { fieldsOf, number, text } from "../data/fields.ts";
 import { Records } from "../data/records.tsx";
@@ -28,7 +28,7 @@ export function DocumentsView({ id, query }: { id: string | undefined; query: UR
       above={<><DropZone onFiles={(files) => void uploads.send(files)} /><Sendings all={uploads.all} forget={uploads.forget} /></>}
       reads={reads}
       found={(words) => <DocumentHits words={words} />}
-      detail={(row) => <p><a class="button" href={placed(text(row.id))}>Open</a> <span class="hint">{legible(text(row.path))}, version {text(row.version)}</span></p>}
+      detail={(row) => <p><a class="button" href={placed(text(row.id))}>Open</a> <span class="hint">{readable(text(row.path))}, version {text(row.version)}</span></p>}
     />
   );
 }
@@ -41,8 +41,8 @@ function DocumentHits({ words }: { words: string }) {
       <Shown of={hits} what="passages">
         {(all) => (all.length === 0 ? <Empty title="No passage fits" /> : all.map((hit) => (
           <article key={`${hit.document} ${hit.start}`} class="card">
-            <p><a href={placed(hit.document, hit.start, hit.end)}>{legible(hit.title)}</a> <span class="hint">{[hit.page && `page ${hit.page}`, hit.section && legible(hit.section)].filter(Boolean).join(", ")}</span></p>
-            <blockquote>{legible(hit.quote)}</blockquote>
+            <p><a href={placed(hit.document, hit.start, hit.end)}>{readable(hit.title)}</a> <span class="hint">{[hit.page && `page ${hit.page}`, hit.section && readable(hit.section)].filter(Boolean).join(", ")}</span></p>
+            <blockquote>{readable(hit.quote)}</blockquote>
           </article>
         )))}
       </Shown>

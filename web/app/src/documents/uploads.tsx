@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import { upload, type Added } from "../api/documents.ts";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 
 export interface Sending {
   name: string;
@@ -42,8 +42,8 @@ export function Sendings({ all, forget }: { all: Sending[]; forget: (name: strin
     <ul class="sendings" aria-label="Files" aria-live="polite">
       {all.map((one) => (
         <li key={one.name} class={one.problem ? "bad" : ""}>
-          <strong>{legible(one.name)}</strong>
-          {one.problem ? <span class="error-text">{legible(one.problem)}</span> : one.added ? <span class="hint">{standing(one.added)}</span> : (
+          <strong>{readable(one.name)}</strong>
+          {one.problem ? <span class="error-text">{readable(one.problem)}</span> : one.added ? <span class="hint">{standing(one.added)}</span> : (
             <>
               <progress max={1} {...(one.share < 1 && { value: one.share })} aria-label={`Sending ${one.name}`} />
               <span class="hint">{one.share < 1 ? `${Math.round(one.share * 100)} %` : "is being read…"}</span>
@@ -59,7 +59,7 @@ export function Sendings({ all, forget }: { all: Sending[]; forget: (name: strin
 function standing(added: Added): string {
   const parts = [added.unchanged ? "was there already" : "added"];
   if (added.by_words_only) parts.push(`found by words alone: ${added.by_words_only}`);
-  return legible([...parts, ...(added.document.warnings ?? [])].join("; "));
+  return readable([...parts, ...(added.document.warnings ?? [])].join("; "));
 }
 
 /** A place where files are dropped or chosen. */

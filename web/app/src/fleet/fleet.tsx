@@ -3,7 +3,7 @@
 import { send } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
 import { StandingSection } from "./standing.tsx";
 import { TenantsSection, UsageSection } from "./usage.tsx";
@@ -49,7 +49,7 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
         <tbody>
           {rows.slice(0, 20).map(([name, value]) => (
             <tr key={name}>
-              <th scope="row">{legible(name)}</th>
+              <th scope="row">{readable(name)}</th>
               <td><meter min={0} max={most} value={value} aria-label={`${name}: ${value}`} /></td>
               <td class="number">{count(Math.round(value * 100) / 100)}</td>
             </tr>
@@ -61,7 +61,7 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
 }
 
 export function FleetView() {
-  const metrics = useLoad(async () => samples(await (await send("metrics")).text()), [], 10_000);
+  const metrics = useLoad(async () => samples(await (await send("metrics")).text()), [], { every: 10_000 });
   return (
     <div class="fleet">
       <header class="view-head"><h1>Fleet</h1></header>

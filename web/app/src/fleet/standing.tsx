@@ -4,7 +4,7 @@ import { json } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { Shown } from "../parts/states.tsx";
-import { clip, legible } from "../parts/text.ts";
+import { clip, readable } from "../parts/text.ts";
 import { Time, count, moment, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
 
@@ -19,14 +19,14 @@ interface Standing {
 }
 
 export function StandingSection() {
-  const standing = useLoad(() => json<Standing>("v1/fleet"), [], 10_000);
+  const standing = useLoad(() => json<Standing>("v1/fleet"), [], { every: 10_000 });
   return (
     <Shown of={standing} what="how the fleet stands">
       {(now) => (
         <>
           <section aria-label="Alerts">
             {now.alerts.length === 0 ? <p role="status"><span class="mark good">✓</span> Nothing stands that somebody should look at.</p> : now.alerts.map((alert) => (
-              <p key={alert.about} class="failure" role="alert"><strong>{legible(alert.name)}</strong> {legible(alert.about)} {alert.since && <span class="hint">since {moment(alert.since)}</span>}</p>
+              <p key={alert.about} class="failure" role="alert"><strong>{readable(alert.name)}</strong> {readable(alert.about)} {alert.since && <span class="hint">since {moment(alert.since)}</span>}</p>
             ))}
           </section>
           <div class="tiles">
@@ -38,13 +38,13 @@ export function StandingSection() {
           {now.workers.length > 0 && (
             <section>
               <h2>Workers</h2>
-              <ul>{now.workers.map((worker) => <li key={worker.name}><code>{legible(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, heard of at <Time of={worker.seen_at} /></>}</li>)}</ul>
+              <ul>{now.workers.map((worker) => <li key={worker.name}><code>{readable(worker.name)}</code> drives {plural(worker.runs, "run")}{worker.seen_at && <>, heard of at <Time of={worker.seen_at} /></>}</li>)}</ul>
             </section>
           )}
           {now.failures.length > 0 && (
             <section>
               <h2>Failed in seven days</h2>
-              <ul>{now.failures.map((failure) => <li key={failure.run_id}><a href={link("chat", failure.thread_id)}>{failure.thread_id.slice(0, 8)}</a> <Time of={failure.at} /> <span class="error-text">{legible(clip(said(failure.error) || failure.status, 300))}</span></li>)}</ul>
+              <ul>{now.failures.map((failure) => <li key={failure.run_id}><a href={link("chat", failure.thread_id)}>{failure.thread_id.slice(0, 8)}</a> <Time of={failure.at} /> <span class="error-text">{readable(clip(said(failure.error) || failure.status, 300))}</span></li>)}</ul>
             </section>
           )}
         </>

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { agentName, legible } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
 
 interface Spent {
@@ -38,7 +38,7 @@ export function UsageSection() {
       <Shown of={usage} what="the usage">
         {(all) => Object.keys(all.by_day).length === 0 ? <Empty title={`No model was called in ${plural(all.days, "day")}`} /> : (
           <>
-            <p class="hint">Tenant {legible(all.tenant)}; from the journals of the newest {plural(all.threads, "thread")}{all.threads_in_all > all.threads && ` of ${count(all.threads_in_all)}`}.</p>
+            <p class="hint">Tenant {readable(all.tenant)}; days of UTC, as limits count them; from the journals of the newest {plural(all.threads, "thread")}{all.threads_in_all > all.threads && ` of ${count(all.threads_in_all)}`}.</p>
             <Days days={all.by_day} />
             <div class="cards">
               <Parts title="By agent" parts={all.by_agent} name={agentName} />
@@ -75,7 +75,7 @@ export function TenantsSection() {
               <tbody>
                 {now.tenants.map((one) => (
                   <tr key={one.tenant}>
-                    <th scope="row">{legible(one.tenant)}</th>
+                    <th scope="row">{readable(one.tenant)}</th>
                     <td class="number">{count(one.runs)}</td>
                     <td class="number">{count(one.tokens)}</td>
                     <td class="number">{one.nano_usd === 0 ? "no price" : `$${(one.nano_usd / 1e9).toFixed(2)}`}</td>
@@ -131,7 +131,7 @@ function Parts({ title, parts, name = (text) => text }: { title: string; parts: 
         <tbody>
           {all.slice(0, 30).map(([key, spent]) => (
             <tr key={key}>
-              <th scope="row">{legible(name(key))}</th>
+              <th scope="row">{readable(name(key))}</th>
               <td class="number">{count(spent.calls)}</td>
               <td class="number">{count(tokens(spent))}</td>
               <td class="number">{cost(spent)}</td>

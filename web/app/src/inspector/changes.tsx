@@ -1,6 +1,6 @@
 /** What differs between two values, place by place. */
 
-import { clip, legible } from "../parts/text.ts";
+import { clip, readable } from "../parts/text.ts";
 import type { Change } from "./difference.ts";
 
 /** Places that are shown. */
@@ -13,7 +13,7 @@ export function Changes({ changes }: { changes: Change[] }) {
         <tbody>
           {changes.slice(0, SHOWN).map((change, index) => (
             <tr key={index}>
-              <th scope="row">{legible(change.path) || "all of it"}</th>
+              <th scope="row">{readable(change.path) || "all of it"}</th>
               <td class="old">{"before" in change ? short(change.before) : "—"}</td>
               <td class="new">{"after" in change ? short(change.after) : "—"}</td>
             </tr>
@@ -26,5 +26,5 @@ export function Changes({ changes }: { changes: Change[] }) {
 }
 
 function short(value: unknown): string {
-  return clip(legible(typeof value === "string" ? value : JSON.stringify(value)), 300);
+  return clip(readable(typeof value === "string" ? value : JSON.stringify(value)), 300);
 }

@@ -6,7 +6,7 @@ import { threads } from "../api/threads.ts";
 import { threadTitle } from "../chat/thread-list.tsx";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { agentName, clip, legible } from "../parts/text.ts";
+import { agentName, clip, readable } from "../parts/text.ts";
 import { count, duration, plural } from "../parts/time.tsx";
 import { Changes } from "./changes.tsx";
 import type { Change } from "./difference.ts";
@@ -116,7 +116,7 @@ const ROWS: [keyof Totals, string][] = [
 ];
 
 function TotalsTable({ a, b }: { a: Side; b: Side }) {
-  const name = (side: Side) => `${legible(clip(side.title ?? side.thread_id.slice(0, 8), 40))}${side.run === null ? "" : `, run ${side.run}`}`;
+  const name = (side: Side) => `${readable(clip(side.title ?? side.thread_id.slice(0, 8), 40))}${side.run === null ? "" : `, run ${side.run}`}`;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Totals">
       <table>
@@ -137,10 +137,10 @@ function PairView({ pair, open }: { pair: Pair; open: boolean }) {
   const step = pair.a === pair.b ? `Step ${pair.a}` : `Steps ${pair.a ?? "–"} and ${pair.b ?? "–"}`;
   return (
     <details class="card" open={open}>
-      <summary><strong>{step}</strong> {pair.nodes.map(agentName).map(legible).join(", ")} <span class="hint">{plural(pair.differences.length, "difference")}</span></summary>
+      <summary><strong>{step}</strong> {pair.nodes.map(agentName).map(readable).join(", ")} <span class="hint">{plural(pair.differences.length, "difference")}</span></summary>
       {pair.differences.map((one, index) => (
         <div key={index}>
-          <h2>{legible(one.aspect)}{one.of && `: ${legible(agentName(one.of))}`}</h2>
+          <h2>{readable(one.aspect)}{one.of && `: ${readable(agentName(one.of))}`}</h2>
           <Changes changes={one.changes} />
         </div>
       ))}

@@ -2,7 +2,8 @@
 
 import { link } from "../router.ts";
 
-const PLACES = [
+/** The views of one thread. */
+export const PLACES = [
   ["chat", "Conversation"],
   ["inspect", "Steps"],
   ["trace", "Trace"],

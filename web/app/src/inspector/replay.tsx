@@ -4,7 +4,7 @@ import { json } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { Shown } from "../parts/states.tsx";
-import { agentName, legible } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { Changes } from "./changes.tsx";
@@ -55,7 +55,7 @@ function Diverged({ found, thread }: { found: Report; thread: string }) {
   return (
     <section aria-label="First divergence">
       <p><span class="mark bad">✗</span> {plural(found.replayed, "step")} replayed to the same bytes, then <a href={`${link("inspect", thread)}?step=${divergence.step}`}>step {divergence.step}</a> went otherwise.</p>
-      <h2>{agentName(divergence.node) || "The step"}: {legible(divergence.reason)}</h2>
+      <h2>{agentName(divergence.node) || "The step"}: {readable(divergence.reason)}</h2>
       <p class="hint">{ABOUT[divergence.about]}: as it is recorded, and as it would be now.</p>
       <Changes changes={divergence.changes} />
     </section>

@@ -1,13 +1,13 @@
 /** A thread step by step: what each wrote, its state, the difference to any other, branches from it. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";
 import type { ThreadState } from "../api/types.ts";
 import { JsonView } from "../parts/json-view.tsx";
 import { useLoad } from "../parts/load.ts";
 import { complain } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { agentName, legible } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { VirtualList } from "../parts/virtual.tsx";
 import { Changes } from "./changes.tsx";
@@ -16,6 +16,9 @@ import { ForkDialog } from "./fork.tsx";
 import { InspectorHead } from "./head.tsx";
 
 const PAGE = 100;
+
+/** Steps that the list of those to compare with offers; any other is chosen among the steps. */
+const LISTED = 200;
 
 export function StepsView({ thread, query }: { thread: string; query: URLSearchParams }) {
   const first = useLoad(() => threads.history(thread, PAGE), [thread]);
@@ -28,8 +31,14 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
   // An address can name a step.
   const named = Math.max(steps.findIndex((step) => String(step.metadata?.step) === query.get("step")), 0);
   const chosen = picked ?? named;
+  const byCheckpoint = useMemo(() => new Map(steps.map((step) => [step.checkpoint?.checkpoint_id, step])), [steps]);
+  /** Finds the step that another one came from, which on a branch is not the one listed after it. */
+  const parentOf = (step: ThreadState | undefined) => (step?.parent_checkpoint ? byCheckpoint.get(step.parent_checkpoint.checkpoint_id) : undefined);
+  const reading = useRef(false);
 
   async function more() {
+    if (ended || reading.current || steps.length < PAGE) return;
+    reading.current = true;
     const last = steps[steps.length - 1];
     try {
       const next = await threads.history(thread, PAGE, last?.checkpoint);
@@ -38,6 +47,7 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
     } catch (error) {
       complain(error);
     }
+    reading.current = false;
   }
 
   return (
@@ -50,23 +60,25 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
           return (
             <div class="columns">
               <section aria-label="Steps">
-                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} by={parentOf(steps[index], steps)} chosen={index === chosen} onChoose={() => setChosen(index)} />} />
+                <VirtualList class="steps" count={steps.length} height={52} label="Steps, newest first" row={(index) => <StepRow state={steps[index]} by={parentOf(steps[index])} chosen={index === chosen} onChoose={() => setChosen(index)} />} onEnd={() => void more()} />
                 {!ended && steps.length >= PAGE && <button type="button" class="link" onClick={() => void more()}>Older steps</button>}
               </section>
               {step && (
                 <section class="step" aria-label="Chosen step">
                   <p class="buttons">
                     <button type="button" onClick={() => setForking(step)}>Branch from here</button>
+                    <button type="button" aria-pressed={against === chosen} onClick={() => setAgainst(against === chosen ? null : chosen)}>Compare others with this</button>
                     <label>
                       Compare with
                       <select value={against ?? ""} onChange={(event) => setAgainst(event.currentTarget.value === "" ? null : Number(event.currentTarget.value))}>
                         <option value="">the step before</option>
-                        {steps.slice(0, 500).map((other, index) => <option key={index} value={index}>{stepTitle(other)}</option>)}
+                        {steps.slice(0, LISTED).map((other, index) => <option key={index} value={index}>{stepTitle(other)}</option>)}
+                        {against !== null && against >= LISTED && steps[against] && <option value={against}>{stepTitle(steps[against])}</option>}
                       </select>
                     </label>
                   </p>
                   <Written state={step} />
-                  <Difference from={against === null ? parentOf(step, steps) : steps[against]} to={step} />
+                  <Difference from={against === null ? parentOf(step) : steps[against]} to={step} />
                   <h2>State</h2>
                   <JsonView value={step.values} />
                 </section>
@@ -78,12 +90,6 @@ export function StepsView({ thread, query }: { thread: string; query: URLSearchP
       {forking && <ForkDialog thread={thread} state={forking} onClose={() => setForking(null)} />}
     </div>
   );
-}
-
-/** Finds the step that another one came from, which on a branch is not the one listed after it. */
-function parentOf(state: ThreadState | undefined, steps: ThreadState[]): ThreadState | undefined {
-  const parent = state?.parent_checkpoint?.checkpoint_id;
-  return parent === undefined ? undefined : steps.find((step) => step.checkpoint?.checkpoint_id === parent);
 }
 
 function stepTitle(state: ThreadState): string {
@@ -102,7 +108,7 @@ function StepRow({ state, by, chosen, onChoose }: { state: ThreadState | undefin
   return (
     <button type="button" class={chosen ? "step-row chosen" : "step-row"} aria-pressed={chosen} onClick={onChoose}>
       <span class="step-number">{state.metadata?.step ?? "?"}</span>
-      <span class="step-name">{legible(`${workers || "step"} → ${next}`)}</span>
+      <span class="step-name">{readable(`${workers || "step"} → ${next}`)}</span>
       <span class="hint">{waits && "waits"} {failed && "failed"}</span>
       <Time of={state.created_at} />
     </button>
@@ -117,7 +123,7 @@ function Written({ state }: { state: ThreadState }) {
       {state.tasks.map((task) => (
         <details key={task.id}>
           <summary>{agentName(task.name)} {task.error ? <span class="mark bad">✗</span> : null}</summary>
-          {task.error !== null && <p class="error-text">{legible(String(task.error))}</p>}
+          {task.error !== null && <p class="error-text">{readable(String(task.error))}</p>}
           <JsonView value={task.result ?? null} />
         </details>
       ))}

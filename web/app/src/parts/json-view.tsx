@@ -1,14 +1,14 @@
 /** JSON as a tree; branches open on demand, long texts are cut. */
 
 import { useState } from "preact/hooks";
-import { clip, legible } from "./text.ts";
+import { clip, readable } from "./text.ts";
 
 const SHOWN = 200;
 
 function Leaf({ value }: { value: unknown }) {
   const [whole, setWhole] = useState(false);
   if (typeof value !== "string") return <span class={`json-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
-  const text = legible(value);
+  const text = readable(value);
   const long = text.length > SHOWN;
   return (
     <span class="json-string">
@@ -25,7 +25,7 @@ function Leaf({ value }: { value: unknown }) {
 export function JsonView({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
   const [open, setOpen] = useState(depth < 1);
   const [most, setMost] = useState(100);
-  const label = name === undefined ? null : <span class="json-key">{legible(name)}: </span>;
+  const label = name === undefined ? null : <span class="json-key">{readable(name)}: </span>;
   if (typeof value !== "object" || value === null) {
     return (
       <div class="json-line">

@@ -11,8 +11,15 @@ export interface Loaded<T> {
   set: (data: T) => void;
 }
 
-/** Loads by `fetcher` whenever one of `keys` changes; with `every`, again after that many milliseconds while the page is visible. */
-export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], every?: number): Loaded<T> {
+interface Options {
+  /** Milliseconds after which it is loaded again while the page is visible. */
+  every?: number;
+  /** Whether what is there stays until what the changed keys ask for has come. */
+  keep?: boolean;
+}
+
+/** Loads by `fetcher` whenever one of `keys` changes. */
+export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], { every, keep }: Options = {}): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error; loading: boolean }>({ loading: true });
   const turn = useRef(0);
   const latest = useRef(fetcher);
@@ -29,7 +36,7 @@ export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], every?: n
   }, []);
 
   useEffect(() => {
-    setState({ loading: true });
+    if (!keep) setState({ loading: true });
     reload();
     return () => {
       turn.current += 1;

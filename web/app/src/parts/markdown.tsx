@@ -9,16 +9,16 @@ import { gfm, gfmHtml } from "micromark-extension-gfm";
 import { memo } from "preact/compat";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Cutter } from "./pieces.ts";
-import { legible } from "./text.ts";
+import { readable } from "./text.ts";
 
 const SYNTAX = [gfm()];
 const SHAPES = [gfmHtml()];
 
 /** Renders Markdown; `![…](…)` becomes a link, so that no picture of a stranger is ever fetched. */
 export function html(text: string): string {
-  const withoutImages = legible(text).replace(/!\[/g, "[");
+  const withoutImages = readable(text).replace(/!\[/g, "[");
   // Markdown writes any letter by its number, so what it became is looked at as well.
-  return legible(micromark(withoutImages, { extensions: SYNTAX, htmlExtensions: SHAPES }))
+  return readable(micromark(withoutImages, { extensions: SYNTAX, htmlExtensions: SHAPES }))
     .replace(/<a href="(https?:[^"]*)"/g, '<a target="_blank" rel="noopener noreferrer nofollow" href="$1"')
     .replace(/\[(\d{1,3})\](?![^<]*<\/(?:a|code|pre)>)/g, '<a class="citation" href="#cite-$1" data-cite="$1">[$1]</a>');
 }

@@ -10,7 +10,7 @@ function code(character: string): string {
 }
 
 /** Writes invisible and direction-changing characters out. */
-export function legible(text: string): string {
+export function readable(text: string): string {
   return text.replace(CONTROL, code).replace(INVISIBLE, code);
 }
 

@@ -12,11 +12,13 @@ interface Props {
   class?: string;
   /** Whether few rows make a short list. */
   fit?: boolean;
+  /** Called when the last rows come in sight. */
+  onEnd?: () => void;
 }
 
 const BEYOND = 10;
 
-export function VirtualList({ count, height, row, label, class: name = "", fit }: Props) {
+export function VirtualList({ count, height, row, label, class: name = "", fit, onEnd }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, size: 600 });
   useEffect(() => {
@@ -34,6 +36,9 @@ export function VirtualList({ count, height, row, label, class: name = "", fit }
   }, []);
   const first = Math.max(0, Math.floor(view.top / height) - BEYOND);
   const last = Math.min(count, Math.ceil((view.top + view.size) / height) + BEYOND);
+  useEffect(() => {
+    if (last >= count) onEnd?.();
+  }, [last, count]);
   const rows = [];
   for (let index = first; index < last; index += 1) {
     rows.push(

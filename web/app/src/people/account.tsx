@@ -7,15 +7,22 @@ import type { Json } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { legible } from "../parts/text.ts";
-import { Time, moment } from "../parts/time.tsx";
+import { readable } from "../parts/text.ts";
+import { Time, count, moment } from "../parts/time.tsx";
 import { link } from "../router.ts";
+
+interface Limit {
+  name: string;
+  most: number;
+  taken: number | null;
+}
 
 interface Me {
   user: string;
   tenant: string;
   scopes: string[];
   proved_by: string;
+  limits: Limit[];
 }
 
 interface Key {
@@ -52,13 +59,51 @@ export function AccountView() {
       <Shown of={me} what="who you are">
         {(who) => (
           <>
-            <p><strong>{legible(who.user)}</strong> of tenant <strong>{legible(who.tenant)}</strong>, {WAYS[who.proved_by] ?? who.proved_by}. May: {who.scopes.join(", ")}.</p>
+            <p><strong>{readable(who.user)}</strong> of tenant <strong>{readable(who.tenant)}</strong>, {WAYS[who.proved_by] ?? who.proved_by}. May: {who.scopes.join(", ")}.</p>
+            <Limits limits={who.limits} />
             <Keys who={who} />
             {who.scopes.includes("manage") && <><Users me={who.user} /><Audit /></>}
           </>
         )}
       </Shown>
     </div>
+  );
+}
+
+const BOUNDS: { [setting: string]: string } = {
+  requests_per_minute: "Requests a minute, in each process",
+  max_open_requests: "Requests at the same time, in each process",
+  max_runs: "Runs at the same time",
+  max_daily_steps: "Steps today (UTC)",
+  max_daily_tokens: "Tokens today (UTC)",
+  max_daily_cost_nano_usd: "US dollars today (UTC)",
+  max_daily_tool_calls: "Tool calls today (UTC)",
+  max_daily_seconds: "Seconds of work today (UTC)",
+};
+
+/** What the tenant may have, and what it took of that. */
+function Limits({ limits }: { limits: Limit[] }) {
+  const shown = ({ name }: Limit, value: number) => (name.endsWith("nano_usd") ? (value / 1e9).toFixed(2) : count(value));
+  return (
+    <section aria-label="Limits">
+      <h2>Limits</h2>
+      {limits.length === 0 ? <p class="hint">This service sets your tenant no limits.</p> : (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Limits of the tenant">
+          <table>
+            <thead><tr><th>Limit</th><th>Taken</th><th>Of</th></tr></thead>
+            <tbody>
+              {limits.map((limit) => (
+                <tr key={limit.name}>
+                  <th scope="row">{BOUNDS[limit.name] ?? limit.name}</th>
+                  <td class="number">{limit.taken === null ? "—" : shown(limit, limit.taken)}</td>
+                  <td class="number">{shown(limit, limit.most)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
   );
 }
 
@@ -82,7 +127,7 @@ function Keys({ who }: { who: Me }) {
       <h2>API keys</h2>
       <NewKey scopes={who.scopes} isFirst={isOpen} onMade={arrived} />
       {made && (
-        <p class="made" role="status">The key {legible(made.name)}, shown this once: <code>{made.key}</code> <button type="button" class="link" onClick={() => void navigator.clipboard.writeText(made.key)}>Copy</button></p>
+        <p class="made" role="status">The key {readable(made.name)}, shown this once: <code>{made.key}</code> <button type="button" class="link" onClick={() => void navigator.clipboard.writeText(made.key)}>Copy</button></p>
       )}
       <Shown of={keys} what="keys">
         {(all) => all.length === 0 ? <Empty title="No keys yet"><p>A key lets a program in, with no more than you may do.</p></Empty> : (
@@ -92,7 +137,7 @@ function Keys({ who }: { who: Me }) {
               <tbody>
                 {all.map((one) => (
                   <tr key={`${one.name} ${one.created_at}`}>
-                    <th scope="row">{legible(one.name)}</th>
+                    <th scope="row">{readable(one.name)}</th>
                     <td>{one.scopes.join(", ")}</td>
                     <td><Time of={one.created_at} /></td>
                     <td>{one.revoked_at ? "revoked" : one.expires_at ? moment(one.expires_at) : "no end"}</td>
@@ -154,7 +199,7 @@ function Users({ me }: { me: string }) {
           <ul class="plain-list">
             {all.map((user) => (
               <li key={user.name}>
-                <strong>{legible(user.name)}</strong> <span class="hint">{user.scopes.join(", ")}; since {moment(user.created_at)}</span>{" "}
+                <strong>{readable(user.name)}</strong> <span class="hint">{user.scopes.join(", ")}; since {moment(user.created_at)}</span>{" "}
                 {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Shut out</button>}
               </li>
             ))}
@@ -179,9 +224,9 @@ function Audit() {
                 {all.map((entry, index) => (
                   <tr key={index}>
                     <td><Time of={entry.at} /></td>
-                    <td>{legible(entry.actor)}</td>
-                    <td>{legible(entry.action)}</td>
-                    <td>{entry.thread ? <a href={link("chat", entry.thread)}>{legible(entry.subject)}</a> : legible(entry.subject)}</td>
+                    <td>{readable(entry.actor)}</td>
+                    <td>{readable(entry.action)}</td>
+                    <td>{entry.thread ? <a href={link("chat", entry.thread)}>{readable(entry.subject)}</a> : readable(entry.subject)}</td>
                   </tr>
                 ))}
               </tbody>

@@ -5,7 +5,7 @@ import type { Reply } from "../api/approvals.ts";
 import type { Json } from "../api/types.ts";
 import { parseEdited } from "../inspector/difference.ts";
 import { JsonView } from "../parts/json-view.tsx";
-import { agentName, legible } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { moment } from "../parts/time.tsx";
 import { asked, type Approval, type Form, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
@@ -65,9 +65,9 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
   }
   return (
     <>
-      {asks.tainted.length > 0 && <p class="warn">What led to this call came from the open world: {asks.tainted.map(legible).join(", ")}. Read the arguments with that in mind.</p>}
+      {asks.tainted.length > 0 && <p class="warn">What led to this call came from the open world: {asks.tainted.map(readable).join(", ")}. Read the arguments with that in mind.</p>}
       <div class="action">
-        <p><code>{legible(asks.tool)}</code> <span class="words">{legible(asks.description)}</span></p>
+        <p><code>{readable(asks.tool)}</code> <span class="words">{readable(asks.description)}</span></p>
         {edited === null ? (
           <>
             <JsonView value={asks.args} />
@@ -84,7 +84,7 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
           </>
         )}
       </div>
-      {asks.reasons.map((reason, index) => <p key={index} class="hint">Asked because {legible(reason)}.</p>)}
+      {asks.reasons.map((reason, index) => <p key={index} class="hint">Asked because {readable(reason)}.</p>)}
       <label>
         Reason, or instruction to the agent (optional)
         <input value={note} onInput={(event) => setNote(event.currentTarget.value)} />
@@ -102,8 +102,8 @@ function QuestionBody({ asks, answer }: Body<Question>) {
   const [text, setText] = useState("");
   return (
     <>
-      <p class="words">{legible(asks.text)}</p>
-      <p class="buttons">{asks.options.map((option) => <button type="button" key={option} onClick={() => void answer({ answer: option })}>{legible(option)}</button>)}</p>
+      <p class="words">{readable(asks.text)}</p>
+      <p class="buttons">{asks.options.map((option) => <button type="button" key={option} onClick={() => void answer({ answer: option })}>{readable(option)}</button>)}</p>
       <label>
         Your answer
         <textarea rows={2} value={text} onInput={(event) => setText(event.currentTarget.value)} />
@@ -116,7 +116,7 @@ function QuestionBody({ asks, answer }: Body<Question>) {
 function FormBody({ asks, answer }: Body<Form>) {
   return (
     <>
-      <p class="words">{legible(asks.text)}</p>
+      <p class="words">{readable(asks.text)}</p>
       <SchemaForm schema={asks.schema} onSubmit={(content) => void answer({ answer: content })} onDecline={() => void answer({ decision: "deny" })} />
     </>
   );
@@ -126,9 +126,9 @@ function VisitBody({ asks, answer }: Body<Visit>) {
   const safe = /^https?:\/\//i.test(asks.address);
   return (
     <>
-      <p class="words">{legible(asks.text)}</p>
-      {asks.warning && <p class="warn">{legible(asks.warning)}</p>}
-      <p>{safe ? <a href={asks.address} target="_blank" rel="noopener noreferrer">{legible(asks.address)}</a> : <code>{legible(asks.address)}</code>}</p>
+      <p class="words">{readable(asks.text)}</p>
+      {asks.warning && <p class="warn">{readable(asks.warning)}</p>}
+      <p>{safe ? <a href={asks.address} target="_blank" rel="noopener noreferrer">{readable(asks.address)}</a> : <code>{readable(asks.address)}</code>}</p>
       <p class="buttons">
         <button type="button" class="primary" onClick={() => void answer({ decision: "approve" })}>I was there</button>
         <button type="button" class="danger" onClick={() => void answer({ decision: "deny" })}>Decline</button>
@@ -142,7 +142,7 @@ function UnknownBody({ asks, answer }: Body<Unknown>) {
   const decide = (outcome: "done" | "retry" | "skip") => void answer({ answer: { outcome, ...(outcome === "done" && result.trim() && { result: result.trim() }) } });
   return (
     <>
-      <p>The call <code>{legible(asks.tool)}</code> was sent, and nobody knows whether it took effect{asks.reason && ` (${legible(asks.reason)})`}. Look at the other system, then decide.</p>
+      <p>The call <code>{readable(asks.tool)}</code> was sent, and nobody knows whether it took effect{asks.reason && ` (${readable(asks.reason)})`}. Look at the other system, then decide.</p>
       <JsonView value={asks.what} />
       <label>
         What it gave, if it happened (optional)

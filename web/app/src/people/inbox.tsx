@@ -7,7 +7,7 @@ import { threadsChanged } from "../chat/changed.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
-import { agentName, clip, legible } from "../parts/text.ts";
+import { agentName, clip, readable } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { AskCard } from "./ask-card.tsx";
@@ -31,7 +31,7 @@ export async function refreshWaiting() {
 }
 
 export function InboxView() {
-  const list = useLoad(read, [], 5_000);
+  const list = useLoad(read, [], { every: 5_000 });
   async function answer(one: Waiting, reply: Reply) {
     await attempt(() => approvals.answer(one.id, reply), "Sent.");
     threadsChanged.value += 1;
@@ -66,7 +66,7 @@ export function InboxView() {
               <p class="hint">{plural(all.length, "question")} {all.length === 1 ? "waits" : "wait"}.</p>
               {all.map((one) => (
                 <article key={one.id}>
-                  <h2><a href={link("chat", one.thread_id)}>{legible(clip(one.title ?? one.question ?? `Thread ${one.thread_id.slice(0, 8)}`, 100))}</a> <Time of={one.waits_since} /></h2>
+                  <h2><a href={link("chat", one.thread_id)}>{readable(clip(one.title ?? one.question ?? `Thread ${one.thread_id.slice(0, 8)}`, 100))}</a> <Time of={one.waits_since} /></h2>
                   <AskCard kind={one.kind} payload={one.payload} agent={one.agent} onAnswer={(reply) => answer(one, reply)} />
                 </article>
               ))}
@@ -101,10 +101,10 @@ function DecisionsRead() {
             <tbody>
               {all.map((one) => (
                 <tr key={one.id}>
-                  <th scope="row"><a href={link("chat", one.thread)}>{legible(one.tool)}</a></th>
+                  <th scope="row"><a href={link("chat", one.thread)}>{readable(one.tool)}</a></th>
                   <td>{agentName(one.agent)}</td>
                   <td>{one.status.replaceAll("_", " ")}</td>
-                  <td>{one.decided_by ? legible(one.decided_by) : "—"}</td>
+                  <td>{one.decided_by ? readable(one.decided_by) : "—"}</td>
                   <td><Time of={one.decided_at ?? one.asked_at} /></td>
                 </tr>
               ))}

@@ -1,8 +1,8 @@
-/** A form made from the flat JSON Schema of an MCP elicitation: text, numbers, switches, choices. */
+/** A form made from the flat JSON Schema of an MCP elicitation: text, numbers, switches, one choice or several. */
 
 import { useState } from "preact/hooks";
 import type { Json } from "../api/types.ts";
-import { legible } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 
 type Fields = { [key: string]: Json };
 
@@ -24,6 +24,11 @@ function choices(property: Fields): { value: Json; title: string }[] {
   const ways = property.oneOf ?? property.anyOf;
   if (!Array.isArray(ways)) return [];
   return ways.map(fieldsOf).filter((way) => way.const !== undefined).map((way) => ({ value: way.const ?? null, title: String(way.title ?? way.const) }));
+}
+
+/** Returns the choices of which several may be taken; none where the property is no list of them. */
+function several(property: Fields): { value: Json; title: string }[] {
+  return property.type === "array" ? choices(fieldsOf(property.items)) : [];
 }
 
 function convert(property: Fields, text: string): Json {
@@ -54,13 +59,28 @@ export function SchemaForm({ schema, onSubmit, onDecline }: Props) {
     <form class="schema-form" onSubmit={submit}>
       {properties.map(([name, property]) => {
         const options = choices(property);
-        const label = legible(String(property.title ?? name));
-        const hint = typeof property.description === "string" ? <span class="hint">{legible(property.description)}</span> : null;
+        const label = readable(String(property.title ?? name));
+        const hint = typeof property.description === "string" ? <span class="hint">{readable(property.description)}</span> : null;
         if (property.type === "boolean") {
           return (
             <label key={name} class="choice">
               <input type="checkbox" checked={values[name] === true} onChange={(event) => put(name, event.currentTarget.checked)} /> {label} {hint}
             </label>
+          );
+        }
+        const many = several(property);
+        if (many.length > 0) {
+          const taken = Array.isArray(values[name]) ? values[name] : [];
+          return (
+            <fieldset key={name}>
+              <legend>{label}</legend>
+              {hint}
+              {many.map(({ value, title }) => (
+                <label key={String(value)} class="choice">
+                  <input type="checkbox" checked={taken.includes(value)} onChange={(event) => put(name, event.currentTarget.checked ? [...taken, value] : taken.filter((one) => one !== value))} /> {readable(title)}
+                </label>
+              ))}
+            </fieldset>
           );
         }
         const numeric = property.type === "integer" || property.type === "number";
@@ -70,7 +90,7 @@ export function SchemaForm({ schema, onSubmit, onDecline }: Props) {
             {options.length > 0 ? (
               <select required={required.has(name)} value={String(values[name] ?? "")} onChange={(event) => put(name, event.currentTarget.value)}>
                 <option value="">Choose…</option>
-                {options.map((option) => <option key={String(option.value)} value={String(option.value)}>{legible(option.title)}</option>)}
+                {options.map((option) => <option key={String(option.value)} value={String(option.value)}>{readable(option.title)}</option>)}
               </select>
             ) : (
               <input
@@ -79,6 +99,7 @@ export function SchemaForm({ schema, onSubmit, onDecline }: Props) {
                 step={property.type === "integer" ? 1 : "any"}
                 {...(typeof property.minimum === "number" && { min: property.minimum })}
                 {...(typeof property.maximum === "number" && { max: property.maximum })}
+                {...(typeof property.minLength === "number" && { minLength: property.minLength })}
                 {...(typeof property.maxLength === "number" && { maxLength: property.maxLength })}
                 value={String(values[name] ?? "")}
                 onInput={(event) => put(name, event.currentTarget.value)}

@@ -1,0 +1,193 @@
+/** S3.13, S3.09: calls that wait for a person, questions, forms, addresses, calls of unknown outcome, and answers that come too late. */
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { answered, ask, go, inspect, open } from "./browser.mjs";
+import { setStage } from "./stage.mjs";
+
+let server, browser, tab;
+setStage({ further: ["asker"] }, (stage) => ({ server, browser, tab } = stage));
+
+const notes = () => readFile(join(server.home, "notes.jsonl"), "utf8").catch(() => "");
+/** What the asker did, line by line. */
+const deeds = () => readFile(join(server.home, "asked.log"), "utf8").catch(() => "");
+
+test("a call is shown with its arguments, and made once it is approved", async () => {
+  const had = await notes();
+  await ask(tab, "Please approve this note");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.getByText("Remember the milk").waitFor();
+  await card.getByText("notes.append_note").waitFor();
+  await inspect(tab, "an approval");
+  assert.equal(await notes(), had, "nothing is sent before");
+  await card.getByRole("button", { name: "Approve" }).click();
+  await answered(tab, "written down");
+  assert.match((await notes()).slice(had.length), /Remember the milk/);
+  assert.equal(await card.count(), 0);
+});
+
+test("a call is asked for, edited and approved by the keyboard alone", async () => {
+  const had = await notes();
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  await tab.keyboard.type("Please approve this note");
+  await tab.keyboard.press("Enter");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.waitFor();
+  /** Goes on with the tabulator until something has the focus. */
+  async function reach(wanted) {
+    for (let presses = 0; presses < 80; presses += 1) {
+      await tab.keyboard.press("Tab");
+      if (await wanted.evaluate((one) => one === document.activeElement)) return;
+    }
+    assert.fail(`the keyboard does not reach ${wanted}`);
+  }
+  await reach(card.getByRole("button", { name: "Edit the arguments" }));
+  await tab.keyboard.press("Enter");
+  await reach(card.getByLabel("Arguments"));
+  await tab.keyboard.press("Control+a");
+  await tab.keyboard.type('{"text": "Remember the keys"}');
+  await reach(card.getByRole("button", { name: "Approve as edited" }));
+  await tab.keyboard.press("Enter");
+  await answered(tab, "written down");
+  assert.match((await notes()).slice(had.length), /Remember the keys/);
+});
+
+test("a call is denied from the inbox with a reason, which the agent is given", async () => {
+  const had = await notes();
+  const thread = await ask(tab, "Please approve this note");
+  await tab.getByRole("button", { name: "Approve", exact: true }).waitFor();
+  const other = await open(browser, server.url, { context: tab.context() });
+  await go(other, "inbox");
+  const entry = other.locator("article").filter({ has: other.locator(`a[href="#/chat/${thread}"]`) });
+  await entry.getByText("Remember the milk").waitFor();
+  await other.locator(".badge").waitFor();
+  await inspect(other, "the inbox");
+  await entry.getByLabel("Reason").fill("not today");
+  await entry.getByRole("button", { name: "Deny", exact: true }).click();
+  await entry.waitFor({ state: "detached" });
+  assert.deepEqual(other.faults, []);
+  await other.close();
+  await tab.bringToFront();
+  await answered(tab, "written down");
+  assert.equal(await notes(), had);
+  const state = await server.json(`/threads/${thread}/state`);
+  assert.match(JSON.stringify(state.values.results), /not today/);
+});
+
+test("a decision that comes too late says so", async () => {
+  const had = await notes();
+  const thread = await ask(tab, "Please approve this note");
+  await tab.getByRole("button", { name: "Approve", exact: true }).waitFor();
+  // Somebody else is quicker: between the click and its arrival.
+  await tab.route("**/v1/approvals/*", async (route) => {
+    const id = route.request().url().split("/").at(-1);
+    await server.json(`/v1/approvals/${id}/deny`, {});
+    await route.continue();
+  });
+  await tab.getByRole("button", { name: "Approve", exact: true }).click();
+  await tab.locator(".notice.bad").getByText(/nothing of this id waits/).waitFor();
+  await answered(tab, "written down");
+  assert.equal(await notes(), had);
+  assert.equal((await server.json(`/threads/${thread}`)).status, "idle");
+  tab.faults = tab.faults.filter((fault) => !fault.includes("409"));
+});
+
+test("a question of the supervisor is answered", async () => {
+  await ask(tab, "Please clarify this");
+  await tab.getByText("Which year do you mean?").first().waitFor();
+  await tab.getByLabel("Your answer").fill("1945");
+  await tab.getByRole("button", { name: "Answer" }).click();
+  await answered(tab, "Hello from");
+});
+
+
+test("a call that follows what strangers wrote says where that came from", async () => {
+  await ask(tab, "Please look, and use post");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.getByText("asker.post").waitFor();
+  await card.locator(".warn").getByText(/came from the open world: .*asker/).waitFor();
+  await card.locator(".hint").getByText(/^Asked because/).first().waitFor();
+  await inspect(tab, "a tainted call");
+  assert.doesNotMatch(await deeds(), /post a lamp/);
+  await card.getByLabel("Reason").fill("fine this once");
+  await card.getByRole("button", { name: "Approve", exact: true }).click();
+  await answered(tab, "written down");
+  assert.match(await deeds(), /post a lamp/);
+});
+
+test("a form has the fields and choices of its schema, and sends what was chosen", async () => {
+  await ask(tab, "Please use order now");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.getByText("Where to?").waitFor();
+  await inspect(tab, "a form");
+  assert.deepEqual(await card.getByLabel("Speed").locator("option").allInnerTexts(), ["Choose…", "Fast", "Slow"]);
+  // What the schema wants is asked for before anything is sent.
+  await card.getByRole("button", { name: "Send" }).click();
+  assert.ok(await card.getByLabel("City").evaluate((one) => !one.checkValidity()));
+  await card.getByLabel("City").fill("Brno");
+  await card.getByLabel("Speed").selectOption("Fast");
+  await card.getByLabel("Boxes").fill("3");
+  await card.getByLabel("ribbon").check();
+  await card.getByLabel("wax").check();
+  await card.getByLabel("Gift").check();
+  await card.getByRole("button", { name: "Send" }).click();
+  await answered(tab, "written down");
+  const [, given] = /order accept (.*)/.exec(await deeds());
+  assert.deepEqual(JSON.parse(given), { city: "Brno", speed: "f", boxes: 3, extras: ["ribbon", "wax"], gift: true });
+});
+
+test("a form is declined from the inbox", async () => {
+  const thread = await ask(tab, "Please use order now");
+  await tab.getByRole("region", { name: "Waits for you" }).waitFor();
+  await go(tab, "inbox");
+  const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
+  await entry.getByRole("button", { name: "Decline" }).click();
+  await entry.waitFor({ state: "detached" });
+  await go(tab, `chat/${thread}`);
+  await answered(tab, "written down");
+  assert.match(await deeds(), /order decline/);
+});
+
+test("an address that a server sends one to is shown whole before it is opened", async () => {
+  await ask(tab, "Please use pay now");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  const link = card.getByRole("link", { name: "https://bank.example/pay?order=7" });
+  assert.equal(await link.getAttribute("rel"), "noopener noreferrer");
+  await inspect(tab, "an address");
+  await card.getByRole("button", { name: "I was there" }).click();
+  await answered(tab, "written down");
+  assert.match(await deeds(), /pay accept/);
+});
+
+test("a call of unknown outcome is decided by a person", async () => {
+  await ask(tab, "Please use vanish now");
+  const card = tab.getByRole("region", { name: "Waits for you" });
+  await card.getByText(/nobody knows whether it took effect/).waitFor();
+  await inspect(tab, "an unknown outcome");
+  await card.getByRole("button", { name: "Send it again" }).click();
+  await answered(tab, "written down");
+  assert.match(await deeds(), /vanish/);
+});
+
+test("in the inbox, too, a decision that comes too late says so and is gone", async () => {
+  const had = await notes();
+  const { thread_id } = await server.json("/threads", {});
+  await server.json(`/threads/${thread_id}/runs/wait`, { assistant_id: "swarm", input: { question: "Please approve this note" } });
+  await go(tab, "inbox");
+  const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread_id}"]`) });
+  await entry.waitFor();
+  await tab.route("**/v1/approvals/*", async (route) => {
+    if (route.request().method() !== "POST") return route.continue();
+    await server.json(`/v1/approvals/${route.request().url().split("/").at(-1)}/deny`, {});
+    await route.continue();
+  });
+  await entry.getByRole("button", { name: "Approve", exact: true }).click();
+  await tab.locator(".notice.bad").getByText(/nothing of this id waits/).waitFor();
+  await entry.waitFor({ state: "detached" });
+  await tab.getByText("What was decided").click();
+  await tab.getByRole("region", { name: "Decisions" }).getByRole("row").filter({ has: tab.locator(`a[href="#/chat/${thread_id}"]`) }).getByText("denied").waitFor();
+  assert.equal(await notes(), had);
+  tab.faults = tab.faults.filter((fault) => !fault.includes("409"));
+});

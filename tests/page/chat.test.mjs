@@ -1,0 +1,192 @@
+/** S3.13: the conversation: who works on what, options, retries, what stays in place, times, and what is wrong. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { answered, answerOf, ask, go, inspect, open } from "./browser.mjs";
+import { LONG } from "./model.mjs";
+import { setStage } from "./stage.mjs";
+
+let model, server, browser, tab;
+setStage({}, (stage) => ({ model, server, browser, tab } = stage));
+
+test("plan, star and tasks show who works on what, at which stage, and what waits for what", async () => {
+  model.hold();
+  await ask(tab, "Please study it");
+  await tab.locator(".plan").getByText("look").waitFor();
+  const task = (name) => tab.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: name });
+  const star = (words) => tab.getByRole("img", { name: words });
+  await task("Study the paper.").getByText("read answered").waitFor();
+  await task("Write down what the paper says.").getByText("waits for files").waitFor();
+  await star(/files: working/).waitFor();
+  await inspect(tab, "a run under way");
+  // The tests' readers want no motion.
+  assert.equal(await tab.locator(".dot").evaluate((one) => getComputedStyle(one).animationName), "none");
+  await tab.reload();
+  await star(/files: working/).waitFor();
+  await task("Study the paper.").getByText("read answered").waitFor();
+  model.release(1);
+  await task("Study the paper.").getByText("done").waitFor();
+  await star(/files: done/).waitFor();
+  await star(/notes: working/).waitFor();
+  model.release();
+  await answered(tab, "written down");
+  await task("Write down what the paper says.").getByText("done").waitFor();
+  await star(/notes: done/).waitFor();
+});
+
+test("an agent whose call waits for a person is shown as waiting, after a refresh as well", async () => {
+  await ask(tab, "Please approve this note");
+  const task = tab.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: "Write it down." });
+  for (const round of ["at once", "after a refresh"]) {
+    await task.getByText("waits for you").waitFor();
+    await tab.getByRole("img", { name: /notes: waiting/ }).waitFor();
+    if (round === "at once") await tab.reload();
+  }
+  await tab.getByRole("button", { name: "Deny" }).click();
+  await answered(tab, "written down");
+});
+
+test("a request says which agents, what context, how to work and how many rounds", async () => {
+  await go(tab, "chat");
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  await tab.getByText("Options").click();
+  await tab.getByRole("combobox", { name: /^files/ }).selectOption("preferred");
+  await tab.getByRole("combobox", { name: /^notes/ }).selectOption("disabled");
+  await tab.getByLabel(/^Context/).fill("region=north\nyear=1945");
+  await tab.getByLabel("How to work and to answer").fill("Answer in one line.");
+  await tab.getByLabel("Rounds at most").fill("3");
+  await inspect(tab, "the options of a request");
+  await tab.getByLabel("Your question").fill("Hello?");
+  await tab.keyboard.press("Enter");
+  await answered(tab, "Hello from");
+  const { values } = await server.json(`/threads/${tab.url().split("/").at(-1)}/state`);
+  const { region, year } = values.request_context;
+  assert.deepEqual([region, year], ["north", "1945"]);
+  const said = JSON.stringify(values);
+  for (const part of ["mcp_agent_files", "mcp_agent_notes", "Answer in one line.", "turns: 3"]) assert.ok(said.includes(part), part);
+});
+
+test("a turn that failed says why, also after a refresh, and is tried again", async () => {
+  model.isBroken = true;
+  await ask(tab, "Please break now");
+  const failure = tab.locator(".messages .failure");
+  await failure.getByText(/the model is broken/).waitFor();
+  await inspect(tab, "a failed turn");
+  await tab.reload();
+  await failure.getByText(/the model is broken/).waitFor();
+  assert.equal(await failure.count(), 1);
+  model.isBroken = false;
+  await failure.getByRole("button", { name: "Try again" }).click();
+  await answered(tab, "Hello from");
+  assert.equal(await failure.count(), 0);
+  assert.equal(await tab.locator(".message.user").count(), 1);
+});
+
+test("any turn is asked again, as a branch where it began", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.getByLabel("Your question").fill("What of the moon?");
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  await tab.locator(".message.user").nth(1).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  const steps = async () => (await server.json(`/threads/${thread}/history`, { limit: 100 })).length;
+  const before = await steps();
+  await tab.locator(".message.user").nth(1).getByRole("button", { name: "Ask again" }).click();
+  await tab.locator('.messages[aria-busy="true"]').waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  const { values } = await server.json(`/threads/${thread}/state`);
+  assert.deepEqual(values.messages.filter((one) => one.type === "human").map((one) => one.content), ["Hello?", "What of the moon?"]);
+  assert.equal(await answerOf(tab).count(), 2);
+  assert.ok((await steps()) > before, "both branches are kept");
+  await tab.locator(".message.user").first().getByRole("button", { name: "Ask again" }).click();
+  await tab.locator(".message.user").nth(1).waitFor({ state: "detached" });
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await answered(tab, "Hello from");
+  assert.equal(await answerOf(tab).count(), 1, "the thread stands where its first turn ended");
+});
+
+test("what one reads stays where it is while the answer grows, and the end is followed by who is there", async () => {
+  model.hold();
+  await ask(tab, "Tell a long story");
+  model.release(40);
+  await answerOf(tab).getByText("Paragraph 40 ").waitFor();
+  const box = tab.locator(".messages");
+  const fromEnd = () => box.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+  assert.ok((await fromEnd()) < 60, "the end is in sight");
+  await box.hover();
+  await tab.mouse.wheel(0, -700);
+  const read = answerOf(tab).getByText("Paragraph 25 ");
+  await read.scrollIntoViewIfNeeded();
+  // Two frames, so that what came in sight has been laid out.
+  const place = () => read.evaluate(async (one) => {
+    await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+    return Math.round(one.getBoundingClientRect().top);
+  });
+  const before = await place();
+  model.release(15);
+  await answerOf(tab).getByText("Paragraph 55 ").waitFor({ state: "attached" });
+  assert.equal(await place(), before);
+  model.release();
+  await answerOf(tab).getByText(`Paragraph ${LONG.length} `).waitFor({ state: "attached" });
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  assert.equal(await place(), before, "nor does it jump at the end");
+});
+
+test("a thread that is gone says so and leads back", async () => {
+  await go(tab, "chat/00000000-0000-4000-8000-000000000000");
+  await tab.getByText("This thread is not here any more").waitFor();
+  await inspect(tab, "a thread that is gone");
+  await tab.getByRole("link", { name: "To the threads" }).click();
+  await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
+});
+
+test("a view whose server is away says what is wrong, and is there again on demand", async () => {
+  await go(tab, "agents");
+  await tab.locator(".card").first().waitFor();
+  await server.kill();
+  await go(tab, "skills");
+  const failure = tab.getByRole("alert").filter({ hasText: "the server cannot be reached" });
+  await failure.first().waitFor();
+  await inspect(tab, "a view without its server");
+  await server.start();
+  await failure.first().getByRole("button", { name: "Try again" }).click();
+  await tab.locator(".card, .empty").first().waitFor();
+  assert.equal(await failure.count(), 0);
+});
+
+test("times are those of the reader's zone", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  const { updated_at } = await server.json(`/threads/${thread}`);
+  for (const timezoneId of ["Pacific/Auckland", "America/St_Johns"]) {
+    const context = await browser.newContext({ timezoneId, locale: "en-GB" });
+    const far = await open(browser, `${server.url}/#/chat/${thread}`, { context });
+    const time = far.locator(`.thread-list a[href="#/chat/${thread}"] time`);
+    await time.waitFor();
+    const expected = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: timezoneId }).format(new Date(await time.getAttribute("datetime")));
+    assert.equal(await time.getAttribute("title"), expected);
+    assert.ok(Math.abs(new Date(await time.getAttribute("datetime")) - new Date(updated_at)) < 60_000);
+    await go(far, `trace/${thread}`);
+    const zone = new Intl.DateTimeFormat("en-GB", { timeZone: timezoneId, timeZoneName: "short" }).formatToParts(new Date()).find((part) => part.type === "timeZoneName").value;
+    await far.frameLocator("iframe").locator("#span").getByText(zone).first().waitFor();
+    assert.deepEqual(far.faults, []);
+    await context.close();
+  }
+});
+
+test("threads are found among more than one page of them", async () => {
+  for (let number = 0; number < 60; number += 1) await server.json("/threads", { metadata: { title: number === 0 ? "The okapi thread" : `Filler ${number}` } });
+  await go(tab, "fleet");
+  await go(tab, "chat");
+  const list = tab.getByRole("navigation", { name: "Threads" });
+  await list.getByText("Filler 59").waitFor();
+  assert.equal(await list.getByText("The okapi thread").count(), 0, "it is not on the first page");
+  await list.getByLabel("Search threads").fill("okapi");
+  await list.getByText("The okapi thread").waitFor();
+  await tab.keyboard.press("Control+k");
+  await tab.keyboard.type("the okapi");
+  await tab.getByRole("option", { name: "The okapi thread" }).waitFor();
+  await tab.keyboard.press("Enter");
+  await tab.waitForURL(/#\/chat\/[0-9a-f-]{36}/);
+});

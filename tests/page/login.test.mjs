@@ -1,0 +1,101 @@
+/** S3.13, S3.04: who comes in, with what, and what they may have. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { answered, ask, go, inspect, open } from "./browser.mjs";
+import { startServer } from "./server.mjs";
+import { setStage } from "./stage.mjs";
+
+let model, browser, tab;
+setStage({ env: { PERIHELION_SERVE_MAX_RUNS: "7", PERIHELION_SERVE_MAX_DAILY_TOKENS: "1000000" } }, (stage) => ({ model, browser, tab } = stage));
+
+test("a server with a token is used with it, and not without", async () => {
+  const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
+  try {
+    const guest = await open(browser, guarded.url);
+    const enter = async (secret) => {
+      await guest.getByLabel("API key").fill(secret);
+      await guest.getByRole("button", { name: "Use the key" }).click();
+    };
+    await guest.getByLabel("API key").waitFor();
+    await inspect(guest, "the login");
+    await enter("wrong");
+    await guest.getByRole("alert").getByText("The key is not").waitFor();
+    await enter("open-sesame-and-come-in");
+    const thread = await ask(guest, "Hello?");
+    await answered(guest, "Hello from");
+    await go(guest, `trace/${thread}`);
+    const saved = guest.waitForEvent("download");
+    await guest.getByRole("button", { name: "Save the trace as a page" }).click();
+    assert.match((await saved).suggestedFilename(), /^trace-.*\.html$/);
+    await guest.getByRole("button", { name: "Log out" }).click();
+    await guest.getByLabel("API key").waitFor();
+    assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
+    await guest.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
+test("a person registers, logs in and logs out", async () => {
+  const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
+  try {
+    const guest = await open(browser, guarded.url);
+    const enter = async (button) => {
+      await guest.getByLabel("Name").fill("ada");
+      await guest.getByLabel("Password").fill("correct horse battery staple");
+      await guest.getByRole("button", { name: button }).click();
+    };
+    await enter("Register");
+    const thread = await ask(guest, "Please approve this note");
+    await guest.getByRole("button", { name: "Approve", exact: true }).click();
+    await answered(guest, "written down");
+    await go(guest, `trace/${thread}`);
+    await guest.frameLocator("iframe").getByText(/chat scripted/).first().waitFor();
+    await guest.getByRole("button", { name: "Log out" }).click();
+    await enter("Log in");
+    await guest.getByRole("heading", { name: "Trace" }).waitFor();
+    await go(guest, "chat");
+    await guest.locator(`.thread-list a[href="#/chat/${thread}"]`).waitFor();
+    assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
+    await guest.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
+
+test("the one who manages sees the users and shuts one out", async () => {
+  const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
+  try {
+    const body = JSON.stringify({ name: "ada", password: "correct horse battery staple" });
+    const registered = await fetch(`${guarded.url}/v1/auth/register`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    assert.equal(registered.status, 200);
+    const owner = await open(browser, `${guarded.url}/#/account`);
+    await owner.getByLabel("API key").fill("open-sesame-and-come-in");
+    await owner.getByRole("button", { name: "Use the key" }).click();
+    const user = owner.getByRole("listitem").filter({ hasText: "ada" });
+    await user.waitFor();
+    await inspect(owner, "users");
+    await user.getByRole("button", { name: "Shut out" }).click();
+    await user.waitFor({ state: "detached" });
+    const again = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    assert.equal(again.status, 401);
+    assert.deepEqual(owner.faults.filter((fault) => !fault.includes("401")), []);
+    await owner.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
+test("what a tenant may have is shown with what was taken of it", async () => {
+  await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await go(tab, "account");
+  const limits = tab.getByRole("region", { name: "Limits of the tenant" });
+  await limits.getByRole("row").filter({ hasText: "Runs at the same time" }).getByText("7", { exact: true }).waitFor();
+  const tokens = limits.getByRole("row").filter({ hasText: "Tokens today" });
+  await tokens.getByText("1,000,000").waitFor();
+  assert.ok(Number((await tokens.locator("td").first().innerText()).replaceAll(",", "")) > 0);
+  await inspect(tab, "limits");
+});

@@ -1,0 +1,34 @@
+/** Tables and other things as files. */
+
+import type { Json } from "../api/types.ts";
+import { cell, gently, written } from "./rows.ts";
+
+export function download(name: string, parts: string[], type: string) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
+  const anchor = document.createElement("a");
+  anchor.href = address;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1_000);
+}
+
+/** Writes a field of CSV (RFC 4180); what a spreadsheet would take for a formula is quoted as text. */
+function field(value: Json | undefined): string {
+  const text = cell(value);
+  const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** Saves rows as CSV. */
+export async function saveCsv(name: string, columns: string[], rows: Json[][]) {
+  const line = (row: Json[]) => `\r\n${columns.map((_, index) => field(row[index])).join(",")}`;
+  const parts = await gently(written(rows, line), new AbortController().signal);
+  download(`${name}.csv`, [columns.map(field).join(","), ...parts], "text/csv");
+}
+
+/** Saves rows as JSON: an object for each. */
+export async function saveJson(name: string, columns: string[], rows: Json[][]) {
+  const object = (row: Json[]) => JSON.stringify(Object.fromEntries(columns.map((column, index) => [column, row[index] ?? null])));
+  const parts = await gently(written(rows, (row) => `${row === rows[0] ? "" : ",\n"}${object(row)}`), new AbortController().signal);
+  download(`${name}.json`, ["[", ...parts, "]\n"], "application/json");
+}

@@ -1,0 +1,71 @@
+/** The palette: every view and thread, and what can be done from anywhere, by keyboard (Ctrl or ⌘ with K). */
+
+import { useMemo, useState } from "preact/hooks";
+import { threads } from "./api/threads.ts";
+import { threadTitle } from "./chat/thread-list.tsx";
+import { PLACES } from "./inspector/head.tsx";
+import { Dialog } from "./parts/dialog.tsx";
+import { useLater } from "./parts/later.ts";
+import { useLoad } from "./parts/load.ts";
+import { nextTheme } from "./parts/theme.ts";
+import { link, route } from "./router.ts";
+
+/** What can be chosen: an address, or something to do. */
+interface Entry {
+  id: string;
+  title: string;
+  open: () => void;
+}
+
+interface Props {
+  views: { title: string; address: string }[];
+  onClose: () => void;
+}
+
+const at = (title: string, address: string): Entry => ({ id: address, title, open: () => void (location.hash = address) });
+
+/** The other views of the thread that is open. */
+function ofThread(): Entry[] {
+  const [view, id] = route.value.path;
+  if (!id || !PLACES.some(([place]) => place === view)) return [];
+  return PLACES.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id)));
+}
+
+const DEEDS: Entry[] = [
+  { id: "new", title: "New thread", open: () => void (location.hash = link("chat")) },
+  { id: "theme", title: "Switch between light and dark", open: nextTheme },
+];
+
+export function Palette({ views, onClose }: Props) {
+  const [words, setWords] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const wanted = words.trim().toLowerCase();
+  const title = useLater(wanted);
+  const list = useLoad(() => threads.search({ title }), [title], { keep: true });
+  const found = useMemo(() => {
+    const known = (list.data ?? []).map((thread) => at(threadTitle(thread), link("chat", thread.thread_id)));
+    const all = [...views.map((view) => at(view.title, view.address)), ...ofThread(), ...DEEDS, ...known];
+    return all.filter((entry) => entry.title.toLowerCase().includes(wanted)).slice(0, 16);
+  }, [wanted, list.data, views]);
+  function key(event: KeyboardEvent) {
+    if (event.key === "ArrowDown") setChosen(Math.min(chosen + 1, found.length - 1));
+    else if (event.key === "ArrowUp") setChosen(Math.max(chosen - 1, 0));
+    else if (event.key === "Enter") choose(found[chosen]);
+    else return;
+    event.preventDefault();
+  }
+  function choose(entry: Entry | undefined) {
+    entry?.open();
+    onClose();
+  }
+  return (
+    <Dialog title="Go to" onClose={onClose}>
+      <input type="text" autofocus role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant={`palette-${chosen}`} aria-label="View or thread" value={words} onInput={(event) => (setWords(event.currentTarget.value), setChosen(0))} onKeyDown={key} />
+      <ul id="palette-found" role="listbox" aria-label="Found" class="palette">
+        {found.map((entry, index) => (
+          <li key={entry.id} id={`palette-${index}`} role="option" aria-selected={index === chosen} onClick={() => choose(entry)}>{entry.title}</li>
+        ))}
+      </ul>
+    </Dialog>
+  );
+}
