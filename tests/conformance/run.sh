@@ -42,7 +42,8 @@ if [ "$(cat "$place/installed" 2>/dev/null)" != "$SUITE $NODE" ]; then
 fi
 suite() { "$place/node_modules/node/bin/node" "$place/node_modules/.bin/conformance" "$@"; }
 
-cargo build --locked --bin perihelion --example conformance_client --example conformance_server
+# With the features that a build of everything has, so that nothing is built twice.
+cargo build --locked --workspace --bin perihelion --example conformance_client --example conformance_server
 built=$(cd "$target/debug" && pwd)
 
 scratch=$(mktemp -d)

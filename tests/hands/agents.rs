@@ -168,6 +168,38 @@ async fn a_program_waits_for_a_person_who_sees_it_where_the_operator_says_so() {
     assert_eq!(report["results"][0]["output"], "42.", "{report:#}");
 }
 
+/// S3.07: what a person says as they approve a program changes the next one, which waits for them as well.
+#[tokio::test]
+async fn what_a_person_says_of_a_program_changes_the_next_one() {
+    if !has_python() {
+        return;
+    }
+    let script = script("mcp_agent_maths")
+        .rule(Rule::new(program("1 / 3")).stage("code").times(1))
+        .rule(
+            Rule::new(program("from fractions import Fraction\nstr(Fraction(1, 3))")).stage("code"),
+        )
+        .rule(Rule::new(Reply::text("One third.")).stage("summary"));
+    let table =
+        format!("{PYTHON}\n\n[mcp_servers.maths.tools.run_python]\napproval_mode = \"prompt\"");
+    let star = Star::open("maths", &table, script).await;
+    let report = star
+        .run(&["run", "What is 1 by 3?", "--context", "unit=m", "--json", "--thread", "t"])
+        .await;
+    let shown = &report["interrupts"][0]["payload"]["arguments"];
+    assert_eq!(shown["code"], "1 / 3", "{report:#}");
+    assert_eq!(shown["inputs"]["context"]["unit"], "m", "{report:#}");
+    let report =
+        star.run(&["resume", "t", "--approve", "--reason", "Use fractions.", "--json"]).await;
+    let shown = &report["interrupts"][0]["payload"]["arguments"];
+    assert!(shown["code"].as_str().is_some_and(|code| code.contains("Fraction")), "{report:#}");
+    let [first, second] = star.stage("code").try_into().unwrap();
+    assert!(!first.contains("Use fractions.") && second.contains("Use fractions."));
+    let report = star.run(&["resume", "t", "--approve", "--json"]).await;
+    assert_eq!(report["results"][0]["output"], "One third.", "{report:#}");
+    assert!(star.stage("summary")[0].contains("1/3"));
+}
+
 fn plan(fields: Value) -> Reply {
     let mut plan = json!({"make_request": true, "method": "GET", "path": "/orders/{orderId}", "path_params": [], "query_params": [],
                           "headers": [], "json_body": null, "reason": "It fits.", "failure_reason": null});

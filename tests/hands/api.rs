@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 use crate::client::{Client, start};
 
 #[derive(Default)]
-struct Shop {
-    logins: AtomicU32,
+pub(crate) struct Shop {
+    pub(crate) logins: AtomicU32,
     busy: AtomicU32,
     /// Number of the login whose token is good.
-    good: AtomicU32,
+    pub(crate) good: AtomicU32,
 }
 
-type Shared = Arc<Shop>;
+pub(crate) type Shared = Arc<Shop>;
 
 async fn serve() -> (String, Shared) {
     let shop = Shared::default();
@@ -33,6 +33,7 @@ async fn serve() -> (String, Shared) {
         .route("/v1/moved", get(|| async { (StatusCode::FOUND, [("location", "/v1/orders/7")]) }))
         .route("/v1/away", get(|| async { (StatusCode::FOUND, [("location", "/admin")]) }))
         .route("/login", post(login))
+        .route("/oauth", post(as_client))
         .fallback(any(|uri: Uri| async move { (StatusCode::NOT_FOUND, uri.path().to_owned()) }))
         .with_state(Arc::clone(&shop));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -75,6 +76,15 @@ async fn login(State(shop): State<Shared>, Json(body): Json<Value>) -> Response 
     Json(json!({"idToken": format!("token-{number}"), "expiresIn": "3600"})).into_response()
 }
 
+async fn as_client(State(shop): State<Shared>, form: String) -> Response {
+    let wanted = ["grant_type=client_credentials", "client_secret=pass-word-1", "scope=read"];
+    if !wanted.iter().all(|pair| form.split('&').any(|given| given == *pair)) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    let number = shop.logins.fetch_add(1, Ordering::SeqCst) + 1;
+    Json(json!({"access_token": format!("token-{number}"), "expires_in": 3600})).into_response()
+}
+
 async fn report(RawQuery(query): RawQuery) -> Response {
     match query.filter(|query| query.contains("startDateTime=")) {
         Some(query) => Json(json!({"query": query})).into_response(),
@@ -115,14 +125,14 @@ fn description(address: &str) -> Value {
     }})
 }
 
-struct Started {
-    client: Client,
-    shop: Shared,
+pub(crate) struct Started {
+    pub(crate) client: Client,
+    pub(crate) shop: Shared,
     address: String,
     _home: tempfile::TempDir,
 }
 
-async fn started(extra: &[&str], auth: &str, environment: &[(&str, &str)]) -> Started {
+pub(crate) async fn started(extra: &[&str], auth: &str, environment: &[(&str, &str)]) -> Started {
     let (address, shop) = serve().await;
     let home = tempfile::tempdir().unwrap();
     let spec = home.path().join("shop.json");
@@ -273,5 +283,10 @@ async fn a_read_only_server_refuses_writes_by_name() {
     let call = json!({"operation": "cancelOrder", "path_params": {"orderId": "7"}});
     let refused = shop.client.failure("call_operation", call).await;
     assert!(refused.contains("DELETE") && refused.contains("cancelOrder"), "{refused}");
+    shop.client.stop().await;
+    // What the operator says only reads, does.
+    let shop = started(&["--read-only", "--reads", "cancelOrder"], "", &[]).await;
+    let call = json!({"operation": "cancelOrder", "path_params": {"orderId": "7"}});
+    assert_eq!(shop.client.data("read_operation", call).await["status"], 204);
     shop.client.stop().await;
 }

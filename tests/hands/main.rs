@@ -8,6 +8,7 @@
 
 mod agents;
 mod api;
+mod api_auth;
 mod client;
 mod demo;
 mod doctor;

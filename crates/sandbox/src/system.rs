@@ -9,7 +9,7 @@ mod filter;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::request::{report, request};
@@ -18,6 +18,9 @@ use command::find;
 
 /// Most bytes of a report.
 const REPORT_BYTES: usize = 16 << 20;
+/// How long the last of what was printed is waited for, once the report is there, and once the time is over.
+const PRINTED: Duration = Duration::from_secs(2);
+const PRINTED_LATE: Duration = Duration::from_millis(20);
 /// Memory below which the interpreter with its packages does not start.
 const LEAST_MEMORY: usize = 1 << 30;
 
@@ -70,7 +73,8 @@ impl Interpreter {
         // A program that never reads its request must not hold up the clock.
         std::thread::spawn(move || input.map(|mut input| input.write_all(&written)));
         let in_time = wait(&mut child, &reported, started + limits.time);
-        let (output, is_cut) = finished(printed);
+        let patience = if in_time.is_some() { PRINTED } else { PRINTED_LATE };
+        let (output, is_cut) = printed_by(&printed, patience);
         let mut stdout = String::from_utf8_lossy(&output).into_owned();
         if is_cut {
             stdout.push_str("\n… more was printed than is kept");
@@ -99,40 +103,60 @@ impl Interpreter {
     }
 }
 
-type Collected = mpsc::Receiver<(Vec<u8>, bool)>;
+/// The beginning of a stream, and whether there was more.
+type Kept = (Vec<u8>, bool);
 
-/// Reads a stream to its end in a thread of its own, keeping its beginning.
+/// What a thread of its own reads of a stream.
+struct Collected {
+    kept: Arc<Mutex<Kept>>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Collected {
+    /// Returns what was read when the stream ended, or nothing where it does not end in that time.
+    fn whole(&self, time: Duration) -> Option<Kept> {
+        self.ended.recv_timeout(time).ok().map(|()| self.so_far())
+    }
+
+    fn so_far(&self) -> Kept {
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Reads a stream to its end, keeping its beginning.
 fn collect(stream: Option<impl Read + Send + 'static>, limit: usize) -> Collected {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, ended) = mpsc::channel();
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let shared = Arc::clone(&kept);
     std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let mut is_cut = false;
         if let Some(mut stream) = stream {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(count) = stream.read(&mut buffer) {
                 if count == 0 {
                     break;
                 }
-                let room = limit.saturating_sub(kept.len());
-                is_cut |= count > room;
-                kept.extend(buffer.iter().take(count.min(room)));
+                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = limit.saturating_sub(kept.0.len());
+                kept.1 |= count > room;
+                kept.0.extend(buffer.iter().take(count.min(room)));
             }
         }
         // Nobody listens any more where the run was given up.
-        let _ = sender.send((kept, is_cut));
+        let _ = sender.send(());
     });
-    receiver
+    Collected { kept, ended }
 }
 
-fn finished(collected: Collected) -> (Vec<u8>, bool) {
-    // The process is gone, and with it the other end of the pipe.
-    collected.recv_timeout(Duration::from_secs(2)).unwrap_or_default()
+/// Returns what was printed by a process that is gone. The system may take its time with the memory of a large one, and with it the other end of
+/// the pipe: nobody waits for that.
+fn printed_by(gone: &Collected, time: Duration) -> Kept {
+    gone.whole(time).unwrap_or_else(|| gone.so_far())
 }
 
 /// Waits for the report; kills what is still running at the deadline. The report is the last that a run writes.
-fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<(Vec<u8>, bool)> {
+fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<Kept> {
     let rest = deadline.saturating_duration_since(clock::monotonic());
-    let report = reported.recv_timeout(rest).ok();
+    let report = reported.whole(rest);
     // With bubblewrap its namespace goes, and every process in it.
     let _ = child.kill();
     let _ = child.wait();

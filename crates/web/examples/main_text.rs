@@ -1,49 +1,117 @@
 //! Measures the main text of pages against what is expected of them: `make bench-web`.
 //!
-//! `WEB_PAGES` is the folder `test/test-pages` of a checkout of mozilla/readability: each case has a `source.html` and an `expected.html`. What is
-//! compared is words with their counts, so that the form (Markdown here, HTML there) does not matter.
+//! `WEB_PAGES` is the folder `test/test-pages` of a checkout of mozilla/readability: each case has a `source.html` and an `expected.html`.
+//! `WEB_ARTICLES` is a checkout of scrapinghub/article-extraction-benchmark, `WEB_KINDS` one of Murrough-Foley/web-content-extraction-benchmark,
+//! whose pages are of seven kinds. What is compared is words with their counts, so that the form (Markdown here, HTML there) does not matter.
 #![expect(clippy::print_stdout, reason = "its report")]
 #![expect(clippy::unwrap_used, reason = "it stops at what it does not expect")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use perihelion_web::{Limits, read};
+use serde_json::Value;
 use url::Url;
 
+/// A page, what is expected of it, and its name.
+struct Case {
+    name: String,
+    html: String,
+    expected: String,
+}
+
 fn main() {
-    let Some(folder) = std::env::var_os("WEB_PAGES").filter(|value| !value.is_empty()) else {
-        println!("absent: WEB_PAGES is not set, so that nothing is measured");
-        return;
-    };
-    let mut cases: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
+    if let Some(folder) = folder("WEB_PAGES") {
+        report("mozilla/readability", mozilla(&folder), 10);
+    }
+    if let Some(folder) = folder("WEB_ARTICLES") {
+        report("article-extraction-benchmark", articles(&folder), 0);
+    }
+    if let Some(folder) = folder("WEB_KINDS") {
+        for part in ["dev", "test"] {
+            let name = format!("web-content-extraction-benchmark, {part}");
+            report(&name, kinds(&folder.join(part)), 0);
+        }
+    }
+}
+
+fn folder(name: &str) -> Option<PathBuf> {
+    let found = std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if found.is_none() {
+        println!("absent: {name} is not set, so that part is not measured");
+    }
+    found
+}
+
+fn report(pages: &str, cases: impl Iterator<Item = Case>, worst: usize) {
     let address = Url::parse("http://fakehost/test/page.html").unwrap();
     let limits = Limits { characters: 10_000_000, ..Limits::default() };
-    let mut scores: Vec<(f64, String)> = Vec::new();
-    for case in cases {
-        let (Ok(source), Ok(expected)) = (
-            std::fs::read_to_string(case.join("source.html")),
-            std::fs::read_to_string(case.join("expected.html")),
-        ) else {
-            continue;
-        };
-        let page = read(&address, "text/html", &source, &limits);
-        let name = case.file_name().unwrap().to_string_lossy().into_owned();
-        scores.push((f1(&without_targets(&page.text), &without_tags(&expected)), name));
-    }
+    let mut scores: Vec<(f64, String)> = cases
+        .map(|case| {
+            let page = read(&address, "text/html", &case.html, &limits);
+            (f1(&without_targets(&page.text), &case.expected), case.name)
+        })
+        .collect();
     assert!(!scores.is_empty(), "there are no cases in that folder");
     scores.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mean = scores.iter().map(|(score, _)| score).sum::<f64>() / scores.len() as f64;
     let median = scores[scores.len() / 2].0;
-    println!(
-        "main text: {} pages, F1 {mean:.3} on average, {median:.3} in the middle",
-        scores.len()
-    );
-    for (score, name) in scores.iter().take(10) {
+    let count = scores.len();
+    println!("{pages}: {count} pages, F1 {mean:.3} on average, {median:.3} in the middle");
+    for (score, name) in scores.iter().take(worst) {
         println!("  {score:.3} {name}");
     }
+}
+
+fn mozilla(folder: &Path) -> impl Iterator<Item = Case> {
+    entries(folder).into_iter().filter_map(|case| {
+        let html = std::fs::read_to_string(case.join("source.html")).ok()?;
+        let expected = std::fs::read_to_string(case.join("expected.html")).ok()?;
+        Some(Case { name: stem(&case), html, expected: without_tags(&expected) })
+    })
+}
+
+fn articles(folder: &Path) -> impl Iterator<Item = Case> {
+    let truth = json(&folder.join("ground-truth.json"));
+    entries(&folder.join("html")).into_iter().filter_map(move |path| {
+        let name = stem(&path);
+        let expected = truth.get(&name)?.get("articleBody")?.as_str()?.to_owned();
+        Some(Case { html: unpacked(&path), expected, name })
+    })
+}
+
+fn kinds(folder: &Path) -> impl Iterator<Item = Case> {
+    let truths = folder.join("ground-truth");
+    entries(&folder.join("html")).into_iter().filter_map(move |path| {
+        let name = stem(&path);
+        let truth = json(&truths.join(format!("{name}.json")));
+        let expected = truth.pointer("/ground_truth/main_content")?.as_str()?.to_owned();
+        Some(Case { html: unpacked(&path), expected, name })
+    })
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    entries
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn unpacked(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn f1(found: &str, expected: &str) -> f64 {

@@ -10,6 +10,7 @@ mod document;
 mod error;
 mod fetch;
 mod limits;
+mod main_text;
 mod page;
 mod polite;
 mod search;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
+use crate::main_text::main_text;
 use crate::{Document, Limits};
 
 /// What was read of a page.
@@ -61,27 +62,16 @@ fn bounded(mut page: Page, url: &Url, limits: &Limits) -> Page {
 }
 
 fn html(url: &Url, text: &str, limits: &Limits) -> Page {
-    let options = rs_trafilatura::Options {
-        include_links: true,
-        include_tables: true,
-        output_markdown: true,
-        url: Some(url.to_string()),
-        ..rs_trafilatura::Options::default()
-    };
-    let links = links(url, text, limits.links);
-    let Ok(found) = rs_trafilatura::extract_with_options(text, &options) else {
-        return Page { text: plain(text), links, ..Page::default() };
-    };
-    let markdown = found.content_markdown.filter(|markdown| !markdown.trim().is_empty());
-    let body = markdown.unwrap_or(found.content_text);
+    let (body, said) = main_text(url, text);
+    let said = said.unwrap_or_default();
     Page {
-        title: found.metadata.title.unwrap_or_default(),
+        title: said.title.unwrap_or_default(),
         // A page that is all navigation still says something.
         text: if body.trim().is_empty() { plain(text) } else { body.trim().to_owned() },
-        published: found.metadata.date.map(|date| date.to_rfc3339()),
-        author: found.metadata.author,
-        language: found.metadata.language,
-        links,
+        published: said.date.map(|date| date.to_rfc3339()),
+        author: said.author,
+        language: said.language,
+        links: links(url, text, limits.links),
         ..Page::default()
     }
 }
@@ -186,6 +176,33 @@ mod tests {
         );
         let moon = Link { url: "https://sea.test/a/moon?a=1&b=2".into(), text: "the moon".into() };
         assert!(page.links.contains(&moon), "{:?}", page.links);
+    }
+
+    #[test]
+    fn an_article_whose_paragraphs_are_only_broken_lines_is_read_whole() {
+        let part = |n: usize| {
+            format!(
+                "Part {n} tells of the tide, which rises and falls, and of the moon, which pulls at the sea, as sailors have known for long."
+            )
+        };
+        let lines = |from: usize| {
+            (from..from + 12)
+                .map(|n| part(n) + " <a href='/more'>See more</a>")
+                .collect::<Vec<_>>()
+                .join("<br/><br/>")
+        };
+        let text = format!(
+            "<html><head><title>Tides</title></head><body><nav><a href='/home'>Home</a> <a href='/b'>Other pages</a></nav><div class='main'>\
+             <h1>Tides</h1><div class='post-body entry-content'>{}<h2>Later</h2>{}</div></div><div class='footer'>Copyright</div></body></html>",
+            lines(10),
+            lines(30)
+        );
+        let url = Url::parse("https://sea.test/tides").unwrap();
+        let page = read(&url, "text/html", &text, &Limits::default());
+        for word in ["Part 10", "Part 21", "Part 35"] {
+            assert!(page.text.contains(word), "{word} is missing in {}", page.text);
+        }
+        assert!(!page.text.contains("Other pages"), "{}", page.text);
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Pages of a real server on this machine, which the operator allows, and what is refused all the same.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+#![expect(clippy::disallowed_methods, reason = "it measures a pause")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::http::StatusCode;
-use axum::response::Html;
-use axum::routing::get;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse};
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use perihelion_web::{Addresses, Error, Kind, Limits, Provider, Web, Wire};
+use serde_json::Value;
 
 async fn serve(router: Router) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -46,6 +48,20 @@ async fn a_page_is_read_as_markdown_once_and_then_from_the_cache() {
     assert!(page.text.contains("Salt water covers"), "{}", page.text);
     assert!(web.fetch(&format!("http://{address}/sea")).await.unwrap().cached);
     assert_eq!(reads.load(Ordering::SeqCst), 1);
+}
+
+/// S3.07
+#[tokio::test]
+async fn requests_to_one_host_are_a_pause_apart() {
+    let address = serve(Router::new().fallback(get(async || "text"))).await;
+    let limits = Limits { pause: Duration::from_millis(300), ..Limits::default() };
+    let allowed = Addresses::allowing(std::slice::from_ref(&address));
+    let web = Web::open(allowed, limits, None, false).unwrap();
+    let urls = ["a", "b", "c"].map(|path| format!("http://{address}/{path}"));
+    let started = Instant::now();
+    let (a, b, c) = tokio::join!(web.fetch(&urls[0]), web.fetch(&urls[1]), web.fetch(&urls[2]));
+    assert!(a.is_ok() && b.is_ok() && c.is_ok(), "{a:?} {b:?} {c:?}");
+    assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
 }
 
 /// S3.07
@@ -100,7 +116,15 @@ async fn a_search_is_spoken_in_the_wire_of_its_provider() {
             get(|| async { r#"{"results": [], "unresponsive_engines": [["wiki", "timeout"]]}"# }),
         )
         .route("/closed/search", get(|| async { StatusCode::FORBIDDEN }));
-    let address = serve(router).await;
+    let tavily =
+        r#"{"results": [{"title": "Sea", "url": "https://sea.test/", "content": "Salt of it"}]}"#;
+    let asked = post(move |headers: HeaderMap, Json(body): Json<Value>| async move {
+        let is_right = headers["authorization"] == "Bearer key-1"
+            && body["topic"] == "news"
+            && body["query"] == "sea";
+        if is_right { tavily.into_response() } else { StatusCode::BAD_REQUEST.into_response() }
+    });
+    let address = serve(router.route("/tavily/search", asked)).await;
     let provider =
         |wire, path: &str| Provider::new(wire, &format!("http://{address}{path}"), None).unwrap();
     let hits =
@@ -112,6 +136,10 @@ async fn a_search_is_spoken_in_the_wire_of_its_provider() {
     let hits =
         web(&[], Some(provider(Wire::Brave, ""))).search("sea", Kind::Deep, 5).await.unwrap();
     assert_eq!(hits[0].snippet, "Salt\nmore");
+    let key = Some("key-1".to_owned().into());
+    let paid = Provider::new(Wire::Tavily, &format!("http://{address}/tavily"), key).unwrap();
+    let hits = web(&[], Some(paid)).search("sea", Kind::News, 5).await.unwrap();
+    assert_eq!(hits[0].snippet, "Salt of it");
     let failed = web(&[], Some(provider(Wire::Searxng, "/empty")))
         .search("sea", Kind::News, 5)
         .await

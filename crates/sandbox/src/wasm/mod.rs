@@ -16,6 +16,8 @@ mod random;
 mod run;
 mod time;
 
+use std::sync::Arc;
+
 use wasmtime::{Engine, InstancePre, Linker};
 
 use crate::Error;
@@ -25,6 +27,8 @@ use host::Host;
 pub struct Interpreter {
     engine: Engine,
     instance: InstancePre<Host>,
+    /// The driver as the interpreter compiled it.
+    driver: Arc<Vec<u8>>,
 }
 
 impl Interpreter {
@@ -43,6 +47,8 @@ impl Interpreter {
         let mut linker = Linker::new(&engine);
         host::link(&mut linker).map_err(failed)?;
         let instance = linker.instantiate_pre(&module).map_err(failed)?;
-        Ok(Self { engine, instance })
+        let mut interpreter = Self { engine, instance, driver: Arc::default() };
+        interpreter.driver = Arc::new(interpreter.compiled_driver()?);
+        Ok(interpreter)
     }
 }

@@ -21,6 +21,11 @@ pub const WASM_STACK: usize = 4 << 20;
 pub const HOST_STACK: usize = 6 << 20;
 /// Name of the driver's report.
 pub const OUTCOME: &str = "outcome.json";
+/// Starts the compiled driver.
+const START: &[u8] =
+    b"import marshal\nwith open('/run/driver.bin', 'rb') as file:\n    exec(marshal.load(file))\n";
+/// Compiles it.
+const COMPILE: &[u8] = b"import marshal\nwith open('/run/source.py', encoding='utf-8') as file:\n    code = compile(file.read(), '/run/driver.py', 'exec')\nwith open('/run/outcome.json', 'wb') as file:\n    marshal.dump(code, file)\n";
 /// Fuel between two looks at the clock, a few milliseconds' worth.
 const SLICE: u64 = 2_000_000;
 
@@ -37,14 +42,39 @@ impl Interpreter {
     /// # Errors
     /// [`Error::Interpreter`] where no instance can be made.
     pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
+        let mut files = Files::new(limits.file_bytes, limits.files);
+        files.put(RUN, "driver.py", Node::Fixed(START));
+        files.put(RUN, "driver.bin", Node::Data(Arc::clone(&self.driver)));
+        files.put(RUN, "request.json", Node::Data(Arc::new(request(program, limits, true)?)));
+        files.put_report(RUN, OUTCOME);
+        let (mut host, end) = self.call(host(program, limits, files))?;
+        Ok(outcome(&mut host, end))
+    }
+
+    /// Has the interpreter compile the driver, which takes it longer than most programs.
+    ///
+    /// # Errors
+    /// [`Error::Interpreter`] where it does not.
+    pub fn compiled_driver(&self) -> Result<Vec<u8>, Error> {
+        let (program, limits) = (Program::default(), Limits::default());
+        let mut files = Files::new(limits.file_bytes, limits.files);
+        files.put(RUN, "driver.py", Node::Fixed(COMPILE));
+        files.put(RUN, "source.py", Node::Fixed(DRIVER.as_bytes()));
+        files.put_report(RUN, OUTCOME);
+        let (host, _) = self.call(host(&program, &limits, files))?;
+        written(&host)
+            .filter(|code| !code.is_empty())
+            .ok_or_else(|| Error::Interpreter("it does not compile its driver".to_owned()))
+    }
+
+    fn call(&self, host: Host) -> Result<(Host, End), Error> {
         let failed = |error: wasmtime::Error| Error::Interpreter(format!("{error:#}"));
-        let mut store = Store::new(&self.engine, host(program, limits)?);
+        let mut store = Store::new(&self.engine, host);
         store.limiter(|host| host);
         store.set_fuel(u64::MAX).map_err(failed)?;
         store.fuel_async_yield_interval(Some(SLICE)).map_err(failed)?;
         let end = self.drive(&mut store)?;
-        let mut host = store.into_data();
-        Ok(outcome(&mut host, end))
+        Ok((store.into_data(), end))
     }
 
     fn drive(&self, store: &mut Store<Host>) -> Result<End, Error> {
@@ -71,12 +101,8 @@ impl Interpreter {
     }
 }
 
-fn host(program: &Program, limits: &Limits) -> Result<Host, Error> {
-    let mut files = Files::new(limits.file_bytes, limits.files);
-    files.put(RUN, "driver.py", Node::Fixed(DRIVER.as_bytes()));
-    files.put(RUN, "request.json", Node::Data(Arc::new(request(program, limits, true)?)));
-    files.put_report(RUN, OUTCOME);
-    Ok(Host {
+fn host(program: &Program, limits: &Limits, files: Files) -> Host {
+    Host {
         memory: None,
         files,
         open: OpenFiles::new(),
@@ -91,7 +117,16 @@ fn host(program: &Program, limits: &Limits) -> Result<Host, Error> {
         environment: ["PWD=/work", "HOME=/work", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"]
             .map(str::to_owned)
             .to_vec(),
-    })
+    }
+}
+
+/// Reads what stands in the place of the report.
+fn written(host: &Host) -> Option<Vec<u8>> {
+    host.files
+        .below(RUN)
+        .into_iter()
+        .find(|(name, _)| name == OUTCOME)
+        .map(|(_, bytes)| bytes.to_vec())
 }
 
 fn outcome(host: &mut Host, end: End) -> Outcome {
@@ -102,8 +137,7 @@ fn outcome(host: &mut Host, end: End) -> Outcome {
     let work = host.files.below(WORK);
     let files = shown_files(work.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
     let mut outcome = Outcome { stdout, files, ..Outcome::default() };
-    let written = host.files.below(RUN).into_iter().find(|(name, _)| name == OUTCOME);
-    let report = written.and_then(|(_, bytes)| report(&bytes));
+    let report = written(host).and_then(|bytes| report(&bytes));
     match (end, report) {
         (End::TimedOut, _) => outcome.error = Some(timed_out(host)),
         (End::Returned, Some(report)) => {
