@@ -1,4 +1,4 @@
-//! The one connection of a process that writes to a file, whoever opened the file, and how writers share its transactions.
+//! The one connection of a process that writes to a file, however often the file was opened, and how writers share its transactions.
 //!
 //! SQLite has one writer at a time. Two connections of a process that both write would find that out by sleeping and trying again,
 //! so all that open a file share one, and wait for it in the order in which they came. A single statement that finds others waiting
