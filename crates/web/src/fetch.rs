@@ -144,10 +144,15 @@ impl Web {
         let limits = self.limits;
         let here = url.clone();
         // Reading a large page takes long enough to hold others up.
-        let read =
-            tokio::task::spawn_blocking(move || page::read(&here, &media, &text, &limits)).await;
-        let mut page = read
-            .map_err(|_| Error::Unreachable { address, reason: "it cannot be read".to_owned() })?;
+        let reading =
+            tokio::task::spawn_blocking(move || page::read(&here, &media, &text, &limits));
+        let mut page = match tokio::time::timeout(limits.time, reading).await {
+            Ok(Ok(page)) => page,
+            Ok(Err(_)) => {
+                return Err(Error::Unreachable { address, reason: "it cannot be read".to_owned() });
+            }
+            Err(_) => return Err(Error::Unreadable { address, seconds: limits.time.as_secs() }),
+        };
         page.truncated |= is_cut;
         Ok(page)
     }

@@ -61,7 +61,17 @@ fn bounded(mut page: Page, url: &Url, limits: &Limits) -> Page {
     page
 }
 
+/// Elements within each other.
+const DEEPEST: usize = 512;
+
+/// Bytes behind the beginning of a link in which its text is looked for.
+const LABEL: usize = 2_000;
+
 fn html(url: &Url, text: &str, limits: &Limits) -> Page {
+    if is_too_deep(text) {
+        let links = links(url, text, limits.links);
+        return Page { text: plain(text), links, ..Page::default() };
+    }
     let (body, said) = main_text(url, text);
     let said = said.unwrap_or_default();
     Page {
@@ -78,32 +88,57 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
 
 /// Leaves the tags out, and what stands within scripts and styles.
 fn plain(text: &str) -> String {
+    // Of the same length: only letters of ASCII change.
+    let lower = text.to_ascii_lowercase();
+    let find = |what: &str, from: usize| {
+        lower.get(from..).and_then(|rest| rest.find(what)).map(|place| from + place)
+    };
     let mut made = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('<') {
-        made.push_str(rest.get(..start).unwrap_or_default());
-        rest = rest.get(start..).unwrap_or_default();
-        let tag: String = rest
-            .chars()
-            .skip(1)
-            .take_while(char::is_ascii_alphanumeric)
-            .collect::<String>()
-            .to_ascii_lowercase();
-        let end = if tag == "script" || tag == "style" {
-            let closing = format!("</{tag}");
-            rest.to_ascii_lowercase().find(&closing).map_or(rest.len(), |end| end + closing.len())
-        } else {
-            0
-        };
-        let close = rest
-            .get(end..)
-            .and_then(|after| after.find('>'))
-            .map_or(rest.len(), |close| end + close + 1);
-        rest = rest.get(close..).unwrap_or_default();
+    let mut at = 0;
+    while let Some(start) = find("<", at) {
+        made.push_str(text.get(at..start).unwrap_or_default());
         made.push(' ');
+        let tag = name_of(&lower, start + 1);
+        let end = match tag {
+            "script" | "style" => find(&format!("</{tag}"), start),
+            _ => Some(start),
+        };
+        at = end.and_then(|end| find(">", end)).map_or(text.len(), |close| close + 1);
     }
-    made.push_str(rest);
+    made.push_str(text.get(at..).unwrap_or_default());
     made.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the name of the tag that begins there.
+fn name_of(lower: &str, at: usize) -> &str {
+    let rest = lower.get(at..).unwrap_or_default();
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
+}
+
+/// Elements that hold nothing, and those that end without being closed.
+const UNCLOSED: [&str; 35] = [
+    "area", "base", "body", "br", "col", "colgroup", "dd", "doctype", "dt", "embed", "head", "hr",
+    "html", "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "path", "rp",
+    "rt", "script", "source", "style", "tbody", "td", "tfoot", "th", "thead", "tr", "track",
+];
+
+/// Returns whether elements are nested deeper than browsers take them (Blink's and WebKit's bound), which takes readers forever.
+fn is_too_deep(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut depth = 0_usize;
+    for (start, _) in lower.match_indices('<') {
+        let is_end = lower.get(start + 1..).is_some_and(|rest| rest.starts_with('/'));
+        let name = name_of(&lower, start + 1 + usize::from(is_end));
+        if name.is_empty() || UNCLOSED.contains(&name) {
+            continue;
+        }
+        depth = if is_end { depth.saturating_sub(1) } else { depth + 1 };
+        if depth > DEEPEST {
+            return true;
+        }
+    }
+    false
 }
 
 /// Lists the links of a document with their texts, each address once.
@@ -122,10 +157,11 @@ fn links(base: &Url, text: &str, most: usize) -> Vec<Link> {
         let Some(target) = attribute(tag, "href").and_then(|target| base.join(&target).ok()) else {
             continue;
         };
+        let window = lower.floor_char_boundary(end.saturating_add(LABEL));
         let close = lower
-            .get(end..)
+            .get(end..window)
             .and_then(|rest| rest.find("</a"))
-            .map_or(text.len(), |close| end + close);
+            .map_or(window, |close| end + close);
         let label = plain(text.get(end + 1..close).unwrap_or_default());
         let mut target = target;
         target.set_fragment(None);
@@ -203,6 +239,20 @@ mod tests {
             assert!(page.text.contains(word), "{word} is missing in {}", page.text);
         }
         assert!(!page.text.contains("Other pages"), "{}", page.text);
+    }
+
+    #[test]
+    fn what_is_made_to_take_forever_is_read_as_plain_text() {
+        let url = Url::parse("https://sea.test/").unwrap();
+        let deep = |tags: &str| format!("<html><body>{}high tide", tags.repeat(50_000));
+        for text in [deep("<div>"), deep("<b><i><table><tr><td>"), deep("<font><a href=/x>")] {
+            let page = read(&url, "text/html", &text, &Limits::default());
+            assert_eq!(page.text, "high tide");
+        }
+        let scripts = "<script>var x</SCRIPT>".repeat(100_000) + "high tide";
+        assert_eq!(plain(&scripts), "high tide");
+        // Paragraphs and items that nobody closed lie beside each other.
+        assert!(!is_too_deep(&"<p>one<br><ul><li>two<img></ul>".repeat(2_000)));
     }
 
     #[test]
