@@ -1,5 +1,8 @@
 //! The language of a text, as far as stemming needs it.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::split::split;
 
 /// Words of a text that its language is judged by.
@@ -64,6 +67,17 @@ languages! {
     Tamil "ta" Tamil "அந்த இந்த ஒரு என்று மற்றும்";
 }
 
+/// The languages in which a word says nothing, a bit for each.
+static EMPTY_WORDS: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
+    let mut sets = HashMap::new();
+    for language in Language::ALL {
+        for word in language.empty_words().split(' ') {
+            *sets.entry(word).or_default() |= language.bit();
+        }
+    }
+    sets
+});
+
 impl Language {
     /// Judges the language of a text by its script and by its words that say nothing; English in doubt.
     pub fn of(text: &str) -> Self {
@@ -96,12 +110,12 @@ impl Language {
 
     fn by_words(words: &[String]) -> Self {
         let words = words.get(..JUDGED).unwrap_or(words);
-        let count =
-            |language: &Self| words.iter().filter(|word| language.is_empty_word(word)).count();
-        let english = count(&Self::English);
+        let sets = || words.iter().filter_map(|word| EMPTY_WORDS.get(word.as_str()));
+        let count = |language: Self| sets().filter(|set| *set & language.bit() != 0).count();
+        let english = count(Self::English);
         let mut best = (english.max(EVIDENCE - 1), Self::English);
         for language in Self::ALL.iter().skip(1) {
-            let found = count(language);
+            let found = count(*language);
             if found > best.0 {
                 best = (found, *language);
             }
@@ -120,7 +134,11 @@ impl Language {
 
     /// Tells a word, lower-cased, that says nothing.
     pub fn is_empty_word(self, word: &str) -> bool {
-        self.empty_words().split(' ').any(|empty| empty == word)
+        EMPTY_WORDS.get(word).is_some_and(|set| set & self.bit() != 0)
+    }
+
+    fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
