@@ -101,10 +101,7 @@ impl Writing {
         &self,
         overwrites: bool,
     ) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
-        let mut place = Arc::clone(&self.place).lock_owned().await;
-        if place.group.is_some() {
-            place = settle(place).await?;
-        }
+        let mut place = self.settled().await?;
         self.prepare(&mut place, overwrites).await?;
         Ok(place)
     }
@@ -196,17 +193,19 @@ impl Writing {
         if self.users.fetch_sub(1, Ordering::SeqCst) > 1 {
             return;
         }
-        let Ok(mut place) = self.alone_as_it_is().await else { return };
+        let Ok(mut place) = self.settled().await else { return };
         // A failed farewell changes nothing: what was acknowledged is on disk.
         if let Some(connection) = place.connection.take() {
             let _ = connection.close().await;
         }
     }
 
-    async fn alone_as_it_is(&self) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
+    /// Waits for the connection's place, and has what others share there committed, in a task of its own: a commit that was broken off
+    /// would be neither done nor undone.
+    async fn settled(&self) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
         let place = Arc::clone(&self.place).lock_owned().await;
         match place.group.is_some() {
-            true => settle(place).await,
+            true => tokio::spawn(commit(place)).await.map_err(|_| sqlx::Error::WorkerCrashed),
             false => Ok(place),
         }
     }
@@ -232,11 +231,7 @@ impl Place {
     }
 }
 
-/// Commits the shared transaction in a task of its own, as one that was broken off would be neither.
-async fn settle(place: OwnedMutexGuard<Place>) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
-    tokio::spawn(commit(place)).await.map_err(|_| sqlx::Error::WorkerCrashed)
-}
-
+/// Commits the shared transaction, and tells those who share it.
 async fn commit(mut place: OwnedMutexGuard<Place>) -> OwnedMutexGuard<Place> {
     let done = match place.connection() {
         Ok(connection) => SqliteTransactionManager::commit(connection).await,

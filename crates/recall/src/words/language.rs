@@ -110,8 +110,9 @@ impl Language {
 
     fn by_words(words: &[String]) -> Self {
         let words = words.get(..JUDGED).unwrap_or(words);
-        let sets = || words.iter().filter_map(|word| EMPTY_WORDS.get(word.as_str()));
-        let count = |language: Self| sets().filter(|set| *set & language.bit() != 0).count();
+        let sets: Vec<&u32> =
+            words.iter().filter_map(|word| EMPTY_WORDS.get(word.as_str())).collect();
+        let count = |language: Self| sets.iter().filter(|set| **set & language.bit() != 0).count();
         let english = count(Self::English);
         let mut best = (english.max(EVIDENCE - 1), Self::English);
         for language in Self::ALL.iter().skip(1) {
