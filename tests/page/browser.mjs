@@ -81,6 +81,14 @@ export async function ask(tab, question) {
   return tab.url().split("/").at(-1);
 }
 
+/** Asks again in the thread that is open, and waits for the end of its second turn. */
+export async function askMore(tab, question) {
+  await tab.getByLabel("Your question").fill(question);
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  await tab.locator(".message.user").nth(1).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+}
+
 export const answerOf = (tab) => tab.locator("article.answer .markdown");
 
 /** Waits for the finished answer and returns its text. */

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, answerOf, ask, go, inspect, open } from "./browser.mjs";
+import { answered, answerOf, ask, askMore, go, inspect, open } from "./browser.mjs";
 import { LONG } from "./model.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -85,10 +85,7 @@ test("a turn that failed says why, also after a refresh, and is tried again", as
 test("any turn is asked again, as a branch where it began", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
-  await tab.getByLabel("Your question").fill("What of the moon?");
-  await tab.getByRole("button", { name: "Ask", exact: true }).click();
-  await tab.locator(".message.user").nth(1).waitFor();
-  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await askMore(tab, "What of the moon?");
   const steps = async () => (await server.json(`/threads/${thread}/history`, { limit: 100 })).length;
   const before = await steps();
   await tab.locator(".message.user").nth(1).getByRole("button", { name: "Ask again" }).click();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, answerOf, ask, go, inspect, open } from "./browser.mjs";
+import { answered, answerOf, ask, askMore, go, inspect, open } from "./browser.mjs";
 import { STORY } from "./model.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -134,10 +134,7 @@ test("threads are found by words and by how they stand, renamed and deleted", as
 test("a turn is edited and begins a branch", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
-  await tab.getByLabel("Your question").fill("What of the moon?");
-  await tab.getByRole("button", { name: "Ask", exact: true }).click();
-  await tab.locator(".message.user").nth(1).waitFor();
-  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await askMore(tab, "What of the moon?");
   await tab.locator(".message.user").nth(1).getByRole("button", { name: "Edit and branch" }).click();
   await tab.getByText("You edit an earlier turn").waitFor();
   await tab.getByLabel("Your question").fill("What of the sun?");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { answered, ask, go, inspect } from "./browser.mjs";
+import { answered, ask, askMore, go, inspect } from "./browser.mjs";
 import { ROOT } from "./server.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -99,10 +99,7 @@ test("a trace shows tokens and cost, the raw request and answer of a call, failu
 test("the trace of an earlier run is chosen by its number", async () => {
   const thread = await ask(tab, "Please read the paper");
   await answered(tab, "written down");
-  await tab.getByLabel("Your question").fill("What of the moon?");
-  await tab.getByRole("button", { name: "Ask", exact: true }).click();
-  await tab.locator(".message.user").nth(1).waitFor();
-  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await askMore(tab, "What of the moon?");
   await go(tab, `trace/${thread}`);
   const trace = tab.frameLocator("iframe");
   await trace.getByText(/run 2 done/).first().waitFor();
@@ -130,10 +127,7 @@ test("two threads are compared step by step, with their totals", async () => {
 test("two runs of one thread are compared", async () => {
   const thread = await ask(tab, "Please read the paper");
   await answered(tab, "written down");
-  await tab.getByLabel("Your question").fill("Hello?");
-  await tab.getByRole("button", { name: "Ask", exact: true }).click();
-  await tab.locator(".message.user").nth(1).waitFor();
-  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  await askMore(tab, "Hello?");
   await go(tab, `compare/${thread}`);
   await tab.getByLabel("Other thread").selectOption(thread);
   await tab.getByLabel("Run", { exact: true }).fill("1");

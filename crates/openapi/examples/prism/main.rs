@@ -7,6 +7,8 @@
 #![expect(clippy::print_stdout, reason = "its report")]
 #![expect(clippy::unwrap_used, reason = "it stops at what it does not expect")]
 
+#[path = "../parts/files.rs"]
+mod files;
 mod samples;
 mod server;
 
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use perihelion_openapi::{Base, Catalogue, Operation, Request, SchemeKind, render};
 use serde_json::Value;
 
+use files::files;
 use samples::Samples;
 use server::{Prism, Verdict};
 
@@ -42,7 +45,7 @@ fn main() {
         let every =
             set("PRISM_EVERY").map_or(50, |text| text.to_str().unwrap().parse::<usize>().unwrap());
         let mut found = Vec::new();
-        files(Path::new(&folder), &mut found);
+        files(Path::new(&folder), &["json"], &mut found);
         documents.extend(found.into_iter().step_by(every.max(1)));
     }
     let (mut all, mut unserved) = (Count::default(), 0);
@@ -72,19 +75,6 @@ fn main() {
         all.accepted + all.rejected,
         all.unmade
     );
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "json") {
-            found.push(path);
-        }
-    }
 }
 
 fn judge(text: &str, prism: &Prism) -> Count {
