@@ -66,7 +66,7 @@ impl Node<GraphState> for Supervisor {
         if let Some(question) = state.routing.question.clone() {
             return clarification::put(&ctx, question).await;
         }
-        let now = ctx.now().await?.timestamp_micros();
+        let now = ctx.note_time().await?.timestamp_micros();
         if let Some(exhausted) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
             let mut errors = state.errors.clone();
             errors.extend(dispatch::not_started(state, &exhausted.reason));
@@ -276,7 +276,7 @@ impl Supervisor {
                 Ok(finish(ctx, update, Some(Exhausted { bound, why, reason })))
             }
             other => {
-                let now = ctx.now().await?.timestamp_micros();
+                let now = ctx.note_time().await?.timestamp_micros();
                 let (state, limits) = (ctx.state(), &self.parts.limits);
                 let Some(late) = breaker::out_of_time(state, limits, ctx.place(), now) else {
                     return Err(NodeError::failed("model", other.to_string()));

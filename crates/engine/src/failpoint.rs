@@ -71,8 +71,8 @@ points! {
     ToolCommit = "tool.outcome.commit",
     /// The time or a random number is drawn and recorded.
     DrawCommit = "draw.commit",
-    /// What a node sees of its surroundings is recorded.
-    ObservationCommit = "observation.commit",
+    /// What a node saw since its last effect is recorded by itself: it passes it on, or ends.
+    NoteCommit = "note.commit",
     /// A question to a person is recorded.
     QuestionCommit = "question.commit",
     /// A person's answer is recorded.

@@ -11,6 +11,7 @@ mod holders;
 mod integrity;
 mod interrupts;
 mod limits;
+mod notes;
 mod parking;
 mod pauses;
 mod replay;

@@ -291,14 +291,14 @@ impl Store for Watched {
         self.write("put_snapshot", self.truth.put_snapshot(thread, &snapshot)).await
     }
 
-    async fn record_effect(
+    async fn record_effects(
         &self,
         thread: ThreadId,
         fence: u64,
-        effect: &EffectRow,
+        effects: &[EffectRow],
     ) -> Result<(), Error> {
-        let work = async |fence| self.truth.record_effect(thread, fence, effect).await;
-        self.write("record_effect", self.fenced("record_effect", thread, fence, work)).await
+        let work = async |fence| self.truth.record_effects(thread, fence, effects).await;
+        self.write("record_effects", self.fenced("record_effects", thread, fence, work)).await
     }
 
     async fn settle_effect(

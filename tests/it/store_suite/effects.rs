@@ -15,6 +15,7 @@ use super::{
 on_every_store_sealed_too!(
     effects_read_back_in_order_of_step_task_and_number,
     the_first_record_under_a_key_stands,
+    effects_of_one_task_are_one_write,
     a_started_effect_is_settled_once,
     a_failed_effect_can_be_tried_again_and_a_done_one_cannot,
     effects_from_a_step_on_are_read_without_the_older_ones,
@@ -73,6 +74,20 @@ async fn the_first_record_under_a_key_stands(on: &Fixture) {
     on.store.record_effect(writer.thread, writer.fence, &first).await.unwrap();
     on.store.record_effect(writer.thread, writer.fence, &second).await.unwrap();
     assert_eq!(on.store.effects(writer.thread, None).await.unwrap(), [first]);
+}
+
+async fn effects_of_one_task_are_one_write(on: &Fixture) {
+    let writer = Writer::new(&on.store).await;
+    let (thread, fence) = (writer.thread, writer.fence);
+    let rows: Vec<EffectRow> = (0..40).map(|number| writer.tool_call(number)).collect();
+    on.store.record_effects(thread, fence, &rows[..1]).await.unwrap();
+    on.store.record_effects(thread, fence, &rows).await.expect("what is there already stays");
+    assert_eq!(on.store.effects(thread, None).await.unwrap(), rows);
+
+    let stranger = [writer.tool_call(50), writer.tool_call(51)];
+    let refused = on.store.record_effects(thread, fence - 1, &stranger).await;
+    assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
+    assert_eq!(on.store.effects(thread, None).await.unwrap(), rows);
 }
 
 async fn a_started_effect_is_settled_once(on: &Fixture) {

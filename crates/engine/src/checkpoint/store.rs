@@ -123,13 +123,25 @@ pub trait Store: Send + Sync {
     /// Keeps a snapshot; a second one for the same step is ignored. Not fenced: its content follows from the steps.
     async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error>;
 
-    /// Records an effect: a started tool call, an open interrupt, or a finished call of any kind. Fenced.
+    /// Records effects of one task: started tool calls, open interrupts, finished calls of any kind, notes. Fenced.
+    ///
+    /// One that is there already stays as it is.
+    async fn record_effects(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        effects: &[EffectRow],
+    ) -> Result<(), Error>;
+
+    /// Records one effect, as [`Store::record_effects`] does.
     async fn record_effect(
         &self,
         thread: ThreadId,
         fence: u64,
         effect: &EffectRow,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Error> {
+        self.record_effects(thread, fence, std::slice::from_ref(effect)).await
+    }
 
     /// Records the end or a further attempt of an effect that is started or failed. Fenced.
     ///

@@ -256,10 +256,17 @@ impl TaskContext {
     /// # Errors
     /// As [`Self::effect`].
     pub async fn now(&self) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
-        let micros = self.port.now_micros().await?;
-        chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
-            NodeError::failed("clock", format!("a recorded time is out of range: {micros}"))
-        })
+        moment(self.port.now_micros().await?)
+    }
+
+    /// Notes the time and returns it: recorded like [`Self::now`], but in the write of the task's next effect, or when the node ends.
+    ///
+    /// For a node that passes it on by its effects and its update alone.
+    ///
+    /// # Errors
+    /// As [`Self::effect`].
+    pub async fn note_time(&self) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
+        moment(self.port.noted_micros().await?)
     }
 
     /// Draws 64 random bits, recorded, so that a re-run draws the same.
@@ -270,7 +277,17 @@ impl TaskContext {
         self.port.random().await
     }
 
+    /// Makes durable what the node noted so far, for one that passes it on by other means than an effect.
+    ///
+    /// # Errors
+    /// [`NodeError::Recorder`] when it cannot be written.
+    pub async fn keep_notes(&self) -> Result<(), NodeError> {
+        self.port.keep_notes().await
+    }
+
     /// Notes what the node sees of its surroundings, such as the agents there are, and returns it.
+    ///
+    /// It is written with the task's next effect, before that is sent, or when the node ends.
     ///
     /// A run always sees what is there now, also after a crash; a replay sees what the recorded run saw,
     /// so that it needs none of it.
@@ -343,6 +360,12 @@ impl TaskContext {
 fn as_json(payload: impl Serialize) -> Result<Value, NodeError> {
     serde_json::to_value(payload).map_err(|error| {
         NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
+    })
+}
+
+fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
+    chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
+        NodeError::failed("clock", format!("a recorded time is out of range: {micros}"))
     })
 }
 

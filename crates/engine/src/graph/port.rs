@@ -64,8 +64,18 @@ pub trait Port: Send + Sync {
     /// Asks a person, or returns the recorded answer; `what` tells one question of the task from another.
     async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError>;
 
+    /// Makes durable what was noted so far, which otherwise is written with the task's next effect or its end.
+    async fn keep_notes(&self) -> Result<(), NodeError> {
+        Ok(())
+    }
+
     /// Returns the time, recorded, in microseconds since the Unix epoch.
     async fn now_micros(&self) -> Result<i64, NodeError>;
+
+    /// Returns the same, noted: durable with the task's next effect or its end.
+    async fn noted_micros(&self) -> Result<i64, NodeError> {
+        self.now_micros().await
+    }
 
     /// Returns the time of the same clock without recording it, for bounding a wait; none where there is no such clock.
     fn unrecorded_now_micros(&self) -> Option<i64> {

@@ -8,6 +8,7 @@
 
 mod key;
 mod live;
+mod notes;
 mod perform;
 mod recorded;
 mod task;

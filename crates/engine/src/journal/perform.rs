@@ -78,7 +78,7 @@ impl TaskJournal {
                 row.status = status;
                 row.outcome = Some(self.encode(&value)?);
                 (row.started_at, row.ended_at) = (started_at, Some(clock.now()));
-                self.record(Point::ModelCommit, &row).await?;
+                self.record(Point::ModelCommit, row).await?;
             }
         }
         Ok(outcome)
@@ -99,7 +99,7 @@ impl TaskJournal {
             None => {
                 let (name, request) = (&request.name, &request.request);
                 let row = self.row(key.as_bytes(), EffectKind::Tool, name, request)?;
-                self.record(Point::ToolIntent, &row).await?;
+                self.record(Point::ToolIntent, row).await?;
                 1
             }
             Some(row) => {
@@ -223,7 +223,7 @@ impl TaskJournal {
             }
             None => {
                 let row = self.row(id.0.as_bytes(), EffectKind::Interrupt, kind, &payload)?;
-                self.record(Point::QuestionCommit, &row).await?;
+                self.record(Point::QuestionCommit, row).await?;
                 payload
             }
         };

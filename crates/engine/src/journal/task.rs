@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::key::EffectKey;
 use super::live::Live;
+use super::notes::{Kept, random_bits};
 use super::recorded::Recorded;
 use crate::checkpoint::{
     EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, Store, read_blob,
@@ -56,6 +57,8 @@ pub struct TaskJournal {
     pub(super) recorded: Arc<Recorded>,
     occurrences: Mutex<HashMap<EffectKey, u32>>,
     next_number: AtomicU32,
+    /// What was drawn and seen since the last write: it is part of the next one.
+    pub(super) notes: tokio::sync::Mutex<Vec<EffectRow>>,
     /// When the task was last seen to be alive.
     pub(super) alive_at: Mutex<Instant>,
     pub(super) cancel: CancellationToken,
@@ -90,6 +93,7 @@ impl TaskJournal {
             recorded,
             occurrences,
             next_number,
+            notes: tokio::sync::Mutex::default(),
             alive_at,
             cancel,
             live,
@@ -97,7 +101,7 @@ impl TaskJournal {
     }
 
     /// Names the next effect of this kind: equal requests of one task are told apart by counting.
-    fn key(&self, name: &str, request: &Value) -> EffectKey {
+    pub(super) fn key(&self, name: &str, request: &Value) -> EffectKey {
         self.next_key(name, request, request, |key| self.is_recorded(key.as_bytes()))
     }
 
@@ -169,16 +173,6 @@ impl TaskJournal {
         })
     }
 
-    pub(super) async fn record(&self, point: Point, row: &EffectRow) -> Result<(), NodeError> {
-        let recorded = self.store.record_effect(self.place.thread, self.claimed.fence, row);
-        around(point, recorded).await.map_err(recorder)?;
-        report(|observer| observer.effect_recorded(row.kind.as_str()));
-        if row.kind == EffectKind::Interrupt {
-            report(|observer| observer.interrupted(&row.name));
-        }
-        Ok(())
-    }
-
     pub(super) async fn settle(
         &self,
         point: Point,
@@ -187,6 +181,7 @@ impl TaskJournal {
         outcome: Option<&Value>,
         attempt: u32,
     ) -> Result<(), NodeError> {
+        self.keep_notes().await?;
         let outcome = outcome.map(|value| self.encode(value)).transpose()?;
         let (step, task) = (self.place.step, self.place.task);
         let end =
@@ -229,35 +224,6 @@ impl TaskJournal {
         };
         NodeError::failed("divergence", message)
     }
-
-    /// Takes a drawn value, or the one recorded for the same draw.
-    async fn draw(
-        &self,
-        kind: EffectKind,
-        draw: impl FnOnce() -> Value,
-    ) -> Result<Value, NodeError> {
-        let key = self.key(kind.as_str(), &Value::Null);
-        if let Some(row @ EffectRow { outcome: Some(value), .. }) = self.found(key.as_bytes()) {
-            self.count_read_back(row);
-            return value.decode().map_err(recorder);
-        }
-        if self.mode == Mode::Replay {
-            return Err(self.diverged(kind.as_str(), kind.as_str(), &Value::Null));
-        }
-        let value = draw();
-        let mut row = self.row(key.as_bytes(), kind, kind.as_str(), &Value::Null)?;
-        row.status = EffectStatus::Done;
-        row.outcome = Some(self.encode(&value)?);
-        row.ended_at = Some(row.started_at);
-        self.record(Point::DrawCommit, &row).await?;
-        Ok(value)
-    }
-}
-
-fn random_bits() -> u64 {
-    let hash = blake3::hash(uuid::Uuid::new_v4().as_bytes());
-    let (bits, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
-    u64::from_le_bytes(*bits)
 }
 
 pub(super) fn recorder(error: crate::checkpoint::Error) -> NodeError {
@@ -299,10 +265,11 @@ impl Port for TaskJournal {
     }
 
     async fn now_micros(&self) -> Result<i64, NodeError> {
-        let value = self
-            .draw(EffectKind::Clock, || json!(self.claimed.clock.now().timestamp_micros()))
-            .await?;
-        Ok(value.as_i64().unwrap_or_default())
+        self.micros(Kept::AtOnce).await
+    }
+
+    async fn noted_micros(&self) -> Result<i64, NodeError> {
+        self.micros(Kept::WithTheNext).await
     }
 
     fn unrecorded_now_micros(&self) -> Option<i64> {
@@ -310,7 +277,7 @@ impl Port for TaskJournal {
     }
 
     async fn random(&self) -> Result<u64, NodeError> {
-        let value = self.draw(EffectKind::Random, || json!(random_bits())).await?;
+        let value = self.draw(EffectKind::Random, Kept::AtOnce, || json!(random_bits())).await?;
         Ok(value.as_u64().unwrap_or_default())
     }
 
@@ -331,7 +298,7 @@ impl Port for TaskJournal {
             let mut row = self.row(key.as_bytes(), EffectKind::Observed, name, &seen)?;
             row.status = EffectStatus::Done;
             row.ended_at = Some(row.started_at);
-            self.record(Point::ObservationCommit, &row).await?;
+            self.note(row).await;
         }
         Ok(seen)
     }
@@ -357,6 +324,10 @@ impl Port for TaskJournal {
             true => self.observed(name, seen).await,
             false => Ok(seen),
         }
+    }
+
+    async fn keep_notes(&self) -> Result<(), NodeError> {
+        Self::keep_notes(self).await
     }
 
     async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError> {

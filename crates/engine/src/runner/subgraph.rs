@@ -115,6 +115,7 @@ impl<P: State, C: State> Subgraph<P, C> {
     /// Runs the child to its end, from wherever it stands.
     async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
         let namespace = ctx.place().subgraph();
+        ctx.keep_notes().await?;
         let child = self.child(ctx, &namespace).await?;
         let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
         if is_done || ctx.port().is_replay() {

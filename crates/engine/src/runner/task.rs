@@ -69,7 +69,9 @@ impl<S: State> RunContext<S> {
             live,
         );
         let span = self.spans.as_ref().map_or_else(Span::none, |spans| spans.task(&place));
-        let context = Context::new(state, input, place, Arc::new(journal) as Arc<dyn Port>);
+        let journal = Arc::new(journal);
+        let port = Arc::clone(&journal) as Arc<dyn Port>;
+        let context = Context::new(state, input, place, port);
         let running = async move {
             if let Some(delay) = after {
                 tokio::select! {
@@ -89,7 +91,8 @@ impl<S: State> RunContext<S> {
                     Ok(Err(NodeError::retryable("timeout", message)))
                 }),
             };
-            (task, result.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
+            let result = result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+            (task, journal.keep_notes().await.and(result))
         };
         running.instrument(span).boxed()
     }

@@ -137,13 +137,13 @@ impl Store for MemoryStore {
         self.state().put_snapshot(thread, snapshot)
     }
 
-    async fn record_effect(
+    async fn record_effects(
         &self,
         thread: ThreadId,
         fence: u64,
-        effect: &EffectRow,
+        effects: &[EffectRow],
     ) -> Result<(), Error> {
-        self.state().record(thread, fence, effect)
+        self.state().record(thread, fence, effects)
     }
 
     async fn settle_effect(

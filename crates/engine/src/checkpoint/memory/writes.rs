@@ -208,10 +208,10 @@ impl State {
         &mut self,
         thread: ThreadId,
         fence: u64,
-        effect: &EffectRow,
+        effects: &[EffectRow],
     ) -> Result<(), Error> {
         self.fenced(thread, fence)?;
-        self.keep_effect(thread, effect)
+        effects.iter().try_for_each(|effect| self.keep_effect(thread, effect))
     }
 
     /// Keeps the first record under a key; a repetition is ignored, a question's wherever it stands.

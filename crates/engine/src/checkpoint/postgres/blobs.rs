@@ -10,6 +10,7 @@ use super::{
         decode::{self, blob_columns},
         limits::big,
     },
+    parts::parts,
     threads,
 };
 use crate::ids::ThreadId;
@@ -78,24 +79,14 @@ pub(super) use kept;
 
 const KEEP: &str = kept!("", "1", "2", "3", "4", "5");
 
-/// Bytes of texts that one statement of an import keeps; a single longer text is a statement of its own.
-const TOGETHER: usize = 4 << 20;
-
 /// Keeps the texts of a thread that is imported.
 pub(super) async fn keep(
     connection: &mut PgConnection,
-    mut rows: &[BlobRow],
+    rows: &[BlobRow],
 ) -> Result<(), sqlx::Error> {
-    while !rows.is_empty() {
-        let mut bytes = 0;
-        let beyond = rows.iter().position(|row| {
-            bytes += row.body.bytes.len();
-            bytes > TOGETHER
-        });
-        let (these, rest) = rows.split_at(beyond.unwrap_or(rows.len()).max(1));
+    for these in parts(rows, |row| row.body.bytes.len()) {
         let blobs = Unnested::new(these);
         bind_blobs!(sqlx::query(KEEP), blobs).execute(&mut *connection).await?;
-        rows = rest;
     }
     Ok(())
 }

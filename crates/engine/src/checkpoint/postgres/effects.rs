@@ -5,7 +5,7 @@ use super::{
         BlobRow, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, OpenInterrupt,
         PendingRow, checksum,
         decode::{self, effect_columns},
-        limits::{big, text},
+        limits::big,
     },
     blobs::{Unnested, bind_blobs, kept},
     refusal::explain,
@@ -70,73 +70,6 @@ pub(super) async fn save_pending(
         }
         _ => Ok(()),
     }
-}
-
-const RECORD: &str = "WITH held AS (
-        SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE
-     ), recorded AS (
-        INSERT INTO effect (thread_id, step, started_at, ended_at, task, number, attempt,
-            request_codec, outcome_codec, kind, status, name, key, request, outcome,
-        request_sum, outcome_sum)
-        SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-        $18 FROM held
-        ON CONFLICT DO NOTHING
-        RETURNING thread_id, step, task
-     ), counted AS (
-        INSERT INTO effect_count (thread_id, step, task, effects)
-        SELECT thread_id, step, task, 1 FROM recorded
-        ON CONFLICT (thread_id, step, task) DO UPDATE SET effects = effect_count.effects + 1
-     )
-     SELECT count(*) FROM held";
-
-pub(super) async fn record(
-    connections: &Connections,
-    thread: ThreadId,
-    fence: u64,
-    effect: &EffectRow,
-) -> Result<(), Error> {
-    let held: i64 = idempotent!(connections, |c| bind_effect(
-        sqlx::query_scalar(RECORD).bind(thread.0).bind(big(fence)),
-        thread,
-        effect
-    )
-    .fetch_one(&mut *c))?;
-    match held {
-        0 => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
-        _ => Ok(()),
-    }
-}
-
-type Scalar<'q> = sqlx::query::QueryScalar<'q, sqlx::Postgres, i64, sqlx::postgres::PgArguments>;
-
-/// Binds an effect's columns after those the statement has already.
-pub(super) fn bind_effect<'q>(
-    query: Scalar<'q>,
-    thread: ThreadId,
-    effect: &'q EffectRow,
-) -> Scalar<'q> {
-    query
-        .bind(big(effect.step))
-        .bind(effect.started_at)
-        .bind(effect.ended_at)
-        .bind(effect.task as i32)
-        .bind(effect.number as i32)
-        .bind(effect.attempt as i32)
-        .bind(effect.request.codec as i16)
-        .bind(effect.outcome.as_ref().map(|outcome| outcome.codec as i16))
-        .bind(effect.kind.as_str())
-        .bind(effect.status.as_str())
-        .bind(text(&effect.name))
-        .bind(&effect.key[..])
-        .bind(&effect.request.bytes[..])
-        .bind(effect.outcome.as_ref().map(|outcome| &outcome.bytes[..]))
-        .bind(checksum::request(thread, effect).to_vec())
-        .bind(sum_of_outcome(effect))
-}
-
-fn sum_of_outcome(effect: &EffectRow) -> Vec<u8> {
-    let EffectRow { key, status, attempt, outcome, .. } = effect;
-    checksum::outcome(key, *status, *attempt, outcome.as_ref()).to_vec()
 }
 
 /// Sums up how an effect stands once it is settled.

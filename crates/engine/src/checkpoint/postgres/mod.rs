@@ -13,6 +13,8 @@ mod events;
 mod history;
 mod leases;
 mod outbox;
+mod parts;
+mod recording;
 mod refusal;
 mod removal;
 mod threads;
@@ -175,14 +177,14 @@ impl Store for PostgresStore {
         history::put_snapshot(&self.connections, thread, snapshot).await
     }
 
-    async fn record_effect(
+    async fn record_effects(
         &self,
         thread: ThreadId,
         fence: u64,
-        effect: &EffectRow,
+        effects: &[EffectRow],
     ) -> Result<(), Error> {
-        let write = || effects::record(&self.connections, thread, fence, effect);
-        retry(effect.outcome.is_some(), write).await
+        let write = || recording::record(&self.connections, thread, fence, effects);
+        retry(effects.iter().any(|effect| effect.outcome.is_some()), write).await
     }
 
     async fn settle_effect(

@@ -14,8 +14,7 @@ use super::{
         },
         limits::{big, text},
     },
-    blobs,
-    effects::bind_effect,
+    blobs, recording,
 };
 use crate::ids::ThreadId;
 
@@ -249,17 +248,7 @@ async fn write_rest(connection: &mut PgConnection, dump: &ThreadDump) -> Result<
         .execute(&mut *connection)
         .await?;
     }
-    for effect in &dump.effects {
-        let query = sqlx::query_scalar(
-            "INSERT INTO effect (thread_id, step, started_at, ended_at, task, number, attempt,
-                request_codec, outcome_codec, kind, status, name, key, request, outcome,
-                request_sum, outcome_sum)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-                $17)
-             RETURNING step",
-        );
-        bind_effect(query.bind(id), dump.info.id, effect).fetch_one(&mut *connection).await?;
-    }
+    recording::keep(connection, dump.info.id, &dump.effects).await?;
     sqlx::query(COUNT_EFFECTS).bind(id).execute(&mut *connection).await?;
     for run in &dump.runs {
         sqlx::query(

@@ -181,14 +181,15 @@ impl Store for SealedStore {
         self.inner.put_snapshot(thread, &snapshot).await
     }
 
-    async fn record_effect(
+    async fn record_effects(
         &self,
         thread: ThreadId,
         fence: u64,
-        effect: &EffectRow,
+        effects: &[EffectRow],
     ) -> Result<(), Error> {
-        let effect = values::seal_effect(&self.keys, thread, effect)?;
-        self.inner.record_effect(thread, fence, &effect).await
+        let seal = |effect| values::seal_effect(&self.keys, thread, effect);
+        let sealed = effects.iter().map(seal).collect::<Result<Vec<_>, _>>()?;
+        self.inner.record_effects(thread, fence, &sealed).await
     }
 
     async fn settle_effect(

@@ -1,7 +1,7 @@
 //! The journal's rows, open questions, and what unfinished steps already have.
 
 use perihelion_database::sqlite::File;
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 
 use super::{
     super::{
@@ -70,22 +70,35 @@ fn pending((thread, fence): (ThreadId, u64), row: &PendingRow) -> Query<'_> {
         .bind(checksum::pending(row).to_vec())
 }
 
-const RECORD: &str = "INSERT INTO effect (thread_id, step, started_at, ended_at, task, number,
-        attempt, request_codec, outcome_codec, kind, status, name, key, request, outcome,
-        request_sum, outcome_sum)
-     SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-        ?18
-     FROM thread WHERE id = ?1 AND fence = ?2
-     ON CONFLICT DO NOTHING";
+/// Parameters of an effect, beside its thread.
+const PARAMETERS: usize = 16;
+
+/// Returns the statement that inserts some effects of a thread whose claim holds.
+fn recording(effects: usize) -> String {
+    let row = |index: usize| {
+        let of_row = |column: usize| format!("?{}", 3 + index * PARAMETERS + column);
+        format!("({})", (0..PARAMETERS).map(of_row).collect::<Vec<_>>().join(", "))
+    };
+    format!(
+        "INSERT INTO effect (thread_id, step, started_at, ended_at, task, number,
+            attempt, request_codec, outcome_codec, kind, status, name, key, request, outcome,
+            request_sum, outcome_sum)
+         SELECT thread.id, effects.* FROM thread, (VALUES {}) AS effects WHERE thread.id = ?1 AND thread.fence = ?2
+         ON CONFLICT DO NOTHING",
+        (0..effects).map(row).collect::<Vec<_>>().join(", ")
+    )
+}
 
 pub(super) async fn record(
     file: &File,
     thread: ThreadId,
     fence: u64,
-    effect: &EffectRow,
+    effects: &[EffectRow],
 ) -> Result<(), Error> {
-    let query = sqlx::query(RECORD).bind(thread.0).bind(big(fence));
-    let recorded = file.write(bind_effect(query, thread, effect)).await;
+    let query =
+        sqlx::query(AssertSqlSafe(recording(effects.len()))).bind(thread.0).bind(big(fence));
+    let query = effects.iter().fold(query, |query, effect| bind_effect(query, thread, effect));
+    let recorded = file.write(query).await;
     if recorded.map_err(|e| file.refine(e))? == 0 {
         // Refused, or already there: then the first one stands.
         check(file.writer().await?.connection()?, thread, fence).await?;

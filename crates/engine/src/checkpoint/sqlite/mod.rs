@@ -159,14 +159,14 @@ impl Store for SqliteStore {
         history::put_snapshot(&self.file, thread, snapshot).await
     }
 
-    async fn record_effect(
+    async fn record_effects(
         &self,
         thread: ThreadId,
         fence: u64,
-        effect: &EffectRow,
+        effects: &[EffectRow],
     ) -> Result<(), Error> {
-        let write = || effects::record(&self.file, thread, fence, effect);
-        retry(effect.outcome.is_some(), write).await
+        let write = || effects::record(&self.file, thread, fence, effects);
+        retry(effects.iter().any(|effect| effect.outcome.is_some()), write).await
     }
 
     async fn settle_effect(
