@@ -23,6 +23,10 @@ use perihelion::worker::Worker;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A question that takes two agents.
 const WHOLE: &str = "What is the answer?";
 
@@ -45,8 +49,14 @@ async fn main() {
     if std::env::args().any(|one| one == model::PLAYS) {
         return model::play().await;
     }
-    let mut model = model::Model::start();
+    let model = model::Model::start();
     let runtime = open(home.path(), &model.url).await;
+    // On a thread of the runtime, as runs of the service and of workers are: the main thread would be woken by another for
+    // each answer of the model and the database.
+    tokio::spawn(measure(runtime, model)).await.unwrap();
+}
+
+async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
     let store = if argument("--database").is_some() { "postgres" } else { "sqlite" };
     // Warm: servers, connections, compiled statements.
     for _ in 0..5 {

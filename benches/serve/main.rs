@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
+mod database;
 mod model;
 #[path = "../run/processor.rs"]
 mod processor;
@@ -92,6 +93,13 @@ async fn main() {
     for (what, each) in [("list, ms", client.lists(50).await), ("open, ms", client.opens(50).await)]
     {
         println!("{}", json!({ "server": name, "what": what, "each": parts(each) }));
+    }
+
+    // What a filled database is asked for as well (`make bench-scale`).
+    if let Some(url) = argument("--database").filter(|url| url.starts_with("postgres")) {
+        for (what, each) in database::measure(&url).await {
+            println!("{}", json!({ "server": name, "what": what, "each": parts(each) }));
+        }
     }
 
     if own.is_some() && idle > 0 {

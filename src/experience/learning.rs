@@ -1,9 +1,12 @@
 //! Skills: shown before work, learned after it.
 
-use perihelion_memory::{Call, Question, Skill, ToolHashes, distil};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use perihelion_memory::{Call, Question, Skill, Skills, ToolHashes, distil};
 use perihelion_recall::Scope;
 
-use super::{Error, Remembering, embed};
+use super::{Error, NOTHING_LEARNED, Remembering, embed};
 use crate::clock;
 use crate::mcp::{ServerInfo, ToolDefinition};
 use crate::swarm::{ShownSkill, Work, is_built_in};
@@ -21,6 +24,7 @@ impl Remembering {
         task: &str,
     ) -> Result<Vec<ShownSkill>, Error> {
         let scope = Scope::new(tenant, agent)?;
+        self.lessons.kept(&scope).await;
         let tools = hashes(&server.tools);
         let vector = self.vector(&scope, task).await;
         let question = Question { task, tools: &tools, vector, limit: SHOWN };
@@ -33,59 +37,87 @@ impl Remembering {
         Ok(found.into_iter().map(|one| shown(one.skill)).collect())
     }
 
-    /// Notes how work ended in which skills were shown, and learns from it where it is an example.
-    pub(super) async fn learn(&self, work: Work<'_>) -> Result<(), Error> {
-        let scope = Scope::new(work.tenant, work.agent)?;
-        let now = clock::now();
-        let learned = match work.is_exemplary {
-            true => self.learn_from(&scope, work).await?,
-            false => None,
-        };
-        // What was learned again is counted already.
-        let ids =
-            work.skills.iter().map(|skill| &skill.id).filter(|id| learned.as_ref() != Some(*id));
-        let ids: Vec<String> = ids.cloned().collect();
-        Ok(self.skills.used(&scope, &ids, work.succeeded, now).await?)
-    }
-
-    /// Learns a skill from work that is an example, and returns its id.
-    async fn learn_from(&self, scope: &Scope, work: Work<'_>) -> Result<Option<String>, Error> {
-        let now = clock::now();
-        // What the program itself offers is no tool of the server.
-        let of_server = work.calls.iter().filter(|call| !is_built_in(&call.tool));
-        let calls: Vec<Call> = of_server
-            .map(|call| Call {
-                tool: call.tool.clone(),
-                arguments: call.arguments.clone(),
-                is_error: call.is_error,
-            })
-            .collect();
-        let Some(lesson) = distil(work.task, &calls) else { return Ok(None) };
-        let mut tools = hashes(&work.server.tools);
-        tools.retain(|name, _| lesson.steps.iter().any(|step| step.tool == *name));
-        let skill = Skill {
-            agent: work.agent.to_owned(),
-            server: work.server.name.clone(),
-            task: lesson.task,
-            steps: lesson.steps,
-            tools,
-            outcome: "APPROVED".to_owned(),
-            successes: 1,
-            source: work.source.to_owned(),
-            made_at: now,
-            used_at: now,
-            ..Skill::default()
-        };
-        let kept = self.skills.learn(skill, scope.tenant(), now).await?;
-        let scope = scope.clone();
-        let (index, shared) = (self.skills.index().clone(), std::sync::Arc::clone(&self.shared));
+    /// Keeps what work taught, in a task of its own: no run waits for it.
+    pub(super) fn learn(&self, work: Work<'_>) -> Result<(), Error> {
+        let lesson = Lesson::of(work)?;
+        let (skills, scope) = (self.skills.clone(), lesson.scope.clone());
+        let kept = self.lessons.queue(scope.clone(), async move {
+            if let Err(error) = lesson.keep(&skills).await {
+                tracing::warn!(%error, "{NOTHING_LEARNED}");
+            }
+        });
+        let (index, shared) = (self.skills.index().clone(), Arc::clone(&self.shared));
         self.tasks.spawn(async move {
+            kept.await;
             if let Err(error) = embed(&index, shared.embeddings.as_ref(), &scope).await {
                 tracing::warn!(%error, "a new skill is found by words alone for now");
             }
         });
-        Ok(Some(kept.id))
+        Ok(())
     }
+}
+
+/// What is to be kept of work.
+struct Lesson {
+    scope: Scope,
+    /// What was learned, where the work is an example.
+    skill: Option<Skill>,
+    /// The skills that were shown.
+    shown: Vec<String>,
+    succeeded: bool,
+    at: DateTime<Utc>,
+}
+
+impl Lesson {
+    fn of(work: Work<'_>) -> Result<Self, Error> {
+        let at = clock::now();
+        Ok(Self {
+            scope: Scope::new(work.tenant, work.agent)?,
+            skill: work.is_exemplary.then(|| skill(&work, at)).flatten(),
+            shown: work.skills.iter().map(|skill| skill.id.clone()).collect(),
+            succeeded: work.succeeded,
+            at,
+        })
+    }
+
+    async fn keep(self, skills: &Skills) -> Result<(), Error> {
+        let Self { scope, skill, mut shown, succeeded, at } = self;
+        if let Some(skill) = skill {
+            let learned = skills.learn(skill, scope.tenant(), at).await?;
+            // What was learned again is counted already.
+            shown.retain(|id| *id != learned.id);
+        }
+        Ok(skills.used(&scope, &shown, succeeded, at).await?)
+    }
+}
+
+/// Returns the skill that work is an example of.
+fn skill(work: &Work<'_>, now: DateTime<Utc>) -> Option<Skill> {
+    // What the program itself offers is no tool of the server.
+    let of_server = work.calls.iter().filter(|call| !is_built_in(&call.tool));
+    let calls: Vec<Call> = of_server
+        .map(|call| Call {
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            is_error: call.is_error,
+        })
+        .collect();
+    let lesson = distil(work.task, &calls)?;
+    let mut tools = hashes(&work.server.tools);
+    tools.retain(|name, _| lesson.steps.iter().any(|step| step.tool == *name));
+    Some(Skill {
+        agent: work.agent.to_owned(),
+        server: work.server.name.clone(),
+        task: lesson.task,
+        steps: lesson.steps,
+        tools,
+        outcome: "APPROVED".to_owned(),
+        successes: 1,
+        source: work.source.to_owned(),
+        made_at: now,
+        used_at: now,
+        ..Skill::default()
+    })
 }
 
 /// Returns the tools' definitions as hashes: another definition is another tool.

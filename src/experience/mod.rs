@@ -1,10 +1,11 @@
 //! What outlives a thread: skills that agents learned and what users said of themselves.
 //!
 //! Enter at [`Remembering::open`], which the star knows as [`swarm::Experience`](crate::swarm::Experience). Invariants: a failure here never fails a run; no
-//! run waits for what a user said to be understood; everything has a tenant and an owner. Deliberately absent: storage (the crate
+//! run waits for what it taught to be kept, nor for what a user said to be understood; everything has a tenant and an owner. Deliberately absent: storage (the crate
 //! `perihelion-memory`) and any search of its own (`perihelion-recall`).
 
 mod learning;
+mod lessons;
 mod listening;
 
 use std::sync::Arc;
@@ -16,12 +17,16 @@ use perihelion_memory::{Entry, EntryKind, Skills, UserMemory};
 use perihelion_recall::{EmbeddingModel, QueryVector, Scope, StoredIndex, embed_pending};
 use tokio_util::task::TaskTracker;
 
+use self::lessons::Lessons;
 use crate::llm::{self, ChatModel, Prompts};
 use crate::mcp::ServerInfo;
 use crate::swarm::{Experience, Heard, Known, ShownSkill, Work};
 
-/// How long the end of a program waits for what users said to be understood.
+/// How long the end of a program waits for what was learned to be kept and what users said to be understood.
 const FAREWELL: Duration = Duration::from_secs(30);
+
+/// What the log says when a lesson is lost.
+const NOTHING_LEARNED: &str = "nothing was learned from a task";
 
 /// Why what outlives a thread cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +45,9 @@ pub enum Error {
 pub struct Remembering {
     skills: Skills,
     memory: UserMemory,
-    /// Those that remember what users said; the program's end waits for them.
+    /// Those that keep what was learned and remember what users said; the program's end waits for them.
     tasks: TaskTracker,
+    lessons: Lessons,
     shared: Arc<Shared>,
 }
 
@@ -71,14 +77,14 @@ impl Remembering {
         let (skills, memory) = (Skills::new(index.clone()), UserMemory::new(index));
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
-        Ok(Self { skills, memory, tasks: TaskTracker::new(), shared })
+        Ok(Self { skills, memory, tasks: TaskTracker::new(), lessons: Lessons::default(), shared })
     }
 
-    /// Waits for what is still to be understood, for half a minute at most, and closes the database.
+    /// Waits for what is still to be kept or understood, for half a minute at most, and closes the database.
     pub async fn close(&self) {
         self.tasks.close();
         if tokio::time::timeout(FAREWELL, self.tasks.wait()).await.is_err() {
-            tracing::warn!("what a user said could not be remembered in time");
+            tracing::warn!("what was learned or what a user said could not be kept in time");
         }
         self.skills.index().database().close().await;
     }
@@ -142,8 +148,8 @@ impl Experience for Remembering {
         noted("skills cannot be looked up", self.similar(tenant, agent, server, task).await)
     }
 
-    async fn worked(&self, work: Work<'_>) {
-        noted("nothing was learned from a task", self.learn(work).await);
+    fn worked(&self, work: Work<'_>) {
+        noted(NOTHING_LEARNED, self.learn(work));
     }
 
     async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known> {

@@ -30,15 +30,16 @@ impl Runtime {
         title: Option<String>,
         request: Request,
     ) -> Result<GraphUpdate, Error> {
-        let tenant = self.tenant_of(thread).await?;
-        self.offer_teams(&tenant).await;
-        let input = request.into_input(&self.roster.names(&tenant))?;
-        match self.store().info(thread).await {
-            Ok(_) => {}
-            Err(checkpoint::Error::UnknownThread(_)) => {
-                self.runner().create(thread, title).await?;
-            }
+        let known = match self.store().info(thread).await {
+            Ok(info) => Some(info.tenant),
+            Err(checkpoint::Error::UnknownThread(_)) => None,
             Err(error) => return Err(error.into()),
+        };
+        let tenant = known.as_deref().unwrap_or(self.runner().tenant());
+        self.offer_teams(tenant).await;
+        let input = request.into_input(&self.roster.names(tenant))?;
+        if known.is_none() {
+            self.runner().create(thread, title).await?;
         }
         Ok(input)
     }

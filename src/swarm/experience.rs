@@ -66,8 +66,8 @@ pub trait Experience: Send + Sync {
         task: &str,
     ) -> Vec<ShownSkill>;
 
-    /// Learns from work, or from its failure.
-    async fn worked(&self, work: Work<'_>);
+    /// Begins to learn from work, or from its failure, and returns at once; the agent's next task is shown what was learned.
+    fn worked(&self, work: Work<'_>);
 
     /// Returns what a prompt says of a user, within a bound.
     async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known>;

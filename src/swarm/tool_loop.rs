@@ -88,7 +88,7 @@ impl Kind for ToolLoop {
         report.calls = log.calls;
         report.artifacts = log.artifacts.made;
         report.tainted_by = log.tainted_by;
-        learn(&job, &report, &skills).await;
+        learn(&job, &report, &skills);
         Ok(report)
     }
 }
@@ -118,7 +118,7 @@ async fn similar(job: &Job) -> Result<Vec<ShownSkill>, NodeError> {
 }
 
 /// Learns from work that was approved as it stood and that nobody of the open world had a part in, and from failures of skills.
-async fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
+fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
     let Some(experience) = &job.star.experience else { return };
     if job.ctx.port().is_replay() || report.is_handed_back() {
         return;
@@ -139,7 +139,7 @@ async fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
         succeeded,
         skills,
     };
-    experience.worked(work).await;
+    experience.worked(work);
 }
 
 /// One task under way.

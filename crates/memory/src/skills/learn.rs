@@ -88,8 +88,8 @@ impl Skills {
     /// Returns the skill that has nearly the same task, and the same tools or a part of them.
     async fn same(&self, scope: &Scope, skill: &Skill) -> Result<Option<Skill>, Error> {
         let search = Search::new(scope, KIND, &skill.task).limit(COMPARED);
-        for hit in self.index.search(&search).await?.hits {
-            let Some(known) = self.find(scope.tenant(), &hit.id).await? else { continue };
+        let hits = self.index.search(&search).await?.hits;
+        for (_, known) in self.of_hits(scope.tenant(), hits).await? {
             let tools = |skill: &Skill| -> BTreeSet<String> {
                 skill.steps.iter().map(|step| step.tool.clone()).collect()
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Row, query};
-use perihelion_recall::{Index as _, QueryVector, Scope, Search, StoredIndex};
+use perihelion_recall::{Hit, Index as _, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 
 use super::{Step, likeness::likeness};
@@ -107,8 +107,7 @@ impl Skills {
             Search::new(scope, KIND, question.task).with_vector(question.vector).limit(CANDIDATES);
         let found = self.index.search(&search).await?;
         let mut matches: Vec<(f64, Match)> = Vec::new();
-        for hit in found.hits {
-            let Some(mut skill) = self.find(scope.tenant(), &hit.id).await? else { continue };
+        for (hit, mut skill) in self.of_hits(scope.tenant(), found.hits).await? {
             let by_words = likeness(&skill.task, question.task);
             let by_meaning = hit.similarity.unwrap_or(0.0);
             if by_words < LIKE && by_meaning < SIMILARITY {
@@ -188,11 +187,8 @@ impl Skills {
         let Some((first, rest)) = scopes.split_first() else { return Ok(Vec::new()) };
         let search =
             rest.iter().fold(Search::new(first, KIND, text), |search, scope| search.and_in(scope));
-        let mut skills = Vec::new();
-        for hit in self.index.search(&search.limit(limit)).await?.hits {
-            skills.extend(self.find(tenant, &hit.id).await?);
-        }
-        Ok(skills)
+        let hits = self.index.search(&search.limit(limit)).await?.hits;
+        Ok(self.of_hits(tenant, hits).await?.into_iter().map(|(_, skill)| skill).collect())
     }
 
     /// Returns a skill by its id or a beginning of it that no other has.
@@ -227,17 +223,27 @@ impl Skills {
         Ok(skill)
     }
 
-    pub(super) async fn find(&self, tenant: &str, id: &str) -> Result<Option<Skill>, Error> {
-        let sql = format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 AND id = $2");
-        let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(id);
-        self.index
-            .database()
-            .of_tenant(tenant)
-            .fetch_optional(&read)
-            .await?
-            .as_ref()
-            .map(decode)
-            .transpose()
+    /// Returns the skills of a search in its order; one that was forgotten in this moment is left out.
+    pub(super) async fn of_hits(
+        &self,
+        tenant: &str,
+        hits: Vec<Hit>,
+    ) -> Result<Vec<(Hit, Skill)>, Error> {
+        if hits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let database = self.index.database().of_tenant(tenant);
+        let each = database.dialect().each("$2");
+        let sql = format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 AND id IN {each}");
+        let ids: Vec<String> = hits.iter().map(|hit| hit.id.clone()).collect();
+        let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids);
+        let mut skills: BTreeMap<String, Skill> = BTreeMap::new();
+        for row in &database.fetch_all(&read).await? {
+            let skill = decode(row)?;
+            skills.insert(skill.id.clone(), skill);
+        }
+        let with_skill = |hit: Hit| skills.remove(&hit.id).map(|skill| (hit, skill));
+        Ok(hits.into_iter().filter_map(with_skill).collect())
     }
 
     async fn set_stale(&self, tenant: &str, id: &str, is_stale: bool) -> Result<(), Error> {

@@ -1,0 +1,96 @@
+//! Lessons that are being kept, beside the runs that taught them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+use perihelion_recall::Scope;
+
+type Keeping = Shared<BoxFuture<'static, ()>>;
+
+/// The newest lesson of each agent that is not kept yet, which comes after all earlier ones of that agent.
+#[derive(Clone, Default)]
+pub(super) struct Lessons {
+    under_way: Arc<Mutex<HashMap<Scope, Keeping>>>,
+}
+
+impl Lessons {
+    /// Queues a lesson behind the agent's earlier ones; the future keeps it, and is to be driven by a task of its own.
+    pub(super) fn queue(
+        &self,
+        scope: Scope,
+        keep: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let mut under_way = self.under_way();
+        let before = under_way.get(&scope).cloned();
+        let in_turn = async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            keep.await;
+        };
+        let keeping = in_turn.boxed().shared();
+        under_way.insert(scope.clone(), keeping.clone());
+        drop(under_way);
+        let lessons = self.clone();
+        async move {
+            keeping.clone().await;
+            let mut under_way = lessons.under_way();
+            if under_way.get(&scope).is_some_and(|newest| newest.ptr_eq(&keeping)) {
+                under_way.remove(&scope);
+            }
+        }
+    }
+
+    /// Waits until what an agent learned so far in this process is kept.
+    pub(super) async fn kept(&self, scope: &Scope) {
+        let newest = self.under_way().get(scope).cloned();
+        if let Some(newest) = newest {
+            newest.await;
+        }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<Scope, Keeping>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_s_next_task_waits_for_its_lessons_and_for_no_others() {
+        let lessons = Lessons::default();
+        let scope = |agent| Scope::new("default", agent).unwrap();
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let lesson = |number: u32, wait: Option<oneshot::Receiver<()>>| {
+            let kept = Arc::clone(&kept);
+            async move {
+                if let Some(wait) = wait {
+                    wait.await.unwrap();
+                }
+                kept.lock().unwrap().push(number);
+            }
+        };
+        let (go, wait) = oneshot::channel();
+        let first = lessons.queue(scope("atlas"), lesson(1, Some(wait)));
+        let second = lessons.queue(scope("atlas"), lesson(2, None));
+        let tasks = [tokio::spawn(second), tokio::spawn(first)];
+
+        lessons.kept(&scope("ledger")).await;
+        let atlas = scope("atlas");
+        let mut waiting = std::pin::pin!(lessons.kept(&atlas));
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        go.send(()).unwrap();
+        waiting.await;
+        assert_eq!(*kept.lock().unwrap(), [1, 2], "in the order in which they were learned");
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert!(lessons.under_way().is_empty(), "nothing is left of them");
+    }
+}
