@@ -21,6 +21,7 @@ export Q
 -include tests/clients/clients.mk
 -include tests/service/service.mk
 -include crates/parse/parse.mk
+-include crates/recall/recall.mk
 -include tests/hands/hands.mk
 -include web/page.mk
 

@@ -51,6 +51,15 @@ torture)
     ;;
 esac
 
+# On a server of its own, from PyPI; left out where that cannot be had.
+case "${1:-pgvector}" in
+pgvector)
+    heading "Searches by meaning in a PostgreSQL with pgvector"
+    tests/pgvector.sh try cargo test --locked --quiet --workspace --test both -- pgvector
+    if [ $# -gt 0 ]; then exit; fi
+    ;;
+esac
+
 if cargo nextest --version >/dev/null 2>&1; then
     heading "Unit and integration tests, with cargo-nextest"
     cargo nextest run --locked --workspace --lib --bins --tests --no-fail-fast "$@"

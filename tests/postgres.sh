@@ -7,11 +7,12 @@
 #
 # The server listens on 127.0.0.1 at a free port with a password of its own, keeps its files in a fresh
 # temporary directory and is gone afterwards, also when this script is killed. `run` does nothing of this
-# where TEST_DATABASE_URL is already set. TEST_POSTGRES_AUTH names another method of authentication.
+# where TEST_DATABASE_URL is already set. TEST_POSTGRES_AUTH names another method of authentication,
+# TEST_POSTGRES_BIN the directory of the programs of a server that is not the machine's own, relative to TEST_POSTGRES_TREE.
 set -euo pipefail
 
 usage() {
-    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -24,7 +25,9 @@ find_binaries() {
 
 binaries() {
     local found
-    if command -v initdb >/dev/null; then
+    if [ -n "${TEST_POSTGRES_BIN:-}" ]; then
+        found=$TEST_POSTGRES_TREE/$TEST_POSTGRES_BIN
+    elif command -v initdb >/dev/null; then
         found=$(dirname "$(readlink -f "$(command -v initdb)")")
     else
         found=$(find_binaries)
@@ -88,7 +91,15 @@ start() {
     trap 'exit 143' TERM HUP
     password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     echo "$password" >"$home/password"
-    if [ "$(id -u)" = 0 ]; then chown -R "$owner" "$home"; fi
+    if [ "$(id -u)" = 0 ]; then
+        chown -R "$owner" "$home"
+        # A checkout under /root is nothing that an unprivileged user can enter.
+        if [ -n "${TEST_POSTGRES_BIN:-}" ] && ! unprivileged test -x "$bin/initdb"; then
+            cp -r "$TEST_POSTGRES_TREE" "$home/server"
+            chown -R "$owner" "$home/server"
+            bin=$home/server/$TEST_POSTGRES_BIN
+        fi
+    fi
     (
         cd "$home"
         unprivileged "$bin/initdb" -D "$home/data" -U postgres --encoding=UTF8 --locale=C --no-sync \

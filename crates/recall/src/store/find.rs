@@ -8,8 +8,10 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     filters::Filters,
+    kept::Cache,
     lists::decode,
-    nearest::{self, Cache},
+    nearest,
+    pgvector::Pgvector,
     space::{self, Space},
 };
 use crate::{
@@ -38,7 +40,7 @@ struct Known {
 
 pub(super) async fn search(
     database: &Database,
-    (cache, filters): (&Cache, &Filters),
+    (cache, pgvector, filters): (&Cache, &Pgvector, &Filters),
     search: &Search,
 ) -> Result<Found, Error> {
     let scopes = search.distinct_scopes();
@@ -62,7 +64,9 @@ pub(super) async fn search(
         }
         if let Some(vector) = &search.vector {
             let place = (scope, &space);
-            let ranked = nearest::best(&database, cache, place, vector, passes, depth).await?;
+            let passing = passing.as_ref().map(|all| all.as_slice());
+            let stands = (cache, pgvector);
+            let ranked = nearest::best(&database, stands, place, vector, passing, depth).await?;
             used_vectors |= ranked.is_some();
             for (number, similarity) in ranked.unwrap_or_default() {
                 by_meaning.push(((at, number), similarity));

@@ -1,12 +1,12 @@
 //! The embedding models of a tenant: one that searches use, and one that is being built beside it.
 
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Query, Transaction, Value, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    StoredIndex,
+    StoredIndex, pgvector,
     put::hex,
-    rows::{parts, with_rows},
+    rows::{parts, with_cast_rows},
 };
 use crate::{ContentHash, Error, Scope, vector};
 
@@ -126,6 +126,7 @@ impl StoredIndex {
             let (expected, found) = (first.len(), other.len());
             return Err(Error::Dimension { model: model.to_owned(), expected, found });
         }
+        let with_column = self.pgvector.is_there(&self.database).await?;
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
         let mark = query(
@@ -133,15 +134,14 @@ impl StoredIndex {
         );
         transaction.execute(&mark.bind(scope.tenant()).bind(model)).await?;
         for part in parts(vectors) {
-            let mut insert = with_rows(
-                "INSERT INTO recall_vector (tenant, model, hash, body) VALUES ",
-                part.len(),
-                4,
-                " ON CONFLICT (tenant, model, hash) DO UPDATE SET body = excluded.body",
-            );
+            let mut insert = insert_of(part.len(), with_column);
             for (hash, values) in part {
-                let body = vector::to_bytes(&vector::unit(values));
-                insert = insert.bind(scope.tenant()).bind(model).bind(hex(hash)).bind(body);
+                let unit = vector::unit(values);
+                insert = insert.bind(scope.tenant()).bind(model).bind(hex(hash));
+                insert = insert.bind(vector::to_bytes(&unit));
+                if with_column {
+                    insert = insert.bind(Value::Text(pgvector::text_of(&unit)));
+                }
             }
             transaction.execute(&insert).await?;
         }
@@ -181,6 +181,25 @@ impl StoredIndex {
         }
         transaction.commit().await?;
         Ok(self.database.scrub().await?)
+    }
+}
+
+/// Begins the statement that keeps so many vectors, in the extension's column as well where it is there.
+fn insert_of(rows: usize, with_column: bool) -> Query {
+    match with_column {
+        false => with_cast_rows(
+            "INSERT INTO recall_vector (tenant, model, hash, body) VALUES ",
+            rows,
+            &[""; 4],
+            " ON CONFLICT (tenant, model, hash) DO UPDATE SET body = excluded.body",
+        ),
+        true => with_cast_rows(
+            "INSERT INTO recall_vector (tenant, model, hash, body, embedding) VALUES ",
+            rows,
+            &["", "", "", "", "::vector"],
+            " ON CONFLICT (tenant, model, hash)
+                DO UPDATE SET body = excluded.body, embedding = excluded.embedding",
+        ),
     }
 }
 

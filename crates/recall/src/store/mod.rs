@@ -9,8 +9,10 @@ mod embedded;
 mod filters;
 mod find;
 mod generation;
+mod kept;
 mod lists;
 mod nearest;
+mod pgvector;
 mod put;
 mod remove;
 mod rows;
@@ -22,7 +24,7 @@ use async_trait::async_trait;
 use perihelion_database::{Database, Transaction};
 
 pub use self::generation::{Generation, Pending};
-use self::{filters::Filters, nearest::Cache};
+use self::{filters::Filters, kept::Cache, pgvector::Pgvector};
 use crate::{Error, Found, Index, Item, Scope, Search};
 
 /// An index in a database; cheap to clone.
@@ -30,13 +32,23 @@ use crate::{Error, Found, Index, Item, Scope, Search};
 pub struct StoredIndex {
     database: Database,
     vectors: Arc<Cache>,
+    pgvector: Arc<Pgvector>,
     filters: Arc<Filters>,
 }
 
 impl StoredIndex {
     /// Stands on a database that is open.
     pub fn new(database: Database) -> Self {
-        Self { database, vectors: Arc::default(), filters: Arc::default() }
+        let (vectors, pgvector, filters) = <(Arc<Cache>, _, _)>::default();
+        Self { database, vectors, pgvector, filters }
+    }
+
+    /// Bounds the bytes of vectors that this process keeps for searches by meaning, 256 MiB unless set here.
+    ///
+    /// Larger spaces are ranked by a Postgres with pgvector; where there is none, the one that was searched last is kept all the same.
+    #[must_use]
+    pub fn keeping_vectors(self, bytes: usize) -> Self {
+        Self { vectors: Arc::new(Cache::of(bytes)), ..self }
     }
 
     pub fn database(&self) -> &Database {
@@ -99,7 +111,7 @@ impl Index for StoredIndex {
     }
 
     async fn search(&self, search: &Search) -> Result<Found, Error> {
-        find::search(&self.database, (&self.vectors, &self.filters), search).await
+        find::search(&self.database, (&self.vectors, &self.pgvector, &self.filters), search).await
     }
 
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {

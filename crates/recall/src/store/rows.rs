@@ -21,8 +21,14 @@ pub(super) fn parts<T>(mut list: &[T]) -> Vec<&[T]> {
 
 /// Begins a statement with so many rows of so many placeholders: `{before}($1, $2), ($3, $4){after}`.
 pub(super) fn with_rows(before: &str, rows: usize, columns: usize, after: &str) -> Query {
+    with_cast_rows(before, rows, &vec![""; columns], after)
+}
+
+/// Like [`with_rows`], with what stands behind the placeholder of each column: `::vector`, or nothing.
+pub(super) fn with_cast_rows(before: &str, rows: usize, casts: &[&str], after: &str) -> Query {
     let row = |number: usize| {
-        let places = (1..=columns).map(|column| format!("${}", number * columns + column));
+        let places = casts.iter().zip(1..);
+        let places = places.map(|(cast, at)| format!("${}{cast}", number * casts.len() + at));
         format!("({})", places.collect::<Vec<_>>().join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();

