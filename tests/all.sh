@@ -60,10 +60,21 @@ pgvector)
     ;;
 esac
 
+# What docs/tests.md names must be among the tests that run.
+selected=(--locked --workspace --lib --bins --tests)
+names=$target/names-of-tests.txt
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest list "${selected[@]}" --message-format oneline >"$names"
+else
+    cargo test "${selected[@]}" -- --list --format terse | sed -n 's/: test$//p' >"$names"
+fi
+TEST_NAMES=$(realpath "$names")
+export TEST_NAMES
+
 if cargo nextest --version >/dev/null 2>&1; then
     heading "Unit and integration tests, with cargo-nextest"
-    cargo nextest run --locked --workspace --lib --bins --tests --no-fail-fast "$@"
+    cargo nextest run "${selected[@]}" --no-fail-fast "$@"
 else
     heading "Unit and integration tests, with cargo test (cargo-nextest is not installed)"
-    cargo test --locked --workspace --lib --bins --tests --no-fail-fast -- "$@"
+    cargo test "${selected[@]}" --no-fail-fast -- "$@"
 fi

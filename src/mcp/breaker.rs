@@ -144,6 +144,7 @@ mod tests {
 
     const COOLDOWN: Duration = Duration::from_secs(30);
 
+    /// X6
     #[test]
     fn it_opens_after_failures_in_a_row_and_lets_one_call_decide() {
         let mut breaker = Breaker::new(BreakerPolicy { failures: 3, cooldown: COOLDOWN });

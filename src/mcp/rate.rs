@@ -50,8 +50,11 @@ mod tests {
         assert!(rate.ready(Duration::ZERO).await && rate.ready(Duration::ZERO).await);
         assert!(!rate.ready(Duration::from_secs(60)).await);
         let often = Rate::new(RateLimit { calls, per: Duration::from_millis(20) }).unwrap();
-        for _ in 0..10 {
+        let started = clock::monotonic();
+        for _ in 0..12 {
             assert!(often.ready(Duration::from_secs(60)).await);
         }
+        // Two at once, the others every 10 ms.
+        assert!(started.elapsed() >= Duration::from_millis(99), "{:?}", started.elapsed());
     }
 }

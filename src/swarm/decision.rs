@@ -266,6 +266,7 @@ mod tests {
         assert_eq!(stages, work(&decision(&["mcp_agent_sql"], &[("a", "mcp_agent_files", &[])])));
     }
 
+    /// S1.04
     #[test]
     fn an_unknown_agent_an_empty_choice_and_a_cycle_are_fed_back_by_name() {
         let refuse = |decision| judge(decision).unwrap_err().join("; ");
@@ -308,6 +309,7 @@ mod tests {
         assert_eq!(stages, [[own, ("1.1.r2".into(), "the request".into())]]);
     }
 
+    /// S1.04
     #[test]
     fn a_search_stands_among_the_agents_where_some_are_hidden() {
         let (part, mut state) = (menu(&["mcp_agent_mail"]), GraphState::default());

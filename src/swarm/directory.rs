@@ -151,7 +151,7 @@ mod tests {
         assert!(found(&agents, "an mcp agent").is_empty(), "every name begins so");
     }
 
-    /// X6
+    /// S1.09, X6
     #[test]
     fn what_strangers_say_of_their_tools_moves_nobody_into_the_menu() {
         let pages = card("pages", "Reads pages.", &[("invoice_paid_weather", "invoice invoice")]);

@@ -318,6 +318,7 @@ mod tests {
         assert!(error.ends_with(": mcp_agent_Files, mcp_agent_files"), "{error}");
     }
 
+    /// S2.01
     #[test]
     fn an_empty_question_and_a_team_without_agents_are_refused() {
         assert_eq!(asking("  ").into_input(&agents()).unwrap_err(), RequestError::Empty);

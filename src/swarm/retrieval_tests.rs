@@ -75,7 +75,7 @@ fn agents() -> Vec<Arc<dyn Agent>> {
     (0..SERVERS).map(info).map(agent).collect()
 }
 
-/// The agent must be in the menu at once, and nearly always among the first two.
+/// S1.04: The agent must be in the menu at once, and nearly always among the first two.
 #[test]
 fn the_agent_that_is_made_for_a_request_is_among_the_first() {
     let agents = agents();

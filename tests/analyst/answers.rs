@@ -6,7 +6,7 @@ use crate::world::{
     AGENT, BY_COUNTRY, CANARY, Kept, Shop, clear, draft, intent, interpretation, script,
 };
 
-/// S2.04, S4.01–S4.07: every stage asks as the contract says, and the answer cites query and table.
+/// S4.03: S2.04, S4.01–S4.07: every stage asks as the contract says, and the answer cites query and table.
 #[tokio::test]
 async fn a_question_is_answered_with_its_table_query_and_assumptions() {
     let answer = "Norway leads with 160.5, Chile has 40.0.";
@@ -57,7 +57,7 @@ async fn a_question_is_answered_with_its_table_query_and_assumptions() {
     }
 }
 
-/// S4.07: what is not in the preview reaches no model, and the reader hears that there is more.
+/// S4.06, S4.07: what is not in the preview reaches no model, and the reader hears that there is more.
 #[tokio::test]
 async fn a_row_beyond_the_preview_reaches_no_model() {
     let script = script()
@@ -76,7 +76,7 @@ async fn a_row_beyond_the_preview_reaches_no_model() {
     assert!(requests.iter().all(|request| !request.contains(CANARY)));
 }
 
-/// A number that nothing supports is flagged, one that follows is marked, and a multiplied total is said.
+/// S4.07: A number that nothing supports is flagged, one that follows is marked, and a multiplied total is said.
 #[tokio::test]
 async fn numbers_that_do_not_stand_in_the_result_and_totals_counted_twice_are_said() {
     let script = script()

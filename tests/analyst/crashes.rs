@@ -22,7 +22,7 @@ fn queries(report: &Value) -> usize {
     tools.iter().filter(|tool| tool["tool"] == "shop.query").count()
 }
 
-/// X2: whichever stage was waiting for its model, the stages before it are not asked again.
+/// S2.04, X2: whichever stage was waiting for its model, the stages before it are not asked again.
 #[tokio::test]
 async fn a_turn_that_is_killed_in_any_stage_continues_there_and_asks_the_database_once() {
     let stages = [
@@ -56,7 +56,7 @@ async fn a_turn_that_is_killed_in_any_stage_continues_there_and_asks_the_databas
     }
 }
 
-/// X3: a turn is reproduced offline, step by step, without asking anybody.
+/// S4.10, X3: a turn is reproduced offline, step by step, without asking anybody.
 #[tokio::test]
 async fn a_turn_is_replayed_offline() {
     let never = Rule::new(Reply::text("")).stage("never");

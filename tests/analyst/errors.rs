@@ -36,7 +36,7 @@ async fn an_ambiguous_question_is_put_to_the_user_before_any_sql() {
     assert!(shop.stage("generate")[0].contains("<answer>totals</answer>"));
 }
 
-/// S4.09: the database's words and the failing statement go to triage, whose patch is checked and run.
+/// S2.04, S4.09: the database's words and the failing statement go to triage, whose patch is checked and run.
 #[tokio::test]
 async fn an_error_of_the_database_is_patched_and_the_history_is_kept() {
     let wrong = "SELECT nation, SUM(total) FROM orders JOIN customers ON customers.id = customer_id GROUP BY nation";
@@ -58,7 +58,7 @@ async fn an_error_of_the_database_is_patched_and_the_history_is_kept() {
     );
 }
 
-/// S4.05: what the guard refuses never reaches the server, and triage hears why.
+/// S4.05, S4.09: what the guard refuses never reaches the server, and triage hears why.
 #[tokio::test]
 async fn what_the_guard_refuses_is_not_sent_and_can_be_given_up() {
     let script = script()

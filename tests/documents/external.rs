@@ -92,7 +92,7 @@ async fn the_program_is_asked_for_named_endings_and_our_parser_for_the_others() 
     assert_eq!(title("odd", "cad").await, "PLAN");
 }
 
-/// Its failures are named, and none leaves a document or a process.
+/// S3.05: Its failures are named, and none leaves a document or a process.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_wrong_with_the_program_is_named() {
     let failing = home("echo 'no model is there' >&2; exit 3");

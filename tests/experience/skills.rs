@@ -26,7 +26,7 @@ fn calls(report: &Value) -> usize {
     report["results"][0]["tools"].as_array().map_or(0, Vec::len)
 }
 
-/// S1.11
+/// S1.06, S1.11
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approved_task_becomes_a_skill_that_saves_calls_for_the_next_of_its_family() {
     let world = world(explorer("APPROVED")).await;

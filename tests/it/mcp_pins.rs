@@ -251,6 +251,7 @@ async fn a_server_that_nobody_approved_is_neither_started_nor_reached() {
     }
 }
 
+/// X6
 #[tokio::test]
 async fn where_pins_are_required_a_server_waits_for_its_first_approval() {
     let mut den = Den::new();
@@ -294,15 +295,19 @@ async fn a_change_that_is_announced_while_the_server_runs_stops_the_next_call() 
     den.says(&case);
     let pool = den.open();
     assert_eq!(call(&pool).await.unwrap().text, "looked");
+    let error = call(&pool).await.unwrap_err();
+    assert!(matches!(error, Error::Quarantined { .. }), "{error}");
     for _ in 0..3 {
         // Refused, or made on one that was started again and says what was pinned.
-        if let Ok(outcome) = call(&pool).await {
-            assert_eq!(outcome.text, "looked");
+        match call(&pool).await {
+            Ok(outcome) => assert_eq!(outcome.text, "looked"),
+            Err(error) => assert!(matches!(error, Error::Quarantined { .. }), "{error}"),
         }
     }
     pool.close().await;
 }
 
+/// X6
 #[tokio::test]
 async fn a_server_that_comes_back_changed_is_not_called() {
     let den = Den::new();

@@ -21,7 +21,7 @@ async fn pid(pool: &Pool, server: &str) -> String {
     pool.call(server, "pid", Map::new(), CallContext::default()).await.unwrap().text
 }
 
-/// X6: unchanged servers keep running over a reload.
+/// S1.09, X6: unchanged servers keep running over a reload.
 #[tokio::test]
 async fn a_reload_keeps_unchanged_servers_and_ends_those_that_are_gone() {
     let (mark, line) = new_mark();

@@ -36,6 +36,7 @@ async fn can_confine() -> bool {
     let way_out = ["install the package bubblewrap", "allow unprivileged user namespaces"];
     assert!(way_out.iter().any(|words| told.contains(words)), "{told}");
     assert!(told.contains("remove `sandbox`"), "{told}");
+    assert!(std::env::var_os("CI").is_none(), "the sandbox is tested nowhere: {told}");
     false
 }
 

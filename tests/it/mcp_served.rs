@@ -44,6 +44,7 @@ async fn post(address: &str, headers: &str, body: &str) -> String {
     answer
 }
 
+/// X6
 #[tokio::test]
 async fn a_bundled_server_is_reached_over_http_like_any_other() {
     let home = tempfile::tempdir().unwrap();
@@ -86,6 +87,7 @@ async fn an_address_that_others_can_reach_is_refused() {
     assert!(!ended.status.success() && said.contains("on loopback only"), "{said}");
 }
 
+/// X6
 #[tokio::test]
 async fn what_a_bundled_server_does_not_offer_is_unknown_and_not_empty() {
     let home = tempfile::tempdir().unwrap();

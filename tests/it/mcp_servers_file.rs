@@ -16,6 +16,7 @@ fn refusal(text: &str) -> String {
     parse(text).map(|_| ()).unwrap_err()
 }
 
+/// S3.12
 #[test]
 fn a_table_written_for_codex_is_understood_unchanged() {
     let file = parse(

@@ -34,6 +34,7 @@ async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
     pool.call("x", tool, Map::new(), CallContext::default()).await
 }
 
+/// S1.09
 #[tokio::test]
 async fn a_scanned_server_tells_its_tools_and_who_it_is() {
     let pool = pool(
@@ -74,6 +75,7 @@ async fn a_call_carries_its_arguments_its_idempotency_key_and_the_trace() {
     pool.close().await;
 }
 
+/// X2
 #[tokio::test]
 async fn a_server_killed_mid_call_leaves_the_outcome_unknown_and_is_started_again_for_the_next_call()
  {
@@ -99,6 +101,7 @@ async fn an_answer_over_the_line_limit_ends_as_unknown_and_the_server_stays_usab
     pool.close().await;
 }
 
+/// X6
 #[tokio::test]
 async fn a_result_over_the_limit_becomes_an_error_that_says_so() {
     let pool = pool("plain", "max_result_bytes = 50_000");
@@ -252,6 +255,7 @@ async fn a_server_sees_the_variables_it_was_given_and_none_of_the_operators_secr
     pool.close().await;
 }
 
+/// X6
 #[tokio::test]
 async fn a_call_that_hangs_ends_as_unknown_and_the_server_is_told_to_stop() {
     let pool = pool("plain", "tool_timeout_sec = 0.3");
@@ -288,6 +292,7 @@ async fn a_server_that_stops_reading_cannot_hold_a_call() {
     pool.close().await;
 }
 
+/// X6
 #[tokio::test]
 async fn a_server_that_asks_without_end_and_reads_no_answer_is_ended_with_that_reason() {
     let pool = pool("plain", "");
@@ -373,6 +378,7 @@ async fn a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() {
     assert_none_left(&mark).await;
 }
 
+/// X6
 #[tokio::test]
 async fn after_close_no_process_is_left_not_even_a_grandchild_that_left_the_group() {
     let (mark, line) = new_mark();

@@ -16,6 +16,7 @@ fn pool(protocol: &str, log: &str, lines: &str) -> Pool {
     Pool::new(file, PoolOptions::default())
 }
 
+/// X6
 #[tokio::test]
 async fn every_version_from_2024_to_2026_is_agreed_on_and_its_tools_are_called() {
     for protocol in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
@@ -30,6 +31,7 @@ async fn every_version_from_2024_to_2026_is_agreed_on_and_its_tools_are_called()
     }
 }
 
+/// X6
 #[tokio::test]
 async fn a_version_that_nobody_knows_is_refused_with_those_that_are_known() {
     for protocol in ["2019-01-01", "2025-12-31"] {
@@ -40,6 +42,7 @@ async fn a_version_that_nobody_knows_is_refused_with_those_that_are_known() {
     }
 }
 
+/// X6
 #[tokio::test]
 async fn a_server_is_not_stopped_as_unused_while_its_task_is_waited_for() {
     let room = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::library::{AGENT, BOTH, Library, approved, quotation, script, words};
 
-/// X2: the process is killed while the last stage waits for its model; the stages before it are committed.
+/// S1.06, X2: the process is killed while the last stage waits for its model; the stages before it are committed.
 #[tokio::test]
 async fn a_pipeline_that_is_killed_between_two_stages_continues_without_repeating_the_first() {
     for kept in BOTH {
@@ -35,7 +35,7 @@ async fn a_pipeline_that_is_killed_between_two_stages_continues_without_repeatin
     }
 }
 
-/// X3: the steps of the pipeline are compared as well.
+/// S1.06, X3: the steps of the pipeline are compared as well.
 #[tokio::test]
 async fn a_thread_with_a_pipeline_is_replayed_offline_with_every_stage() {
     for kept in BOTH {

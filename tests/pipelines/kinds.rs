@@ -5,6 +5,7 @@ use perihelion::llm::scripted::{Reply, Rule};
 
 use crate::library::{Kept, Library, approved, script};
 
+/// S3.12
 #[tokio::test]
 async fn an_unknown_kind_is_refused_with_the_nearest() {
     let library = Library::open(Kept::Sqlite, script(), &[]).await;
@@ -18,6 +19,7 @@ async fn an_unknown_kind_is_refused_with_the_nearest() {
     );
 }
 
+/// S3.12
 #[tokio::test]
 async fn a_pipeline_without_a_tool_for_a_role_gives_way_to_the_plain_loop() {
     let plain = Rule::new(Reply::text("42")).role(Role::Agent);

@@ -22,7 +22,7 @@ async fn a_rejected_finding_runs_the_pipeline_again_with_the_feedback() {
     assert_eq!(second.thread, library.thread().to_string(), "the top thread is named");
 }
 
-/// S2.09, S2.11
+/// S2.09, S2.11, S3.02
 #[tokio::test]
 async fn a_result_has_every_key_of_its_shape_and_a_failure_its_type() {
     let script = script().rule(words()).rule(quotation()).rule(approved());

@@ -52,7 +52,7 @@ async fn a_task_that_waits_is_taken_back_by_who_sent_it(served: Served) {
     }
 }
 
-/// S2.12
+/// S2.12, X5, X8
 async fn all_who_follow_a_task_hear_the_same_until_it_ends(served: Served) {
     let task = send(&served, &message("approve this")).await;
     let place = format!("{}/a2a/tasks/{}", served.url, task["id"].as_str().unwrap());

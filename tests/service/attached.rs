@@ -44,7 +44,7 @@ async fn what_comes_with_a_message_is_kept_shown_to_the_model_and_handed_out_aga
     }
 }
 
-/// S2.01
+/// S2.01, X8
 #[tokio::test]
 async fn the_faces_of_openai_take_images_and_refuse_what_is_elsewhere() {
     let served = Served::sqlite().await;

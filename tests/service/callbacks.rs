@@ -17,7 +17,7 @@ on_both!(
 /// The settings that let tests be called.
 const ALLOWED: [(&str, &str); 1] = [("PERIHELION_SERVE_CALLBACK_HOSTS", "127.0.0.1")];
 
-/// S2.12
+/// S2.12, X5
 async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Served) {
     let mut served = served.again_with(&ALLOWED).await;
     let mut receiver = Receiver::answering(&[503]).await;
@@ -42,6 +42,7 @@ async fn a_webhook_is_called_when_its_run_has_ended_until_it_is_taken(served: Se
     assert!(receiver.is_empty());
 }
 
+/// X5
 async fn an_address_inside_is_called_only_where_the_operator_allows_it(served: Served) {
     let thread = served.thread().await;
     for inside in [
@@ -65,6 +66,7 @@ async fn an_address_inside_is_called_only_where_the_operator_allows_it(served: S
     assert_eq!(runs, json!([]));
 }
 
+/// X5
 async fn an_agent_is_told_how_its_task_stands(served: Served) {
     let served = served.again_with(&ALLOWED).await;
     let mut receiver = Receiver::answering(&[]).await;

@@ -23,7 +23,7 @@ fn cron() -> Value {
     })
 }
 
-/// S2.12
+/// S2.12, X5
 async fn crons_are_made_found_changed_and_deleted(served: Served) {
     let (code, made) = served.post("/runs/crons", &cron()).await;
     assert_eq!(code, 200, "{made}");

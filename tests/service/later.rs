@@ -16,6 +16,7 @@ on_both!(
     a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
 );
 
+/// X5
 async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
     let body = json!({ "graph_id": "swarm", "name": "Clerk", "metadata": { "team": "blue" }, "config": { "recursion_limit": 9 } });
     let (code, made) = served.post("/assistants", &body).await;
@@ -55,6 +56,7 @@ async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
     assert_eq!(own.0, 409, "{own:?}");
 }
 
+/// X5
 async fn assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked(served: Served) {
     let mut ids = Vec::new();
     for name in ["beta", "Alpha"] {
@@ -87,6 +89,7 @@ async fn assistants_and_versions_are_sorted_paged_and_shown_as_far_as_asked(serv
     }
 }
 
+/// X5
 async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
     let (short, gone) = (served.thread().await, served.thread().await);
     for thread in [&short, &gone] {
@@ -109,6 +112,7 @@ async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
     assert_eq!(served.post("/threads/prune", &wrong).await.0, 422);
 }
 
+/// X5
 async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
     for (path, key, value) in [
         (json!(["users", "u1"]), "tea", json!({ "kind": "green", "cups": 2 })),
@@ -149,6 +153,7 @@ async fn items_are_kept_found_and_forgotten_under_their_paths(served: Served) {
     assert_eq!(served.get("/store/items?namespace=users.u1&key=tea").await.1, Value::Null);
 }
 
+/// X5
 async fn a_batch_begins_all_of_its_runs_or_none(served: Served) {
     let runs = json!([saying("hello"), saying("clarify this")]);
     let (code, begun) = served.post("/runs/batch", &runs).await;

@@ -8,7 +8,7 @@ use super::{on_both, saying};
 
 on_both!(each_tenant_is_held_to_its_limits_and_told_when_to_come_again);
 
-/// S3.04
+/// S1.05, S3.04
 async fn each_tenant_is_held_to_its_limits_and_told_when_to_come_again(served: Served) {
     let ours = key(&served, &["ours"]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme"]).await;

@@ -73,6 +73,7 @@ async fn the_command_line_asks_the_service_to_stop_a_thread_before_it_takes_it(m
     served.crash().await;
 }
 
+/// X5, X8
 async fn a_thread_of_the_service_is_the_command_line_s_as_well(served: Served) {
     let thread = served.thread().await;
     let (_, values) =

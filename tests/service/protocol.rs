@@ -108,6 +108,7 @@ async fn a_thread_is_followed_over_its_runs_and_is_the_same_after_a_crash(mut se
     assert_eq!(few, wanted);
 }
 
+/// X5
 async fn a_socket_takes_commands_and_subscriptions(served: Served) {
     let thread = Uuid::now_v7();
     let url = format!("{}/threads/{thread}/stream/events", served.url.replace("http", "ws"));
@@ -158,6 +159,7 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
     assert_eq!(served.get(&format!("/threads/{thread}/stream/events")).await.0, 426);
 }
 
+/// X5
 async fn commands_read_states_and_say_what_is_wrong(served: Served) {
     let thread = Uuid::now_v7();
     let lacking = command(&served, thread, "state.get", json!({ "namespace": [] })).await;

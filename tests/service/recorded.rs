@@ -52,6 +52,7 @@ fn compare(place: &str, shape: &Value, found: &Value) {
     }
 }
 
+/// X5
 async fn threads_and_runs_have_the_recorded_shapes(served: Served) {
     assert_shape("ok", &served.get("/ok").await.1);
     assert_shape("info", &served.get("/info").await.1);
@@ -82,6 +83,7 @@ async fn threads_and_runs_have_the_recorded_shapes(served: Served) {
     assert_shape("schemas", &served.get("/assistants/swarm/schemas").await.1);
 }
 
+/// S3.08, X5
 async fn streams_have_the_recorded_shapes(served: Served) {
     let thread = served.thread().await;
     let mut body = saying("approve this");

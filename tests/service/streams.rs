@@ -98,7 +98,7 @@ async fn a_run_that_had_to_wait_is_heard_under_the_ids_that_it_is_replayed_with(
     assert_eq!(read(asked().send().await.unwrap(), usize::MAX).await, heard);
 }
 
-/// X5
+/// S2.12, S3.08, X5
 async fn a_stream_follows_on_where_it_was_cut_and_is_the_same_after_a_crash(mut served: Served) {
     let thread = served.thread().await;
     let mut body = saying("hello");

@@ -105,7 +105,7 @@ async fn teams_of_one_tenant_work_for_it_alone(served: Served) {
     }
 }
 
-/// S3.03, S3.05
+/// S3.03, S3.04, S3.05
 async fn documents_and_memories_of_one_tenant_are_listed_for_it_alone(served: Served) {
     let (ours, theirs) = keys(&served).await;
     let (ours, theirs) = ([("x-api-key", ours.as_str())], [("x-api-key", theirs.as_str())]);

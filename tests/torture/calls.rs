@@ -1,105 +1,145 @@
 //! Judges calls: what each was to do, what the receiver did, and what a person was asked.
+//!
+//! What must have happened follows from the logs alone. The database is asked what it says of it, and excuses nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use perihelion::checkpoint::{EffectKind, EffectRow, EffectStatus};
+use perihelion::checkpoint::{EffectKind, EffectRow};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::jobs::{BOOK, LOOK, RING};
-use super::logs::{EFFECTS, Effect, QUESTIONS, Question, lines};
+use super::jobs::{BOOK, MAIL};
+use super::logs::{ACCEPTED, Accepted, EFFECTS, Effect, QUESTIONS, Question, lines};
 use super::oracle::Findings;
 
-/// What the receiver did and what people were asked, by the line of the call.
+/// What the receiver saw of one call.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Times that it was carried out.
+    done: u64,
+    /// Times that the receiver knew its key and did nothing.
+    refused: u64,
+    /// Times that the answer was lost.
+    lost: u64,
+}
+
+/// What the receiver did and what people were asked.
 #[derive(Debug, Default)]
 pub struct Deeds {
-    effects: HashMap<(String, String), u64>,
-    /// Verdicts by question, by the line it was about.
-    questions: HashMap<String, BTreeMap<String, String>>,
-    verdicts: HashMap<String, String>,
+    /// By tool and line of the call.
+    seen: HashMap<(String, String), Seen>,
+    /// Questions by the line that they were about.
+    questions: HashMap<String, BTreeSet<String>>,
+    /// Answers that were about to be given, by question.
+    given: BTreeMap<String, BTreeSet<String>>,
+    /// Answers that were accepted, by question.
+    accepted: BTreeMap<String, BTreeSet<String>>,
+    /// Questions of which a thread holds a record.
+    recorded: HashSet<String>,
 }
 
 impl Deeds {
     pub fn read(directory: &Path, findings: &mut Findings) -> Self {
         let mut deeds = Self::default();
-        for Effect { tool, line, refused, .. } in lines(directory, EFFECTS) {
-            if refused {
-                findings.refused += 1;
-                continue;
+        for Effect { tool, line, refused, lost, .. } in lines(directory, EFFECTS) {
+            match refused {
+                true => findings.refused += 1,
+                false => *findings.effects.entry(tool.clone()).or_default() += 1,
             }
-            *findings.effects.entry(tool.clone()).or_default() += 1;
-            *deeds.effects.entry((tool, line)).or_default() += 1;
+            let seen = deeds.seen.entry((tool, line)).or_default();
+            seen.done += u64::from(!refused);
+            seen.refused += u64::from(refused);
+            seen.lost += u64::from(lost);
         }
         for Question { interrupt, line, verdict } in lines(directory, QUESTIONS) {
-            let of_line = deeds.questions.entry(line).or_default();
-            of_line.insert(interrupt.clone(), verdict.clone());
-            deeds.verdicts.insert(interrupt, verdict);
+            deeds.questions.entry(line).or_default().insert(interrupt.clone());
+            deeds.given.entry(interrupt).or_default().insert(verdict);
         }
-        findings.questions = deeds.verdicts.len() as u64;
+        for Accepted { interrupt, verdict } in lines(directory, ACCEPTED) {
+            deeds.accepted.entry(interrupt).or_default().insert(verdict);
+        }
+        findings.questions = deeds.given.len() as u64;
+        findings.contested = deeds.given.values().filter(|given| given.len() > 1).count() as u64;
         deeds
     }
 
-    /// Judges one call that a thread was to make; `row` is its record in the journal.
+    /// Counts the questions about a call to which this answer holds: the one accepted, or one of those given where
+    /// nobody lived to hear which was.
+    fn answered(&self, line: &str, verdict: &str) -> u64 {
+        let questions = self.questions.get(line).into_iter().flatten();
+        let holding = questions.filter(|id| {
+            let answers = self.accepted.get(*id).or_else(|| self.given.get(*id));
+            answers.is_some_and(|answers| answers.contains(verdict))
+        });
+        holding.count() as u64
+    }
+
+    /// Judges one call that a thread was to make; `row` is its record in the journal, and `takeovers` how many
+    /// processes took the thread after the first one.
     pub fn judge(
         &mut self,
         tool: &str,
         line: &str,
         row: Option<&EffectRow>,
+        takeovers: u64,
         findings: &mut Findings,
     ) {
-        if tool == LOOK {
-            return;
-        }
-        let done = self.effects.remove(&(tool.to_owned(), line.to_owned())).unwrap_or_default();
-        let asked = self.questions.get(line);
-        let count = |verdict: &str| {
-            asked.map_or(0, |all| all.values().filter(|one| *one == verdict).count() as u64)
-        };
-        let excused = count("skip") + count("done") > 0
-            || row.is_some_and(|row| row.status == EffectStatus::Failed);
+        let seen = self.seen.remove(&(tool.to_owned(), line.to_owned())).unwrap_or_default();
         if row.is_none() {
             findings.violate("unrecorded", format!("{tool} {line}"));
         }
-        if done == 0 && !excused {
-            findings.violate("missing effect", format!("{tool} {line}"));
+        // Only a person can say that a call is not to be made.
+        let waived = self.answered(line, "skip") + self.answered(line, "done");
+        if seen.done == 0 && waived == 0 {
+            findings.violate("missing effect", format!("{tool} {line}: recorded as {row:?}"));
         }
-        let more = done.saturating_sub(1);
+        let retries = self.answered(line, "retry");
+        let what = || format!("{tool} {line}: {seen:?}, {takeovers} takeovers, {retries} retries");
+        let more = seen.done.saturating_sub(1);
         match tool {
-            BOOK if more > 0 => {
-                findings.violate("duplicate effect", format!("{tool} {line}: {done} times"));
-            }
-            RING => findings.unchecked_duplicates += more,
-            _ if more > 0 => {
-                findings.asked_duplicates += more;
-                // A zombie's call may reach the receiver after the question about it was answered.
-                if more > count("retry") {
-                    let what = format!("{tool} {line}: {done} times, asked about: {asked:?}");
-                    findings.violate("duplicate not asked about", what);
-                }
-            }
-            _ => {}
+            BOOK if more > 0 => findings.violate("duplicate effect", what()),
+            // A zombie's call may reach the receiver after the question about it was answered.
+            MAIL if more > retries => findings.violate("duplicate not asked about", what()),
+            MAIL => findings.asked_duplicates += more,
+            BOOK => {}
+            _ => findings.unchecked_duplicates += more,
+        }
+        // Nobody sends a repeatable call again but for a lost answer, or after the one who had sent it.
+        if tool != MAIL && seen.done + seen.refused > 1 + seen.lost + takeovers {
+            findings.violate("sent for no reason", what());
         }
     }
 
-    /// Checks that each question has the one answer that it was given.
-    pub fn answers(&self, effects: &[EffectRow], findings: &mut Findings) {
+    /// Checks that each question has one answer: one that was given, and the one that was accepted.
+    pub fn answers(&mut self, effects: &[EffectRow], findings: &mut Findings) {
         for row in effects.iter().filter(|row| row.kind == EffectKind::Interrupt) {
             let id = Uuid::from_slice(&row.key).unwrap_or_default().to_string();
             let answer: Option<Value> = row.outcome.as_ref().and_then(|one| one.decode().ok());
             let recorded = answer.as_ref().and_then(|one| one["outcome"].as_str());
-            if recorded != self.verdicts.get(&id).map(String::as_str) {
-                let what =
-                    format!("{id}: {recorded:?} is recorded, {:?} given", self.verdicts.get(&id));
+            let (given, accepted) = (self.given.get(&id), self.accepted.get(&id));
+            let was_given = recorded.is_some_and(|it| given.is_some_and(|all| all.contains(it)));
+            let holds = accepted.is_none_or(|all| all.iter().map(String::as_str).eq(recorded));
+            if !was_given || !holds {
+                let what = format!(
+                    "{id}: {recorded:?} is recorded, {given:?} given, {accepted:?} accepted"
+                );
                 findings.violate("answer", what);
             }
+            self.recorded.insert(id);
         }
     }
 
-    /// Whatever is left was done without a thread that was to do it.
+    /// What is left was done without a thread that was to do it, or accepted and not kept.
     pub fn finish(self, findings: &mut Findings) {
-        for ((tool, line), _) in self.effects {
+        for ((tool, line), _) in self.seen {
             findings.violate("effect of nobody", format!("{tool} {line}"));
+        }
+        for (id, verdicts) in self.accepted {
+            if !self.recorded.contains(&id) {
+                findings
+                    .violate("answer", format!("{id}: {verdicts:?} was accepted, none is kept"));
+            }
         }
     }
 }

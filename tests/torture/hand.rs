@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::jobs::Job;
-use super::logs::{ACKS, ASKS, Ack, Log, QUESTIONS, Question, digest};
+use super::logs::{ACCEPTED, ACKS, ASKS, Accepted, Ack, Log, QUESTIONS, Question, digest};
 use super::plan::Plan;
 use super::points;
 use super::random::Random;
@@ -82,6 +82,7 @@ struct Hand {
     place: u64,
     asks: Log,
     questions: Log,
+    accepted: Log,
 }
 
 async fn work(
@@ -92,10 +93,11 @@ async fn work(
     mut random: Random,
 ) -> Result<(), Error> {
     let runtime = Arc::new(open(&directory, &setup).await?);
-    let (asks, questions) = (Log::open(&directory, ASKS), Log::open(&directory, QUESTIONS));
+    let [asks, questions, accepted] =
+        [ASKS, QUESTIONS, ACCEPTED].map(|name| Log::open(&directory, name));
     // The harness counts the time from here on.
     let _ = writeln!(std::io::stdout(), "ready");
-    let hand = Hand { runtime, directory, setup, place, asks, questions };
+    let hand = Hand { runtime, directory, setup, place, asks, questions, accepted };
     let stop = CancellationToken::new();
     // Some only work, some only see to threads as people do, some do both.
     let (works, sees) = match random.below(3) {
@@ -184,7 +186,7 @@ impl Hand {
         };
         match info.status {
             ThreadStatus::Idle => return Ok(false),
-            ThreadStatus::Interrupted => self.answer(thread).await?,
+            ThreadStatus::Interrupted => self.answer(thread, random).await?,
             _ => {}
         }
         // Workers continue with it, or this process does.
@@ -209,17 +211,40 @@ impl Hand {
         result.map(drop)
     }
 
-    /// Answers every open question of a thread, each of them always in the same way.
-    async fn answer(&self, thread: ThreadId) -> Result<(), Error> {
+    /// Answers every open question of a thread, now and then as two people who do not agree.
+    async fn answer(&self, thread: ThreadId, random: &mut Random) -> Result<(), Error> {
         let view = ThreadView::read(self.runtime.store().as_ref(), thread).await?;
         for InterruptView { id, payload, kind, .. } in view.open {
             assert_eq!(kind, "outcome_unknown");
-            let line = payload["request"]["arguments"]["line"].as_str().unwrap().to_owned();
-            let (verdict, answer) = verdict(self.setup.seed, &id);
-            let verdict = verdict.to_owned();
-            self.questions.write(&Question { interrupt: id.clone(), line, verdict });
-            self.runtime.answer(thread, Some(id.parse().unwrap()), answer).await?;
+            let line = payload["request"]["arguments"]["line"].as_str().unwrap();
+            let first = random.below(3);
+            match random.per_mille(400) {
+                false => self.say(thread, &id, line, first).await?,
+                true => {
+                    let second = first + random.between(1, 2);
+                    let both =
+                        (self.say(thread, &id, line, first), self.say(thread, &id, line, second));
+                    // One of them is refused.
+                    let (one, other) = futures::future::join(both.0, both.1).await;
+                    one.or(other)?;
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Gives one answer to a question: it is in one log before, and in another once it is accepted.
+    async fn say(&self, thread: ThreadId, id: &str, line: &str, verdict: u64) -> Result<(), Error> {
+        let (verdict, answer) = match verdict % 3 {
+            0 => ("retry", Answer::OutcomeRetry),
+            1 => ("skip", Answer::OutcomeSkip),
+            _ => ("done", Answer::OutcomeDone { result: json!("a person says that it was done") }),
+        };
+        let (interrupt, verdict) = (id.to_owned(), verdict.to_owned());
+        let line = line.to_owned();
+        self.questions.write(&Question { interrupt, line, verdict: verdict.clone() });
+        self.runtime.answer(thread, Some(id.parse().unwrap()), answer).await?;
+        self.accepted.write(&Accepted { interrupt: id.to_owned(), verdict });
         Ok(())
     }
 }
@@ -249,17 +274,6 @@ async fn listen(thread: ThreadId, log: Log, mut events: mpsc::Receiver<RunEvent<
             }
             _ => {}
         }
-    }
-}
-
-/// Says how a person answers a question: always the same way, no matter who puts it.
-pub fn verdict(seed: u64, interrupt: &str) -> (&'static str, Answer) {
-    let hash = blake3::hash(interrupt.as_bytes());
-    let bits = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap());
-    match Random::new(seed, &[5, bits]).below(3) {
-        0 => ("retry", Answer::OutcomeRetry),
-        1 => ("skip", Answer::OutcomeSkip),
-        _ => ("done", Answer::OutcomeDone { result: json!("a person says that it was done") }),
     }
 }
 

@@ -4,6 +4,7 @@ use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script};
 use serde_json::{Value, json};
 
+use super::logs::{Log, ModelCall};
 use super::random::Random;
 
 /// Keyed: declared repeatable, and the receiver refuses a key that it knows.
@@ -70,9 +71,19 @@ impl Job {
     }
 }
 
-/// Says what the model says; it knows nothing but the request, so every process gets the same answers.
-pub fn script(seed: u64) -> Script {
-    Script::new().keep_requests(0).respond_with(move |request| answer(seed, request))
+/// Says what the model says, and logs what it was asked.
+///
+/// It knows nothing but the request, so every process gets the same answers.
+pub fn script(seed: u64, log: Log) -> Script {
+    Script::new().keep_requests(0).respond_with(move |request| {
+        let hash = blake3::hash(request.body.to_string().as_bytes()).to_hex();
+        log.note(&ModelCall {
+            thread: request.thread.clone(),
+            role: request.role.clone(),
+            request: hash[..24].to_owned(),
+        });
+        answer(seed, request)
+    })
 }
 
 fn answer(seed: u64, request: &RecordedRequest) -> Option<Reply> {
@@ -139,7 +150,15 @@ fn act(seed: u64, request: &RecordedRequest) -> Option<Reply> {
             let more = " and so on".repeat(job.large_kib as usize * 1024 / 10);
             Reply::text(format!("Task {id} of job {number} is done{more}."))
         }
-        Some(&LOOK) => Reply::call(LOOK, json!({ "kib": job.large_kib, "number": call })),
-        Some(tool) => Reply::call(*tool, json!({ "line": Job::line(number, turn, id, call) })),
+        Some(tool) => {
+            let line = Job::line(number, turn, id, call);
+            Reply::call(
+                *tool,
+                match *tool {
+                    LOOK => json!({ "kib": job.large_kib, "line": line }),
+                    _ => json!({ "line": line }),
+                },
+            )
+        }
     })
 }

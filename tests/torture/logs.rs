@@ -17,6 +17,10 @@ pub const ACKS: &str = "acks.log";
 pub const EFFECTS: &str = "effects.log";
 /// A question was put to a person, who is about to answer it so.
 pub const QUESTIONS: &str = "questions.log";
+/// An answer was accepted.
+pub const ACCEPTED: &str = "accepted.log";
+/// The model was asked: written by the model's endpoint before it answers.
+pub const MODELS: &str = "models.log";
 /// One byte per point reached: twice the point's number, plus one after it.
 pub const POINTS: &str = "points.log";
 
@@ -36,6 +40,13 @@ impl Log {
         text.push(b'\n');
         (&self.0).write_all(&text).unwrap();
         self.0.sync_data().unwrap();
+    }
+
+    /// Appends a line, which outlives every process but need not outlive the machine.
+    pub fn note(&self, line: &impl Serialize) {
+        let mut text = serde_json::to_vec(line).unwrap();
+        text.push(b'\n');
+        (&self.0).write_all(&text).unwrap();
     }
 
     /// Appends a byte, which outlives this process but need not outlive the machine.
@@ -64,6 +75,22 @@ pub struct Effect {
     pub key: String,
     /// Whether the receiver knew the key and did nothing.
     pub refused: bool,
+    /// Whether the answer was lost on its way.
+    pub lost: bool,
+}
+
+#[derive(Debug, Serialize, serde::Deserialize)]
+pub struct Accepted {
+    pub interrupt: String,
+    pub verdict: String,
+}
+
+#[derive(Debug, Serialize, serde::Deserialize)]
+pub struct ModelCall {
+    pub thread: String,
+    pub role: String,
+    /// Hash of the request.
+    pub request: String,
 }
 
 #[derive(Debug, Serialize, serde::Deserialize)]

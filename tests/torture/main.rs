@@ -7,8 +7,8 @@
 //! lie outside the database, with the database.
 //!
 //! `torture [OPTIONS]` is one run, `torture short` the one that `tests/all.sh` makes, `torture merge FILE…`
-//! adds runs up. After a run on SQLite the oracle is shown copies of it that were tampered with ([`sabotage`]), and
-//! must object to each. A target of its own, because the processes are this very executable.
+//! adds runs up. After a run the oracle is shown copies of its database and logs that were tampered with
+//! ([`sabotage`]), and must object to each. A target of its own, because the processes are this very executable.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,10 +21,12 @@
 mod calls;
 mod cluster;
 mod collector;
+mod copies;
 mod disk;
 mod hand;
 mod jobs;
 mod logs;
+mod models;
 mod options;
 mod oracle;
 mod place;
@@ -45,7 +47,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use options::{Kind, Options};
+use options::Options;
 use oracle::Evidence;
 use storm::Storm;
 use summary::Summary;
@@ -140,8 +142,8 @@ async fn storm_and_judge(
             let database = storm.options.database;
             let evidence = Evidence { store, database, directory, received: &received, seed, jobs };
             let findings = oracle::judge(evidence).await;
-            if findings.violations.is_empty() && database == Kind::Sqlite {
-                sabotage::see_through_all(evidence, &storm.setup()).await;
+            if findings.violations.is_empty() {
+                sabotage::see_through_all(evidence, &storm.direct).await;
             }
             Ok(Summary::of(&storm, findings))
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
+use perihelion::checkpoint::ThreadStatus;
 use perihelion::checkpoint::{EffectKind, EffectRow, EffectStatus, StepKind, StepRow, Store};
-use perihelion::checkpoint::{ThreadStatus, chain_hash};
 use perihelion::ids::ThreadId;
 use perihelion::runtime::read_state;
 use perihelion::swarm::GraphState;
@@ -15,6 +15,7 @@ use super::calls::{self, Deeds};
 use super::collector::Id;
 use super::jobs::{Job, parse_task};
 use super::logs::{ACKS, ASKS, Ack, digest, lines};
+use super::models::ModelCalls;
 use super::options::Kind;
 use super::traces;
 
@@ -32,6 +33,15 @@ pub struct Findings {
     pub unchecked_duplicates: u64,
     /// Questions about unknown outcomes.
     pub questions: u64,
+    /// Of these, such as were given answers that differ.
+    #[serde(default)]
+    pub contested: u64,
+    /// Requests that reached the model.
+    #[serde(default)]
+    pub model_calls: u64,
+    /// Of these, such as had come before.
+    #[serde(default)]
+    pub model_repeats: u64,
     /// Effects beyond the first of a call that may not be repeated; each was asked about.
     pub asked_duplicates: u64,
     /// Threads that were given their job more than once, because the first giver died in between.
@@ -76,10 +86,11 @@ pub async fn judge(evidence: Evidence<'_>) -> Findings {
         *asks.entry(job).or_default() += 1;
     }
     let mut deeds = Deeds::read(directory, &mut findings);
+    let mut models = ModelCalls::read(directory, &mut findings);
     for job in 0..jobs {
         let case = Case { store, seed, job, asks: asks.get(&job).copied().unwrap_or_default() };
         let acks = acks.remove(&Job::thread(seed, job)).unwrap_or_default();
-        if let Err(problem) = case.judge(&acks, &mut deeds, &mut findings).await {
+        if let Err(problem) = case.judge(&acks, &mut deeds, &mut models, &mut findings).await {
             findings.violate("unreadable", format!("job {job}: {problem}"));
             continue;
         }
@@ -96,6 +107,7 @@ pub async fn judge(evidence: Evidence<'_>) -> Findings {
         findings.violate("lost", format!("thread {thread} was acknowledged, and is nobody's"));
     }
     deeds.finish(&mut findings);
+    models.finish(&mut findings);
     traces::settled(store, &mut findings).await;
     findings
 }
@@ -112,13 +124,16 @@ impl Case<'_> {
         &self,
         acks: &[Ack],
         deeds: &mut Deeds,
+        models: &mut ModelCalls,
         findings: &mut Findings,
     ) -> Result<(), perihelion::checkpoint::Error> {
         let thread = Job::thread(self.seed, self.job);
         let mut steps = self.store.history(thread, None, u32::MAX).await?;
         steps.reverse();
-        let head = self.store.info(thread).await?.head;
-        self.chain(&steps, head, findings)?;
+        let info = self.store.info(thread).await?;
+        self.chain(&steps, info.head, findings)?;
+        // Each claim raises the token by one.
+        let takeovers = info.fence.saturating_sub(1);
         let view = read_state(self.store, thread, None).await?;
         findings.threads += 1;
         findings.steps += steps.len() as u64;
@@ -142,10 +157,11 @@ impl Case<'_> {
             for (call, tool) in task.into_iter().flat_map(|task| task.calls.iter().enumerate()) {
                 let line = Job::line(self.job, turn, id, call);
                 let rows = effects.iter().filter(|row| row.kind == EffectKind::Tool);
-                deeds.judge(tool, &line, calls::find(rows, &line), findings);
+                deeds.judge(tool, &line, calls::find(rows, &line), takeovers, findings);
             }
         }
         deeds.answers(&effects, findings);
+        models.judge(thread, &effects, takeovers, findings);
         Ok(())
     }
 
@@ -164,7 +180,7 @@ impl Case<'_> {
                 findings.violate(kind, what);
                 return Ok(());
             }
-            hash = chain_hash(&hash, step.seq, &step.delta.to_json_bytes()?, &step.frontier);
+            hash = fingerprint(&hash, step)?;
             if hash != step.hash {
                 findings.violate("chain", format!("job {}: step {}", self.job, step.seq));
             }
@@ -184,12 +200,20 @@ impl Case<'_> {
         findings: &mut Findings,
     ) -> Result<(), perihelion::checkpoint::Error> {
         let mut digests = BTreeMap::new();
+        let mut before = None;
         for step in steps {
             let json = step.delta.to_json_bytes()?;
             let delta: Vec<Value> = serde_json::from_slice(&json).unwrap_or_default();
             let written =
                 delta.iter().map(|one| (one["n"].as_str().unwrap_or_default(), &one["u"]));
-            digests.insert(step.seq, digest(written));
+            let written = (!delta.is_empty()).then(|| digest(written));
+            if written.is_some() && written == before {
+                let what =
+                    format!("job {}: step {} says what the one before says", self.job, step.seq);
+                findings.violate("duplicate", what);
+            }
+            digests.insert(step.seq, written.clone().unwrap_or_else(|| digest(std::iter::empty())));
+            before = written;
         }
         for ack in acks {
             if digests.get(&ack.step) != Some(&ack.digest) {
@@ -221,4 +245,22 @@ impl Case<'_> {
             findings.violate("unfinished", what);
         }
     }
+}
+
+/// Hashes a step as the format says: the hash before, the number in eight bytes (little-endian), what was written as JSON,
+/// and what comes next.
+///
+/// Written once more here, so that a flaw of the program's own does not judge itself.
+///
+/// # Errors
+/// When the step cannot be decoded.
+pub fn fingerprint(
+    before: &[u8; 32],
+    step: &StepRow,
+) -> Result<[u8; 32], perihelion::checkpoint::Error> {
+    let mut text = before.to_vec();
+    text.extend(step.seq.to_le_bytes());
+    text.extend_from_slice(&step.delta.to_json_bytes()?);
+    text.extend(&step.frontier);
+    Ok(*blake3::hash(&text).as_bytes())
 }

@@ -83,7 +83,7 @@ fn tools() -> Value {
             "inputSchema": { "type": "object", "properties": properties },
         })
     };
-    let look = json!({ "kib": { "type": "integer" }, "number": { "type": "integer" } });
+    let look = json!({ "kib": { "type": "integer" }, "line": { "type": "string" } });
     json!([
         tool(BOOK, "Books a line, once per key.", &line),
         tool(RING, "Rings for a line, at every call.", &line),
@@ -95,27 +95,29 @@ fn tools() -> Value {
 impl Receiver {
     /// Carries a call out; `None` when its answer is to be lost.
     async fn call(&self, params: &Value) -> Option<String> {
-        let (before, after, is_lost) = {
+        let (before, after, lost) = {
             let mut random = self.random.lock().unwrap();
             let mut pause = || if random.per_mille(250) { random.between(1, 12) } else { 0 };
             (pause(), pause(), random.per_mille(15))
         };
         let tool = params["name"].as_str().unwrap_or_default().to_owned();
-        if tool == LOOK {
-            let kib = params["arguments"]["kib"].as_u64().unwrap_or_default();
-            return Some("0123456789abcdef".repeat(64 * kib as usize + 1));
-        }
         clock::sleep(Duration::from_millis(before)).await;
         let key = params["_meta"]["dev.perihelion/idempotency-key"].as_str();
         let key = key.unwrap_or_default().to_owned();
         let line = params["arguments"]["line"].as_str().unwrap_or_default().to_owned();
-        let text = format!("{tool} {line}: done");
+        let text = match &*tool {
+            LOOK => {
+                let kib = params["arguments"]["kib"].as_u64().unwrap_or_default();
+                "0123456789abcdef".repeat(64 * kib as usize + 1)
+            }
+            _ => format!("{tool} {line}: done"),
+        };
         {
             let mut known = self.known.lock().unwrap();
             let refused = tool == BOOK && !known.insert(key.clone());
-            self.log.write(&Effect { tool, line, key, refused });
+            self.log.write(&Effect { tool, line, key, refused, lost });
         }
         clock::sleep(Duration::from_millis(after)).await;
-        (!is_lost).then_some(text)
+        (!lost).then_some(text)
     }
 }

@@ -18,6 +18,7 @@ use super::collector::Collector;
 use super::disk::Disk;
 use super::hand::{OPEN, SERVERS, SETUP, Setup};
 use super::jobs::{self, BOOK, Job, LOOK, RING};
+use super::logs::{Log, MODELS};
 use super::options::{Kind, Options};
 use super::points;
 use super::proxy::{self, Piece, Way};
@@ -52,6 +53,8 @@ pub struct Storm {
     pub directory: PathBuf,
     pub counts: Counts,
     pub store: Arc<dyn Store>,
+    /// The database's address, without the proxy that cuts connections.
+    pub direct: String,
     pub collector: Collector,
     pub started: Instant,
     /// From now on nothing is done to processes, so that every thread can end.
@@ -88,12 +91,14 @@ impl Storm {
             }
         };
         let store = checkpoint::open(&direct).await.unwrap();
-        let model = ScriptedModel::start(jobs::script(seed)).await.unwrap();
+        let model =
+            ScriptedModel::start(jobs::script(seed, Log::open(&directory, MODELS))).await.unwrap();
         let storm = Arc::new(Self {
             seed,
             directory,
             counts,
             store,
+            direct: direct.clone(),
             collector: Collector::start(seed).await,
             started: clock::monotonic(),
             is_calm: AtomicBool::new(false),

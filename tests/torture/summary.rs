@@ -75,6 +75,9 @@ impl Summary {
         mine.refused += its.refused;
         mine.unchecked_duplicates += its.unchecked_duplicates;
         mine.questions += its.questions;
+        mine.contested += its.contested;
+        mine.model_calls += its.model_calls;
+        mine.model_repeats += its.model_repeats;
         mine.asked_duplicates += its.asked_duplicates;
         mine.asked_twice += its.asked_twice;
         mine.spans += its.spans;
@@ -115,17 +118,20 @@ impl Summary {
         let effects = |tool: &str| findings.effects.get(tool).copied().unwrap_or_default();
         let mut rows: Vec<(String, u64)> =
             self.faults.iter().map(|(name, count)| (name.clone(), *count)).collect();
-        let more: [(&str, u64); 21] = [
+        let more: [(&str, u64); 27] = [
             ("threads, each run to its end", findings.threads),
             ("steps", findings.steps),
             ("steps acknowledged to a listener", findings.acks),
             ("writes refused by the fence", point("write.fenced.after")),
             ("commits whose reply was lost, read back", point("commit.reread.after")),
             (
-                "calls found with an unknown outcome",
-                point("call.unknown.before") + point("call.unknown.after"),
+                "times that a process found a call with an unknown outcome",
+                point("call.unknown.before"),
             ),
             ("questions put to a person", findings.questions),
+            ("questions given two answers that differ", findings.contested),
+            ("requests to the model", findings.model_calls),
+            ("of these sent again after a takeover", findings.model_repeats),
             (
                 "fewest times that any failpoint was reached",
                 self.points.values().copied().min().unwrap_or_default(),
@@ -140,6 +146,12 @@ impl Summary {
                 violations("duplicate effect"),
             ),
             ("**effects missing**", violations("missing effect")),
+            ("**answers lost or not the one accepted**", violations("answer")),
+            ("**repeatable calls sent again for no reason**", violations("sent for no reason")),
+            (
+                "**answers of the model asked for again for no reason, or never**",
+                violations("model asked for no reason") + violations("model never asked"),
+            ),
             (
                 "**unknown outcomes that nobody was asked about**",
                 violations("duplicate not asked about"),

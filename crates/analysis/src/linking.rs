@@ -214,6 +214,7 @@ mod tests {
     use super::*;
     use crate::sample::catalogue;
 
+    /// S4.03
     #[test]
     fn tables_are_found_by_words_of_their_names_columns_and_values() {
         let mut catalogue = catalogue();

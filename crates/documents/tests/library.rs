@@ -20,6 +20,7 @@ const LEASE: &str = "# Lease\n\nThis lease is made between Ann Archer and the Br
 const NOTES: &str = "# Garden notes\n\nTomatoes want six hours of sun.\n\n## Watering\n\nWater in the morning; \
     größere Töpfe alle zwei Tage.\n";
 
+/// S3.06
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text() {
     for kind in kinds().await {
@@ -128,6 +129,7 @@ async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
     }
 }
 
+/// S3.05
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pieces() {
     for kind in kinds().await {
@@ -257,6 +259,7 @@ impl Reranker for Ranking {
     }
 }
 
+/// S3.06
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
     for kind in kinds().await {

@@ -89,6 +89,7 @@ mod tests {
         }
     }
 
+    /// X5
     #[test]
     fn every_route_is_described() {
         let mut found = BTreeSet::new();

@@ -29,6 +29,7 @@ fn url(site: &Site) -> String {
     site.database().map_or_else(|| format!("sqlite:{}", file.display()), str::to_owned)
 }
 
+/// S2.12
 async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     let site = site(on, hanging()).await;
     let thread: ThreadId = site.submit("n").await.parse().unwrap();
@@ -69,6 +70,7 @@ async fn a_run_whose_worker_was_killed_is_heard_once_and_whole(on: Kind) {
     bus.store().close().await;
 }
 
+/// S2.12
 async fn the_one_who_follows_a_run_sees_it_as_its_own(on: Kind) {
     let site = site(on, hanging()).await;
     site.submit("n").await;

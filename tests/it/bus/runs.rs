@@ -112,6 +112,7 @@ async fn the_one_who_heard_some_of_it_hears_the_rest_once(on: &Fixture) {
     bus.close().await;
 }
 
+/// S2.12
 async fn another_process_hears_a_run_while_it_goes_on(on: &Fixture) {
     let (world, gate) = (World::default(), Gate::closed());
     let held = gate.clone();

@@ -14,6 +14,7 @@ fn hanging_at_the_end(script: Script) -> Script {
 /// Calls until the QA of the scripts hangs: supervisor, agent twice, reflector, supervisor, QA.
 const CALLS: usize = 6;
 
+/// S1.03
 #[tokio::test]
 async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_go_on() {
     for by in [Signal::SIGINT, Signal::SIGTERM] {
@@ -33,7 +34,7 @@ async fn the_first_ctrl_c_keeps_what_was_done_and_says_how_to_go_on() {
     }
 }
 
-/// S1.03
+/// S1.03, X2
 #[tokio::test]
 async fn after_a_crash_another_process_takes_over_at_once_and_repeats_nothing() {
     let world = World::new(hanging_at_the_end(noting())).await;

@@ -42,6 +42,7 @@ async fn a_thread_replays_without_its_model_and_its_servers() {
     world.run(&["replay", "nobody"]).await.code(2).says("unknown thread: nobody");
 }
 
+/// X3
 #[tokio::test]
 async fn a_changed_prompt_is_shown_at_the_request_it_changes() {
     let mut world = World::new(reading()).await;

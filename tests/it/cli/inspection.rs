@@ -15,6 +15,7 @@ async fn world_with_a_thread() -> World {
     world
 }
 
+/// X3
 #[tokio::test]
 async fn a_thread_is_listed_shown_and_read_at_any_step() {
     let world = world_with_a_thread().await;
@@ -43,6 +44,7 @@ async fn a_thread_is_listed_shown_and_read_at_any_step() {
     assert!(summary.stdout.contains("step 6 of 6, next: the end"), "{summary:?}");
 }
 
+/// X3
 #[tokio::test]
 async fn a_fork_goes_on_from_its_step_and_the_source_stays_as_it_is() {
     let world = World::new(reading()).await;

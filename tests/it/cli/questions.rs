@@ -25,6 +25,7 @@ async fn type_what_was_said(world: &World, said: &str, with: &str) -> super::wor
     world.run(&args).await
 }
 
+/// S4.02
 #[tokio::test]
 async fn a_clarification_ends_with_code_3_and_the_command_that_answers_it() {
     let world = World::new(clarifying()).await;
@@ -85,6 +86,7 @@ async fn with_json_the_questions_stand_in_the_object() {
     again.says("already answered");
 }
 
+/// S3.09
 #[tokio::test]
 async fn a_call_that_needs_approval_waits_and_happens_once_it_is_given() {
     let world = World::new(noting()).await;
@@ -104,6 +106,7 @@ async fn a_call_that_needs_approval_waits_and_happens_once_it_is_given() {
     assert_eq!(world.read("notes.jsonl").lines().count(), 1);
 }
 
+/// S3.09
 #[tokio::test]
 async fn a_denied_call_never_happens_and_the_agent_is_told_why() {
     let world = World::new(noting()).await;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, answering, reading, select};
 
+/// S1.13
 #[tokio::test]
 async fn standard_output_carries_the_answer_alone_and_standard_error_the_progress() {
     let world = World::new(reading()).await;
@@ -38,6 +39,7 @@ async fn a_quiet_run_says_nothing_but_the_answer() {
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("It is 42 [1].\n", ""));
 }
 
+/// S2.09
 #[tokio::test]
 async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {
     let world = World::new(reading()).await;
@@ -75,6 +77,7 @@ async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {
     assert_eq!(report["thread_id"].as_str().unwrap().chars().nth(14), Some('5'));
 }
 
+/// S2.01
 #[tokio::test]
 async fn the_question_can_come_from_standard_input_and_the_context_from_options() {
     let world = World::new(answering()).await;
@@ -108,6 +111,7 @@ async fn a_disabled_agent_is_not_on_the_menu() {
     assert!(supervisor.contains("mcp_agent_files") && !supervisor.contains("mcp_agent_notes"));
 }
 
+/// S2.11
 #[tokio::test]
 async fn a_server_that_fails_is_a_warning_and_the_run_goes_on_without_it() {
     let world = World::new(reading()).await;

@@ -83,6 +83,7 @@ async fn following_ends_when_the_process_that_ran_it_is_gone() {
     world.run(&["trace", "nowhere", "--follow"]).await.code(2).says("unknown thread: nowhere");
 }
 
+/// X7
 #[tokio::test]
 async fn two_runs_are_compared_and_what_differs_is_named() {
     let script = first(

@@ -20,6 +20,7 @@ fn hanging() -> Script {
     first(Rule::new(Reply::hang()).role(Role::Qa).times(1), noting())
 }
 
+/// X4
 async fn a_worker_that_was_killed_is_replaced_by_another(on: Kind) {
     let site = site(on, hanging()).await;
     site.submit("n").await;

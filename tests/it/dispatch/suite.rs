@@ -118,6 +118,7 @@ async fn wake(runner: &Runner<Story>, thread: ThreadId) -> Option<RunResult> {
     woken.map(|outcome| outcome.result)
 }
 
+/// X4
 async fn a_submitted_run_is_finished_by_the_one_who_is_called_to_it(on: &Place) {
     let world = World::default();
     let runner = runner(&speaking(&world), &on.store);

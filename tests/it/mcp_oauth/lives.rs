@@ -10,6 +10,7 @@ use super::site::Gate;
 use super::{CLIENT_SECRET, Site, call, finish, log_in, pool, world};
 use crate::cli::world::answering;
 
+/// X6
 #[tokio::test]
 async fn processes_that_find_a_token_old_at_once_renew_it_once_and_keep_what_rotates() {
     let site = Site::start().await;
@@ -34,6 +35,7 @@ async fn processes_that_find_a_token_old_at_once_renew_it_once_and_keep_what_rot
     }
 }
 
+/// X6
 #[tokio::test]
 async fn a_token_is_renewed_before_it_runs_out_and_once_when_it_is_refused() {
     let site = Site::start().await;
@@ -84,6 +86,7 @@ async fn a_token_is_renewed_before_it_runs_out_and_once_when_it_is_refused() {
     pool.close().await;
 }
 
+/// X6
 #[tokio::test]
 async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_for_all_of_it() {
     let site = Site::start().await;
@@ -105,6 +108,7 @@ async fn a_call_that_the_login_does_not_allow_says_so_and_the_next_login_asks_fo
     pool.close().await;
 }
 
+/// X6
 #[tokio::test]
 async fn client_credentials_get_and_renew_tokens_with_nobody_there() {
     let site = Site::start().await;

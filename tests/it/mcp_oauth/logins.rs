@@ -13,6 +13,7 @@ fn assert_clean(text: &str) {
     assert!(!shown.contains(CANARY), "{text}");
 }
 
+/// X6
 #[tokio::test]
 async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     let site = Site::start().await;
@@ -61,6 +62,7 @@ async fn a_person_logs_in_and_runs_use_the_login_which_shows_nowhere() {
     assert_clean(&String::from_utf8_lossy(&database));
 }
 
+/// X6
 #[tokio::test]
 async fn a_logout_revokes_and_forgets() {
     let site = Site::start().await;
@@ -78,6 +80,7 @@ async fn a_logout_revokes_and_forgets() {
     assert_eq!(again.stdout.trim(), "tracker: there was no login");
 }
 
+/// X6
 #[tokio::test]
 async fn a_login_that_is_not_accepted_any_longer_costs_a_run_that_agent_and_no_more() {
     let site = Site::start().await;
@@ -112,6 +115,7 @@ async fn refused(world: &World, waiting: Option<Waiting>, words: &str) {
     assert_eq!(kept(world), Vec::<std::path::PathBuf>::new());
 }
 
+/// X6
 #[tokio::test]
 async fn answers_from_another_issuer_or_for_another_login_are_refused() {
     let site = Site::start().await;
@@ -144,6 +148,7 @@ async fn answers_from_another_issuer_or_for_another_login_are_refused() {
     refused(&world, Some(waiting), "nobody logged in within 1 s").await;
 }
 
+/// X6
 #[tokio::test]
 async fn a_server_that_says_that_it_is_another_gets_no_login() {
     let site = Site::start().await;
@@ -153,6 +158,7 @@ async fn a_server_that_says_that_it_is_another_gets_no_login() {
     assert_eq!(site.life().registrations.len(), 0);
 }
 
+/// X6
 #[tokio::test]
 async fn a_login_is_for_the_address_that_it_was_made_for() {
     let (site, other) = (Site::start().await, Site::start().await);

@@ -30,6 +30,7 @@ async fn answer_both(runner: &Runner<new::Ledger>) {
     }
 }
 
+/// S1.03
 async fn a_thread_during_a_step_goes_on_under_the_new_schema_and_the_new_graph(on: &Older) {
     let store = checkpoint::open(&on.url).await.unwrap();
     let before = store.load(THREAD, None).await.unwrap();

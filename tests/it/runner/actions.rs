@@ -83,7 +83,7 @@ async fn decide(runner: &Runner<Story>, thread: ThreadId, verdict: Value) -> Str
     outcome.state.last.clone()
 }
 
-/// Receivers remember keys for longer than a thread may last: the same id is not the same thread.
+/// X2: Receivers remember keys for longer than a thread may last: the same id is not the same thread.
 async fn a_thread_made_again_under_its_name_calls_under_a_new_key(on: &Fixture) {
     let world = World::default();
     let caller = {

@@ -122,6 +122,7 @@ async fn run(runner: &Runner<Library>, durability: Durability) -> RunOutcome<Lib
     outcome
 }
 
+/// X1
 async fn what_nodes_write_is_named_by_the_state_and_read_when_it_is_wanted(on: &Fixture) {
     let outcome = run(&library(&on.store), Durability::Sync).await;
     let store = on.another().await;
@@ -187,6 +188,7 @@ async fn cut_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
     .await
 }
 
+/// X2
 async fn however_a_run_is_cut_short_it_ends_the_same(on: &Fixture) {
     let runner = library(&on.store);
     for polls in 1.. {

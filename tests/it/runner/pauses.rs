@@ -32,6 +32,7 @@ fn in_a_row(world: &World) -> std::sync::Arc<perihelion::graph::Graph<Story>> {
     })
 }
 
+/// S2.12
 async fn a_run_pauses_before_a_node_and_a_resume_passes_it(on: &Fixture) {
     let world = World::default();
     let runner = runner(&in_a_row(&world), &on.store);

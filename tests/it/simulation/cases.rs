@@ -29,7 +29,7 @@ fn assert_clean(seed: u64, report: &Report) {
     assert!(violations.is_empty(), "seed {seed} (SIMULATION_SEED={seed}): {violations:#?}");
 }
 
-/// `SIMULATION_SEED=n` plays that seed alone, with its story told.
+/// X2: `SIMULATION_SEED=n` plays that seed alone, with its story told.
 #[test]
 fn whatever_breaks_every_invariant_holds() {
     let runtime = runtime();
@@ -91,7 +91,7 @@ fn a_seed_always_plays_the_same_story() {
     }
 }
 
-/// Each invariant is shown a store, or a node, that breaks it.
+/// X2: Each invariant is shown a store, or a node, that breaks it.
 #[test]
 fn every_invariant_can_fail() {
     let runtime = runtime();

@@ -61,12 +61,14 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
+/// X4
 #[test]
 fn memory_does_what_the_model_does() {
     let store = std::sync::Arc::new(MemoryStore::new());
     tell(Desk { runtime: runtime(), store, url: None }, 300, 80);
 }
 
+/// X4
 #[test]
 fn sqlite_does_what_the_model_does() {
     let directory = tempfile::tempdir().unwrap();
@@ -76,6 +78,7 @@ fn sqlite_does_what_the_model_does() {
     tell(Desk { runtime, store, url: Some(url) }, 40, 60);
 }
 
+/// X4
 #[test]
 fn postgres_does_what_the_model_does() {
     let runtime = runtime();

@@ -82,6 +82,7 @@ fn assert_missing(read: Result<Arc<str>, Error>, from: ThreadId) {
     }
 }
 
+/// X4
 async fn a_text_is_kept_with_the_step_that_names_it(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 1).await;
     let (first, second) = (text("first"), text("second"));

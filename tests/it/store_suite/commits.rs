@@ -99,6 +99,7 @@ async fn an_acknowledged_step_is_seen_through_another_connection(on: &Fixture) {
     other.close().await;
 }
 
+/// S1.03
 async fn reopening_finds_everything(on: &Fixture) {
     let mut writer = Writer::with_steps(&on.store, 4).await;
     let (id, question) = writer.question(0);

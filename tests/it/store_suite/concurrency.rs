@@ -54,6 +54,7 @@ async fn of_writers_racing_for_one_head_exactly_one_wins_each_step(on: &Fixture)
     assert!(stored.len() >= 20);
 }
 
+/// X4
 async fn takeovers_leave_no_gap_and_no_foreign_step(on: &Fixture) {
     let thread = on.store.create(new_thread()).await.unwrap().id;
     let robbers = several(on).await.into_iter().enumerate().map(|(n, store)| {

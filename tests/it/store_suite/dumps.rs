@@ -73,6 +73,7 @@ fn content(dump: &ThreadDump) -> String {
     String::from_utf8(file(&dump)).unwrap()
 }
 
+/// X4
 async fn a_thread_travels_to_every_store_and_back(on: &Fixture) {
     let writer = rich_thread(on).await;
     let first = on.store.export(writer.thread).await.unwrap();

@@ -90,6 +90,7 @@ async fn effects_of_one_task_are_one_write(on: &Fixture) {
     assert_eq!(on.store.effects(thread, None).await.unwrap(), rows);
 }
 
+/// X2
 async fn a_started_effect_is_settled_once(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let (thread, fence) = (writer.thread, writer.fence);
@@ -108,6 +109,7 @@ async fn a_started_effect_is_settled_once(on: &Fixture) {
     assert_eq!(on.store.effects(thread, None).await.unwrap(), [found]);
 }
 
+/// X2
 async fn a_further_attempt_is_recorded_before_it_is_sent(on: &Fixture) {
     let writer = Writer::new(&on.store).await;
     let call = writer.tool_call(0);

@@ -30,6 +30,7 @@ pub async fn fork(on: &Fixture, source: ThreadId, at: u64) -> Writer {
     Writer::claim(&on.store, info.id).await
 }
 
+/// X3
 async fn a_fork_reads_the_shared_steps_and_goes_its_own_way(on: &Fixture) {
     let mut source = Writer::with_steps(&on.store, 6).await;
     let mut branch = fork(on, source.thread, 4).await;
@@ -117,6 +118,7 @@ async fn a_fork_starts_without_pending_writes_effects_and_runs(on: &Fixture) {
     assert!(on.store.runs(branch).await.unwrap().is_empty());
 }
 
+/// X1
 async fn a_fork_copies_no_step(on: &Fixture) {
     let source = Writer::with_steps(&on.store, 20).await;
     let mut branch = fork(on, source.thread, 15).await;

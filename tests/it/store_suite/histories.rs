@@ -18,6 +18,7 @@ pub fn seqs(steps: &[perihelion::checkpoint::StepRow]) -> Vec<u64> {
     steps.iter().map(|step| step.seq).collect()
 }
 
+/// X3
 async fn a_thread_stands_up_at_any_step(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 12).await;
     on.store.put_snapshot(writer.thread, &writer.snapshot(4)).await.unwrap();
@@ -31,6 +32,7 @@ async fn a_thread_stands_up_at_any_step(on: &Fixture) {
     }
 }
 
+/// X1
 async fn loading_starts_at_the_newest_snapshot_that_fits(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 5).await;
     on.store.put_snapshot(writer.thread, &writer.snapshot(5)).await.unwrap();

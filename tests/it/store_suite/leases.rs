@@ -63,6 +63,7 @@ async fn a_renewal_extends_the_lease(on: &Fixture) {
     assert!(matches!(on.store.claim(thread, "b", TTL, false).await, Err(Error::Busy { .. })));
 }
 
+/// S1.03
 async fn a_stale_writer_changes_nothing_by_any_method(on: &Fixture) {
     let mut zombie = Writer::with_steps(&on.store, 2).await;
     on.store.begin_run(zombie.thread, zombie.fence, zombie.run, false).await.unwrap();

@@ -140,6 +140,7 @@ async fn a_refused_login_is_named_without_its_password() {
     assert!(message.contains("no_such_role") && !message.contains("s3cret"), "{message}");
 }
 
+/// X4
 #[tokio::test]
 async fn addresses_choose_the_store() {
     let directory = tempfile::tempdir().unwrap();

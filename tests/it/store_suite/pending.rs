@@ -17,6 +17,7 @@ on_every_store_sealed_too!(
     an_older_step_shows_no_pending_writes,
 );
 
+/// S1.03
 async fn pending_writes_are_found_again_in_task_order(on: &Fixture) {
     let writer = Writer::with_steps(&on.store, 1).await;
     for task in [7, 0, 3] {

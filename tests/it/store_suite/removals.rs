@@ -241,6 +241,7 @@ async fn a_truncated_thread_can_be_forked_from_what_is_left(on: &Fixture) {
     assert!(on.store.load(branch.thread, Some(2)).await.is_err());
 }
 
+/// X4
 async fn a_thread_that_was_taken_up_since_it_was_seen_is_not_deleted(on: &Fixture) {
     let thread = on.store.create(new_thread()).await.unwrap().id;
     let mut seen = on.store.info(thread).await.unwrap();

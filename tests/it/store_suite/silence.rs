@@ -60,6 +60,7 @@ impl Network {
     }
 }
 
+/// S1.03
 #[tokio::test]
 async fn a_commit_that_was_swallowed_or_whose_reply_was_is_there_once_and_the_writer_goes_on() {
     let network = Network::new().await;

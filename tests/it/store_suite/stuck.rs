@@ -25,6 +25,7 @@ async fn fill(store: &SqliteStore) {
     store.with_connection(set).await.unwrap();
 }
 
+/// S1.03
 #[tokio::test]
 async fn a_store_goes_on_after_a_full_disk_broke_off_a_transaction() {
     let elsewhere = stores::memory().await;

@@ -47,6 +47,7 @@ fn approve() -> Answer {
     Answer::Approve { reason: None }
 }
 
+/// S3.09
 async fn gated_calls_of_one_answer_are_asked_together_and_each_is_decided_for_itself(
     fixture: &Fixture,
 ) {
@@ -72,6 +73,7 @@ async fn gated_calls_of_one_answer_are_asked_together_and_each_is_decided_for_it
     room.assert_nothing_paid_twice("");
 }
 
+/// S3.09
 async fn an_answer_after_the_time_is_asked_for_again_and_nothing_is_sent(fixture: &Fixture) {
     let room = Room::on(fixture, writing(&["one"])).await.with_alpha(GATED);
     // So short that it has run out before anybody could answer.
@@ -224,7 +226,7 @@ async fn a_tool_can_have_a_time_of_its_own_in_which_it_is_approved() {
     assert_eq!((time("expires_at") - time("asked_at")).num_seconds(), 7);
 }
 
-/// What nobody could have made valid is not put to a person.
+/// S3.09: What nobody could have made valid is not put to a person.
 #[tokio::test]
 async fn a_gated_call_with_wrong_arguments_goes_back_to_the_model_and_not_to_a_person() {
     let room = Room::in_memory(one_call("append", json!({ "lines": 3 }))).await.with_alpha(GATED);

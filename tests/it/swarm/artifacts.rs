@@ -8,6 +8,7 @@ use super::{A, B, Room, assert_done, decide, script, task};
 
 const READ: &str = "perihelion_read_artifact";
 
+/// S1.06
 #[tokio::test]
 async fn a_long_result_becomes_an_artifact_that_later_agents_can_read() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.agent, asked.tools) {

@@ -59,6 +59,7 @@ fn address() -> Answer {
     Answer::Value(json!({ "city": "Bern" }))
 }
 
+/// X6
 async fn a_servers_question_waits_for_a_person_and_the_call_continues_with_the_answer(
     fixture: &Fixture,
 ) {
@@ -122,6 +123,7 @@ async fn an_address_is_shown_whole_and_the_call_goes_on_once_a_person_was_there(
     }
 }
 
+/// X6
 #[tokio::test]
 async fn nobody_is_asked_for_a_password() {
     for protocol in [OLD, NEW] {
@@ -144,7 +146,7 @@ async fn questions_of_several_rounds_are_each_asked_once() {
     }
 }
 
-/// A server of before 2026-07-28 asks during the call, which cannot wait for days.
+/// X6: A server of before 2026-07-28 asks during the call, which cannot wait for days.
 #[tokio::test]
 async fn a_question_during_a_call_ends_it_and_an_answer_makes_it_again_with_a_persons_knowledge() {
     for protocol in ["2025-06-18", OLD] {
@@ -169,6 +171,7 @@ async fn a_question_during_a_call_ends_it_and_an_answer_makes_it_again_with_a_pe
     assert!(told(&declared).contains("the call ended with: not ordered"), "{}", told(&declared));
 }
 
+/// X6
 async fn a_crash_during_a_task_goes_on_asking_after_it_and_makes_no_second_one(fixture: &Fixture) {
     let room = room_on(fixture, "bake", NEW, "").await;
     let mut run = room.ask_in_background("Bake").await;
@@ -199,6 +202,7 @@ async fn a_task_that_asks_gets_its_answer_once_and_ends() {
     assert!(told(&room).contains("\"sweet\":true"), "{}", told(&room));
 }
 
+/// X6
 #[tokio::test]
 async fn a_task_that_the_server_lost_is_put_to_a_person_unless_the_call_may_be_repeated() {
     let room = room("vanish", NEW, "").await;

@@ -30,6 +30,7 @@ fn reason_given_to_qa(room: &Room) -> String {
     text.split("<reason>\n").nth(1).unwrap().split("\n</reason>").next().unwrap().to_owned()
 }
 
+/// S1.05
 #[tokio::test]
 async fn the_same_routing_without_progress_trips_at_two_and_qa_is_told_why() {
     let script = planning(|_| "try".into(), || Reply::status(400, "no such model"));
@@ -84,6 +85,7 @@ async fn the_step_limit_leads_to_qa() {
     assert_eq!(report.results.len(), 3);
 }
 
+/// S1.05
 #[tokio::test]
 async fn the_token_budget_leads_to_qa() {
     let (room, report) = under("PERIHELION_LIMITS_MAX_TOKENS", "20000").await;

@@ -104,6 +104,7 @@ async fn a_crash_during_a_tool_call_asks_a_person(fixture: &Fixture) {
     room.assert_nothing_paid_twice("");
 }
 
+/// X2
 async fn a_repeatable_call_is_sent_again_after_a_crash(fixture: &Fixture) {
     let room = Room::on(fixture, one_call("append_and_hang", json!({ "line": "twice" })))
         .await

@@ -29,6 +29,7 @@ async fn is_fed_back(first: Reply, complaint: &'static str) {
     assert!(!requests[2].contains(complaint), "a good decision clears the errors");
 }
 
+/// S1.04
 #[tokio::test]
 async fn an_unknown_agent_an_empty_choice_and_a_cycle_reach_the_second_request() {
     let unknown = decide(&["x"], &["mcp_agent_alhpa"], json!([]));
@@ -41,7 +42,7 @@ async fn an_unknown_agent_an_empty_choice_and_a_cycle_reach_the_second_request()
     is_fed_back(decide(&["x"], &[A], unheard), "depends on an unknown task: z").await;
 }
 
-/// The repairs within one decision come first: the same request with what was wrong, at most twice.
+/// S1.04: The repairs within one decision come first: the same request with what was wrong, at most twice.
 #[tokio::test]
 async fn json_that_breaks_the_schema_is_repaired_within_the_decision() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {

@@ -106,7 +106,7 @@ async fn a_tool_with_a_name_that_models_refuse_can_be_called() {
     );
 }
 
-/// S1.13: QA always answers.
+/// S1.13, S2.08: QA always answers.
 #[tokio::test]
 async fn when_qas_model_fails_the_answer_is_put_together_without_it() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.tools, asked.results) {

@@ -18,6 +18,7 @@ fn handing_back(decisions: impl Fn(usize) -> Reply + Send + Sync + 'static) -> S
     })
 }
 
+/// S1.06
 #[tokio::test]
 async fn a_task_that_is_handed_back_goes_to_another_agent_and_what_waited_for_it_is_not_started() {
     let room = Room::in_memory(handing_back(|results| match results {
@@ -58,6 +59,7 @@ async fn a_task_that_is_handed_back_goes_to_another_agent_and_what_waited_for_it
     assert_eq!(state.results.len(), 2, "the framing never began");
 }
 
+/// S1.05
 #[tokio::test]
 async fn the_same_agent_is_not_given_the_same_task_again_and_the_breaker_counts() {
     let room = Room::in_memory(handing_back(|_| decide(&["try"], &[A], json!([])))).await;

@@ -85,6 +85,7 @@ async fn waiting(fixture: &Fixture) -> (Room, RunReport) {
     (room, report)
 }
 
+/// S3.09
 async fn an_approved_call_is_made_once_and_a_denied_one_never(fixture: &Fixture) {
     let (room, report) = waiting(fixture).await;
     let [open] = report.interrupts.as_slice() else { panic!("{report:#?}") };

@@ -127,7 +127,7 @@ async fn the_same_agent_works_on_two_tasks_of_one_stage() {
     assert_eq!(cited, [(1, json!("color")), (2, json!("size"))]);
 }
 
-/// A failed task hands back to the supervisor: what depends on it is not started.
+/// S2.11: A failed task hands back to the supervisor: what depends on it is not started.
 #[tokio::test]
 async fn a_failed_task_stops_the_plan_and_the_supervisor_is_told() {
     let room = Room::in_memory(script(|asked| match (asked.role, asked.agent, asked.results) {
@@ -232,7 +232,7 @@ async fn an_agent_is_given_the_entities_of_its_task() {
     assert_eq!((told("agent"), told("reflector")), (1, 1));
 }
 
-/// An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all
+/// S1.06: An agent is given what its task depends on once, though the session's last messages say it too; the bytes of all
 /// prompts are printed by role.
 #[tokio::test]
 async fn what_a_task_depends_on_is_in_its_prompt_once() {

@@ -20,6 +20,7 @@ fn drafts(judge: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Script {
     })
 }
 
+/// S1.07
 #[tokio::test]
 async fn a_rejected_output_goes_back_with_the_feedback_and_is_approved_the_second_time() {
     let room = Room::in_memory(drafts(|text| match text.contains("draft 2") {
@@ -37,6 +38,7 @@ async fn a_rejected_output_goes_back_with_the_feedback_and_is_approved_the_secon
     assert!(second.last_text().contains("Say &lt;more&gt;."), "{}", second.last_text());
 }
 
+/// S1.07
 #[tokio::test]
 async fn a_fixed_output_is_replaced() {
     let room = Room::in_memory(drafts(|_| verdict("FIXED", Some("a fair copy"), None))).await;
@@ -48,7 +50,7 @@ async fn a_fixed_output_is_replaced() {
     assert_eq!(result.status, ResultStatus::Success);
 }
 
-/// The bound: `max_reflections` = 2 gives three rounds; the last output is kept, marked as failed.
+/// S1.07: The bound: `max_reflections` = 2 gives three rounds; the last output is kept, marked as failed.
 #[tokio::test]
 async fn an_output_rejected_until_the_bound_is_kept_as_failed() {
     let room = Room::in_memory(drafts(|_| verdict("REJECTED", None, Some("Still wrong.")))).await;

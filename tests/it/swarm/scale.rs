@@ -246,6 +246,7 @@ async fn an_agent_with_many_tools_searches_inside_itself() {
     assert!(replayed.divergence.is_none(), "{replayed:?}");
 }
 
+/// S1.09
 #[tokio::test]
 async fn an_agent_with_few_tools_has_nothing_to_search_and_thirty_agents_neither() {
     let mut room = Room::in_memory(script(|asked| match (asked.role, asked.tools) {

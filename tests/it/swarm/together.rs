@@ -88,7 +88,7 @@ async fn reading_calls_of_one_answer_are_in_flight_together(fixture: &Fixture) {
     replays(&room).await;
 }
 
-/// X2: one call of the answer has ended and one is under way when the process dies.
+/// S1.06, X2: one call of the answer has ended and one is under way when the process dies.
 async fn a_crash_between_calls_of_one_answer_leaves_no_trace(fixture: &Fixture) {
     const CALLS: &[(&str, &str)] = &[
         ("append_and_hang", r#"{ "line": "once" }"#),

@@ -53,6 +53,7 @@ async fn a_second_request_sees_the_history_and_counts_its_own_results(fixture: &
     assert_eq!(window.matches("<message role=").count(), 4);
 }
 
+/// S1.06
 #[tokio::test]
 async fn an_agent_sees_five_messages_and_not_the_whole_history() {
     let room = Room::in_memory(looks()).await;

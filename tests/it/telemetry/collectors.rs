@@ -68,6 +68,7 @@ async fn a_collector_that_comes_late_gets_the_trace_all_the_same() {
     }
 }
 
+/// X7
 #[tokio::test]
 async fn a_span_that_the_collector_cannot_read_costs_itself_and_no_other() {
     for protocol in [TraceProtocol::Http, TraceProtocol::Grpc] {

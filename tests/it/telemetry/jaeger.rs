@@ -53,7 +53,7 @@ impl Viewer {
     }
 }
 
-/// The UI of Jaeger 2 checks these answers against a schema and draws nothing that does not fit.
+/// X7: The UI of Jaeger 2 checks these answers against a schema and draws nothing that does not fit.
 #[tokio::test]
 async fn services_operations_and_summaries_have_the_shapes_the_ui_validates() {
     let demo = Demo::open(settings(&[])).await;

@@ -18,6 +18,7 @@ fn cost(span: &Span) -> Option<u64> {
     span.spent.and_then(|spent| spent.nano_usd)
 }
 
+/// S1.12
 #[tokio::test]
 async fn cost_is_rolled_up_from_the_call_to_round_agent_hop_and_run() {
     let mut settings = settings(&[]);
@@ -111,7 +112,7 @@ async fn two_runs_of_the_same_question_are_alike_but_for_what_they_saw() {
     assert_eq!(both + sides(PairKind::OnlyB), second.spans.len());
 }
 
-/// A model or a tool may write anything; the page shows it and runs none of it.
+/// X7: A model or a tool may write anything; the page shows it and runs none of it.
 #[tokio::test]
 async fn the_page_holds_the_trace_and_names_no_address_outside_it() {
     let demo = Demo::open(settings(&[])).await;

@@ -1,4 +1,4 @@
-//! `docs/features.md` says of every capability how it stands, and names the tests that show it.
+//! `docs/features.md` says of every capability how it stands, and where its code is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,23 +8,48 @@ use super::{read, report, root, sources};
 const CHAPTERS: [(&str, u32); 4] = [("S1", 13), ("S2", 12), ("S3", 13), ("S4", 10)];
 
 /// Promises that go beyond the chapters.
-const PROMISES: u32 = 7;
+const PROMISES: u32 = 9;
 
-fn ids() -> BTreeSet<String> {
+pub fn ids() -> BTreeSet<String> {
     let chapters = CHAPTERS.into_iter().flat_map(|(chapter, count)| {
         (1..=count).map(move |number| format!("{chapter}.{number:02}"))
     });
     chapters.chain((1..=PROMISES).map(|number| format!("X{number}"))).collect()
 }
 
-/// One row of the table: id, capability, status, code, tests.
-fn rows() -> BTreeMap<String, Vec<String>> {
+/// One row of the table, whose first cell is a link from the id to the tests that show it.
+struct Capability {
+    link: String,
+    what: String,
+    status: String,
+    code: String,
+}
+
+/// Reads the table, by id.
+fn rows() -> BTreeMap<String, Capability> {
     let table = read("docs/features.md");
     let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
-    rows.map(|row| row.split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>())
-        .filter(|cells| cells[0].starts_with(['S', 'X']))
-        .map(|cells| (cells[0].clone(), cells))
+    let cells = rows.map(|row| row.split(" | ").map(|cell| cell.trim().to_owned()));
+    cells
+        .filter_map(|cells| {
+            let cells: Vec<String> = cells.collect();
+            let id = cells[0].strip_prefix('[')?.split_once(']')?.0.to_owned();
+            let [link, what, status, code] = <[String; 4]>::try_from(cells)
+                .unwrap_or_else(|cells| panic!("{id}: four columns are wanted: {cells:?}"));
+            Some((id, Capability { link, what, status, code }))
+        })
         .collect()
+}
+
+/// Returns what each id stands for.
+pub fn capabilities() -> BTreeMap<String, String> {
+    rows().into_iter().map(|(id, row)| (id, row.what)).collect()
+}
+
+/// Returns the ids of what is done.
+pub fn done() -> Vec<String> {
+    let done = rows().into_iter().filter(|(_, row)| row.status == "done");
+    done.map(|(id, _)| id).collect()
 }
 
 #[test]
@@ -35,35 +60,16 @@ fn every_capability_has_its_row() {
 #[test]
 fn what_a_row_names_exists() {
     let mut problems = Vec::new();
-    for (id, cells) in rows() {
-        let [_, _, status, code, tests] = cells.as_slice() else {
-            problems.push(format!("{id}: five columns are wanted"));
-            continue;
-        };
-        if !["done", "part", "open"].contains(&status.as_str()) {
-            problems.push(format!("{id}: the status is done, part or open: {status}"));
+    for (id, row) in rows() {
+        let anchor = id.to_lowercase().replace('.', "");
+        if row.link != format!("[{id}](tests.md#{anchor})") {
+            problems.push(format!("{id}: its tests stand at tests.md#{anchor}"));
         }
-        let tests: Vec<&str> = quoted(tests);
-        if status == "done" && tests.is_empty() {
-            problems.push(format!("{id}: done, but no test shows it"));
+        if !["done", "part", "open"].contains(&row.status.as_str()) {
+            problems.push(format!("{id}: the status is done, part or open: {}", row.status));
         }
-        let missing = quoted(code).into_iter().filter(|path| !root().join(path).exists());
+        let missing = quoted(&row.code).into_iter().filter(|path| !root().join(path).exists());
         problems.extend(missing.map(|path| format!("{id}: there is no {path}")));
-        for test in tests {
-            let Some((file, name)) = test.split_once("::") else {
-                problems.push(format!("{id}: a test is named file::function: {test}"));
-                continue;
-            };
-            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
-            // The page's tests are JavaScript, and named in words.
-            let begins = match file.ends_with(".mjs") {
-                true => format!("test(\"{name}\""),
-                false => format!("fn {name}("),
-            };
-            if !text.contains(&begins) {
-                problems.push(format!("{id}: there is no test {test}"));
-            }
-        }
     }
     report(&problems, "docs/features.md names what is there; fix the row.");
 }

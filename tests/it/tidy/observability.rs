@@ -50,6 +50,7 @@ fn every_file_of_observability_can_be_read() {
     assert!(seen >= 8, "{seen}");
 }
 
+/// X7
 #[test]
 fn the_compose_file_names_what_is_there() {
     let compose = yaml("compose.yaml");

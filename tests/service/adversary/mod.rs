@@ -156,7 +156,7 @@ async fn every_route_is_closed_to_strangers_once_somebody_is_known() {
     }
 }
 
-/// Tenant B with A's thread, checkpoint, interrupt, `Last-Event-ID`, task, and a name that can be guessed.
+/// S3.04: Tenant B with A's thread, checkpoint, interrupt, `Last-Event-ID`, task, and a name that can be guessed.
 async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
     let ours = key(&served, &["ours", ALL[0], ALL[1]]).await;
     let theirs = key(&served, &["theirs", "--tenant", "acme", ALL[0], ALL[1]]).await;
@@ -215,7 +215,7 @@ async fn names_and_ids_of_another_tenant_lead_nowhere(served: Served) {
     assert_ne!(contexts[0], contexts[1]);
 }
 
-/// Approvals: raced, replayed, by GET, by a key that may not, with arguments that are not the tool's.
+/// S3.09: Approvals: raced, replayed, by GET, by a key that may not, with arguments that are not the tool's.
 async fn an_approval_is_not_raced_replayed_read_or_given_by_who_may_not(served: Served) {
     let boss = key(&served, &["boss", ALL[0], ALL[1]]).await;
     let agent = key(&served, &["agent", "--scopes", "read,run"]).await;

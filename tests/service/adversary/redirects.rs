@@ -26,7 +26,7 @@ async fn no_address_is_called_back() {
     assert!((400..500).contains(&code), "{code} {said}");
 }
 
-/// Webhooks and push notifications that are answered by 301, 302, 303, 307 and 308: what is named then is not asked.
+/// S2.12: Webhooks and push notifications that are answered by 301, 302, 303, 307 and 308: what is named then is not asked.
 async fn no_redirect_of_an_address_that_is_called_is_followed(served: Served) {
     let inside = Receiver::answering(&[]).await;
     let metadata = "http://169.254.169.254/latest/meta-data/".to_owned();

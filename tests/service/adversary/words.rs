@@ -5,7 +5,7 @@ use crate::{on_both, saying};
 
 on_both!(what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them);
 
-/// ASI09: text that turns its direction or has no width, in the arguments of a call that waits for a person.
+/// S3.09: ASI09: text that turns its direction or has no width, in the arguments of a call that waits for a person.
 async fn what_nobody_sees_of_arguments_is_written_out_for_the_one_who_approves_them(
     served: Served,
 ) {

@@ -96,6 +96,7 @@ mod tests {
         (columns, rows)
     }
 
+    /// S4.08
     #[test]
     fn every_kind_shows_the_rows_values_in_both_forms_and_escapes_its_words() {
         let (columns, rows) = rows();

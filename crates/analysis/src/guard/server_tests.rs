@@ -3,6 +3,7 @@
 use super::cases::policy;
 use super::*;
 
+/// S4.04
 #[test]
 fn sql_server_and_duckdb_statements_are_checked_in_their_own_words() {
     let tsql = guard(

@@ -100,6 +100,7 @@ mod tests {
         assert!(stages(&list(&[])).unwrap().is_empty());
     }
 
+    /// S3.01
     #[test]
     fn a_cycle_an_unknown_id_and_a_duplicate_are_named() {
         let error = stages(&list(&[("x", &[]), ("a", &["x", "b"]), ("b", &["a"])])).unwrap_err();

@@ -66,6 +66,7 @@ async fn a_task_like_one_that_was_solved_gets_its_method_and_another_one_gets_no
     .await;
 }
 
+/// S1.11
 #[tokio::test(flavor = "multi_thread")]
 async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
     on_each(|index| async move {
@@ -92,6 +93,7 @@ async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
     .await;
 }
 
+/// S1.11
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_take_a_skill_out_of_use_and_so_does_a_changed_tool() {
     on_each(|index| async move {

@@ -183,6 +183,7 @@ mod tests {
         }
     }
 
+    /// S3.05
     #[test]
     fn a_table_stays_whole_and_a_long_one_repeats_its_header_beside_its_rows() {
         let rows = |count: usize| -> String {

@@ -100,6 +100,7 @@ async fn what_costs_more_than_the_operator_allows_does_not_run() {
     server.drop().await;
 }
 
+/// S4.05
 #[tokio::test]
 async fn a_statement_that_outlives_its_time_is_ended_and_its_connection_is_not_used_again() {
     let Some(server) = Server::with(SCHEMA).await else { return };
@@ -135,7 +136,7 @@ async fn what_should_be_changed_about_the_role_is_said() {
     server.drop().await;
 }
 
-/// What Postgres reads is what the guard wrote: the tables of a view made from it are those that were reported.
+/// S2.05: What Postgres reads is what the guard wrote: the tables of a view made from it are those that were reported.
 #[tokio::test]
 async fn postgres_reads_the_written_statement_as_the_guard_did() {
     use perihelion_analysis::Dialect;

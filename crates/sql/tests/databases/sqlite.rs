@@ -41,6 +41,7 @@ async fn tables_that_are_not_permitted_cannot_be_read_and_what_is_made_of_permit
     }
 }
 
+/// S4.05
 #[tokio::test]
 async fn a_function_that_looks_at_no_clock_is_ended_with_its_process() {
     let file = File::with(SCHEMA).await;
@@ -70,6 +71,7 @@ async fn an_endless_query_is_stopped_and_a_long_text_is_an_error() {
     assert_eq!(rows(&database, "SELECT 1").await, [[1]]);
 }
 
+/// S4.05
 #[tokio::test]
 async fn rows_columns_and_cells_are_cut_to_the_limits_and_the_answer_says_so() {
     let file = File::with(SCHEMA).await;

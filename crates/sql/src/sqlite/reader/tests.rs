@@ -27,6 +27,7 @@ async fn open(only: &[&str]) -> (tempfile::TempDir, Reader) {
     (home, reader)
 }
 
+/// S2.05
 #[tokio::test]
 async fn without_the_guard_the_authorizer_still_refuses_writes_and_hidden_tables() {
     let (_home, reader) = open(&["open", "hushed", "papers"]).await;
