@@ -76,3 +76,7 @@ SCALE_STEPS ?= 20
 .PHONY: bench-scale
 bench-scale: ## Measure the service on a filled Postgres: SCALE_THREADS threads of SCALE_STEPS steps
 	$(ON_POSTGRES) benches/serve/scale.sh $(SCALE_THREADS) $(SCALE_STEPS) $(SERVE_ARGS)
+
+.PHONY: measure-builds
+measure-builds: ## Time cold builds of the engine and of the program, and weigh the program (BUILDS_DIR: an empty directory to keep them)
+	benches/builds/measure.sh

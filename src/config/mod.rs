@@ -10,6 +10,7 @@ mod documents;
 mod embeddings;
 mod encryption;
 mod inputs;
+mod key;
 mod metrics;
 mod models;
 mod prices;
@@ -29,6 +30,7 @@ pub use documents::{DocumentSettings, OtherParser};
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey};
 pub use inputs::{Input, Inputs};
+pub use key::Key;
 pub use metrics::{Metrics, MetricsCollector, Temporality};
 pub use models::{AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
 pub use prices::{Price, Prices, nano_usd};
@@ -38,7 +40,7 @@ pub use sections::{
     cache_directory, data_directory, processes_directory,
 };
 pub use serve::{Approvals, Jwt, Names, Serve, Token};
-pub use settings::{Key, Overrides, Settings};
+pub use settings::{Overrides, Settings};
 pub use strict::Error;
 pub use traces::{Compression, TraceProtocol, TraceScope, Traces, check_collector};
 pub use trust::{PinMode, TaintRule, Trust};

@@ -151,8 +151,8 @@ macro_rules! section {
         }
 
         impl $name {
-            pub(super) const KEYS: &'static [$crate::config::settings::Key] = &[
-                $($crate::config::settings::Key {
+            pub(super) const KEYS: &'static [$crate::config::Key] = &[
+                $($crate::config::Key {
                     table: $table,
                     key: stringify!($field),
                     variable: $variable,

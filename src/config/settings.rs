@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::documents::{DocumentSettings, DocumentSettingsFile, PARSER_KEY};
 use super::embeddings::{EmbeddingKeys, Embeddings, EmbeddingsFile};
 use super::encryption::{Encryption, EncryptionFile};
+use super::key::Key;
 use super::metrics::{Metrics, MetricsFile};
 use super::models::{Models, ModelsFile};
 use super::resolve::Sources;
@@ -69,14 +70,6 @@ pub struct Overrides {
     pub metrics: Option<String>,
     /// `--addr`
     pub addr: Option<String>,
-}
-
-/// A key of the settings file and the environment variable that goes before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    pub table: &'static str,
-    pub key: &'static str,
-    pub variable: &'static str,
 }
 
 #[derive(Debug, Default, Deserialize)]

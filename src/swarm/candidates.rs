@@ -3,12 +3,12 @@
 use super::assignment::Assignment;
 use super::event::AgentEvent;
 use super::menu::{Menu, MenuQuery};
+use super::parts::StarLimits;
 use super::planned;
 use super::roster::Roster;
 use super::seen;
 use super::state::{GraphState, GraphUpdate, Planner, Spent};
-use super::supervisor::Supervisor;
-use crate::graph::{Context, NodeError, NodeOutput};
+use crate::graph::{Context, NodeError};
 use crate::llm::Error;
 
 /// How sure a choice is that was made by words alone.
@@ -39,63 +39,67 @@ pub(super) async fn candidates(
     ctx.observe_unless(seen::CANDIDATES, &Vec::new(), &found).await
 }
 
-impl Supervisor {
-    /// Sends the request to the candidates, where the model's failure leaves no other choice; `None` where there are none.
-    pub(super) fn stand(
-        &self,
-        ctx: &Context<GraphState>,
-        spent: Spent,
-        menu: &Menu,
-        candidates: &[String],
-        failure: &Error,
-    ) -> Option<NodeOutput<GraphState>> {
-        let state = ctx.state();
-        // Out of time is out of time, and without an endpoint no agent can think either.
-        let is_hopeless =
-            matches!(failure, Error::Late { .. } | Error::NotConfigured | Error::Prompt { .. });
-        if candidates.is_empty() || is_hopeless {
-            return None;
-        }
-        let chosen: Vec<&String> = candidates.iter().take(MOST).collect();
-        let why = format!(
-            "no model decided ({failure}), so the agents are asked that fit the request by what they say they can do"
-        );
-        let task = |(number, agent): (usize, &&String)| Assignment {
-            id: format!("{}.{}.h{}", state.turn, state.routing.round + 1, number + 1),
-            agent: (*agent).clone(),
-            task: state.input_request.clone(),
-            entities: Vec::new(),
-            depends_on: Vec::new(),
-            dependency_outputs: Vec::new(),
-            tainted_by: Default::default(),
-        };
-        let stage: Vec<Assignment> = chosen.iter().enumerate().map(task).collect();
-        let order: Vec<String> = chosen.iter().map(|agent| (*agent).clone()).collect();
-        let plan = vec![format!("ask {}", order.join(", "))];
-        AgentEvent::Decision {
-            thought: why.clone(),
-            plan: plan.clone(),
-            agents: order.clone(),
-            clarification: None,
-            usage: spent.usage,
-        }
-        .publish(ctx);
-        let planner = Planner {
-            turn: state.turn,
-            rationale: why,
-            order,
-            confidence: Some(CONFIDENCE),
-            candidates: planned::candidates(menu, candidates),
-            guardrails: planned::guardrails(state, &self.parts.limits),
-            by_words: true,
-        };
-        let update = GraphUpdate::new()
-            .spent(spent)
-            .stages(Vec::new())
-            .errors(Vec::new())
-            .planner(Some(planner));
-        Some(self.dispatch(ctx, update, plan, vec![stage], Vec::new()))
+/// A stage that no model planned.
+pub(super) struct ByWords {
+    pub update: GraphUpdate,
+    pub plan: Vec<String>,
+    pub stage: Vec<Assignment>,
+}
+
+/// Has the candidates asked, where the model's failure leaves no other choice; `None` where there are none.
+pub(super) fn stand(
+    ctx: &Context<GraphState>,
+    spent: Spent,
+    limits: &StarLimits,
+    (menu, candidates): (&Menu, &[String]),
+    failure: &Error,
+) -> Option<ByWords> {
+    let state = ctx.state();
+    // Out of time is out of time, and without an endpoint no agent can think either.
+    let is_hopeless =
+        matches!(failure, Error::Late { .. } | Error::NotConfigured | Error::Prompt { .. });
+    if candidates.is_empty() || is_hopeless {
+        return None;
     }
+    let chosen: Vec<&String> = candidates.iter().take(MOST).collect();
+    let why = format!(
+        "no model decided ({failure}), so the agents are asked that fit the request by what they say they can do"
+    );
+    let task = |(number, agent): (usize, &&String)| Assignment {
+        id: format!("{}.{}.h{}", state.turn, state.routing.round + 1, number + 1),
+        agent: (*agent).clone(),
+        task: state.input_request.clone(),
+        entities: Vec::new(),
+        depends_on: Vec::new(),
+        dependency_outputs: Vec::new(),
+        tainted_by: Default::default(),
+    };
+    let stage: Vec<Assignment> = chosen.iter().enumerate().map(task).collect();
+    let order: Vec<String> = chosen.iter().map(|agent| (*agent).clone()).collect();
+    let plan = vec![format!("ask {}", order.join(", "))];
+    AgentEvent::Decision {
+        thought: why.clone(),
+        plan: plan.clone(),
+        agents: order.clone(),
+        clarification: None,
+        usage: spent.usage,
+    }
+    .publish(ctx);
+    let planner = Planner {
+        turn: state.turn,
+        rationale: why,
+        order,
+        confidence: Some(CONFIDENCE),
+        candidates: planned::candidates(menu, candidates),
+        guardrails: planned::guardrails(state, limits),
+        by_words: true,
+    };
+    let update = GraphUpdate::new()
+        .spent(spent)
+        .stages(Vec::new())
+        .errors(Vec::new())
+        .planner(Some(planner));
+    Some(ByWords { update, plan, stage })
 }
 
 /// Tells whether the present turn's agents were chosen by words, and one of them found something.

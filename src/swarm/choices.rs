@@ -1,8 +1,8 @@
 //! What a decision of the supervisor may choose from, and what is wrong with any other choice.
 
 use super::AGENT_PREFIX;
+use super::FIND_AGENT;
 use super::menu::Menu;
-use super::search::FIND_AGENT;
 use super::searched;
 use super::state::GraphState;
 use crate::config::strict::nearest;

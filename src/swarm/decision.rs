@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::FIND_AGENT;
 use super::assignment::{Assignment, Entity};
 use super::choices::Choices;
-use super::search::FIND_AGENT;
 use super::{node, searched};
 use crate::graph::stages;
 

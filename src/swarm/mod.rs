@@ -18,6 +18,7 @@ mod candidates;
 mod choices;
 mod citing;
 mod clarification;
+mod classify;
 mod decision;
 pub mod diagram;
 mod directory;
@@ -139,6 +140,9 @@ pub(crate) mod node {
     pub const SUPERVISOR: &str = "supervisor";
     pub const QA: &str = "qa";
 }
+
+/// The name under which the supervisor searches.
+const FIND_AGENT: &str = "find_agent";
 
 /// Returns the names of the star's fixed nodes, in the order in which a turn passes them.
 pub fn node_names() -> [&'static str; 3] {

@@ -1,12 +1,54 @@
-//! Neither model nor servers: what a replay is given, which reads everything from the journal.
+//! The star of a replay: neither model nor servers, and an agent under every name; everything is read from the journal.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::agent::Agent;
+use super::kind::Kinds;
+use super::roster::{RecordedAgents, Roster};
+use super::server_agent::ServerAgent;
+use super::star::{Star, StarOptions};
+use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
+use crate::graph::BuildError;
 use crate::llm::{self, ChatModel, ChatRequest, ChatResponse, TokenSink};
-use crate::mcp::{self, CallContext, CallRound, Reply, ServerStatus, ToolHost};
+use crate::mcp::{self, CallContext, CallRound, Reply, ServerInfo, ServerStatus, ToolHost};
+
+impl Star {
+    /// Assembles the graph for replays: no model, no servers, an agent under every name.
+    ///
+    /// # Errors
+    /// As [`Star::new`].
+    pub fn offline(options: StarOptions) -> Result<Self, BuildError> {
+        let nothing = Arc::new(Offline);
+        let recorded = Recorded { kinds: Arc::clone(&options.kinds) };
+        let roster = Roster::of_recorded(Arc::new(recorded));
+        Self::assemble(roster, options, Arc::clone(&nothing) as _, nothing, None)
+    }
+}
+
+/// Makes agents of these kinds that know nothing of their servers.
+#[derive(Clone)]
+struct Recorded {
+    kinds: Arc<Kinds>,
+}
+
+impl RecordedAgents for Recorded {
+    fn agent(&self, name: &str) -> Arc<dyn Agent> {
+        if name == ARCHITECT {
+            return Arc::new(Architect::default());
+        }
+        if name.starts_with(TEAM_PREFIX) {
+            let agents = Arc::new(self.clone());
+            return Arc::new(TeamAgent::recorded(name.to_owned(), &self.kinds, agents));
+        }
+        let nothing = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
+        Arc::new(ServerAgent::named(name.to_owned(), nothing, &self.kinds))
+    }
+}
 
 /// Performs nothing: no call, no scan.
-pub(super) struct Offline;
+struct Offline;
 
 #[async_trait]
 impl ChatModel for Offline {

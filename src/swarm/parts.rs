@@ -7,7 +7,6 @@ use super::allowance::Allowance;
 use super::experience::Experience;
 use super::founder::Founder;
 use super::menu::MenuSize;
-use super::roster::Roster;
 use super::state::GraphState;
 use super::trace_context::TraceContext;
 use crate::checkpoint::Store;
@@ -126,7 +125,12 @@ impl StarParts {
     }
 
     /// Returns the parts of a team's star within this one: what is left of the turn's budgets is its bound.
-    pub(super) fn of_team(&self, place: &Place, state: &GraphState, roster: &Arc<Roster>) -> Self {
+    pub(super) fn of_team(
+        &self,
+        place: &Place,
+        state: &GraphState,
+        withdraw: Arc<dyn Withdraw>,
+    ) -> Self {
         let (spent, bounds) = (state.spent_in_turn(), self.limits.for_turn(state));
         let limits = StarLimits {
             max_tokens: bounds.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
@@ -141,7 +145,7 @@ impl StarParts {
             limits,
             traces: self.traces.clone(),
             home: self.home.clone(),
-            withdraw: Arc::clone(roster) as _,
+            withdraw,
             experience: self.experience.clone(),
             style: self.style.clone(),
             top: Some(self.thread(place)),

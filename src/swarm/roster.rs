@@ -5,12 +5,16 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::agent::{Agent, AgentCard};
 use super::directory::{Directory, Fit};
-use super::kind::Kinds;
 use super::menu::{Menu, MenuQuery, MenuSize};
 use super::parts::Withdraw;
-use super::server_agent::ServerAgent;
-use super::team::{ARCHITECT, Architect, TEAM_PREFIX, TeamAgent};
+use super::team::{ARCHITECT, TEAM_PREFIX};
 use crate::mcp::{self, ServerInfo};
+
+/// Makes agents of which nothing is known but what was recorded.
+pub(super) trait RecordedAgents: Send + Sync {
+    /// Makes the agent of a name, whatever the name is.
+    fn agent(&self, name: &str) -> Arc<dyn Agent>;
+}
 
 /// The agents that there are now.
 #[derive(Default)]
@@ -18,9 +22,8 @@ pub struct Roster {
     listed: RwLock<Arc<Listed>>,
     /// Why agents that could be there are not.
     absences: RwLock<BTreeMap<String, String>>,
-    /// Answers to any name with an agent of these kinds that knows nothing of its server: for replays, in which
-    /// every node sees what the recorded one saw.
-    answers_to_any: Option<Arc<Kinds>>,
+    /// Answers to any name: for replays, in which every node sees what the recorded one saw.
+    recorded: Option<Arc<dyn RecordedAgents>>,
 }
 
 impl std::fmt::Debug for Roster {
@@ -81,8 +84,8 @@ impl View {
 
 impl Roster {
     /// Makes a roster that knows no server and has an agent under every name.
-    pub(super) fn of_any(kinds: Arc<Kinds>) -> Self {
-        Self { answers_to_any: Some(kinds), ..Self::default() }
+    pub(super) fn of_recorded(agents: Arc<dyn RecordedAgents>) -> Self {
+        Self { recorded: Some(agents), ..Self::default() }
     }
 
     /// Finds the agent of a node; of teams of this name, that of any tenant, whose node looks for the one that is meant.
@@ -92,15 +95,7 @@ impl Roster {
         if let Some(agent) = views.find_map(|view| view.agents.get(name)) {
             return Some(Arc::clone(agent));
         }
-        let kinds = self.answers_to_any.as_ref()?;
-        if name == ARCHITECT {
-            return Some(Arc::new(Architect::default()));
-        }
-        if name.starts_with(TEAM_PREFIX) {
-            return Some(Arc::new(TeamAgent::recorded(name.to_owned(), kinds)));
-        }
-        let nothing = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
-        Some(Arc::new(ServerAgent::named(name.to_owned(), nothing, kinds)))
+        self.recorded.as_ref().map(|recorded| recorded.agent(name))
     }
 
     /// Returns why an agent is not there, where that is known.

@@ -10,9 +10,6 @@ use super::seen;
 use super::state::{GraphState, Search};
 use crate::graph::{Context, NodeError};
 
-/// The name under which the supervisor searches.
-pub(super) const FIND_AGENT: &str = "find_agent";
-
 /// Agents that one search finds at most.
 const FOUND: usize = 5;
 

@@ -6,7 +6,6 @@ use super::experience::Experience;
 use super::founder::Founder;
 use super::kind::Kinds;
 use super::node;
-use super::offline::Offline;
 use super::parts::{Home, StarLimits, StarParts};
 use super::preprocess::Preprocess;
 use super::qa::Qa;
@@ -64,17 +63,8 @@ impl Star {
         Self::assemble(Roster::default(), options, model, tools, traces)
     }
 
-    /// Assembles the graph for replays: no model, no servers, an agent under every name.
-    ///
-    /// # Errors
-    /// As [`Star::new`].
-    pub fn offline(options: StarOptions) -> Result<Self, BuildError> {
-        let nothing = Arc::new(Offline);
-        let roster = Roster::of_any(Arc::clone(&options.kinds));
-        Self::assemble(roster, options, Arc::clone(&nothing) as _, nothing, None)
-    }
-
-    fn assemble(
+    /// Assembles the graph over the agents of a roster.
+    pub(super) fn assemble(
         roster: Roster,
         options: StarOptions,
         model: Arc<dyn ChatModel>,

@@ -123,8 +123,10 @@ impl Supervisor {
             Ok(answer) => answer.value,
             Err(error) => {
                 let error = stop_or_failure(error)?;
-                if let Some(stands) = self.stand(ctx, spent, &menu, &candidates, &error) {
-                    return Ok(stands);
+                let (limits, known) = (&self.parts.limits, (&menu, &candidates[..]));
+                if let Some(by_words) = candidates::stand(ctx, spent, limits, known, &error) {
+                    let candidates::ByWords { update, plan, stage } = by_words;
+                    return Ok(self.dispatch(ctx, update, plan, vec![stage], Vec::new()));
                 }
                 return self.undecided(ctx, spent, skipped, error).await;
             }
@@ -329,7 +331,7 @@ impl Supervisor {
         NodeOutput::goto(update, [Target::node(node::SUPERVISOR)])
     }
 
-    pub(super) fn dispatch(
+    fn dispatch(
         &self,
         ctx: &Context<GraphState>,
         update: GraphUpdate,

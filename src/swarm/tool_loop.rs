@@ -15,7 +15,7 @@ use super::reflection::{Judged, Subject, judge};
 use super::report::{CallRecord, Report};
 use super::result::{AgentError, ErrorKind};
 use super::toolbox::Toolbox;
-use super::{approval, instruction, remaining, seen, taint, window};
+use super::{approval, classify, instruction, remaining, seen, taint, window};
 use crate::graph::NodeError;
 use crate::llm::{ChatMessage, ChatModel, ChatRequest, ChatResponse, MessageRole, Role};
 use crate::metrics;
@@ -261,7 +261,7 @@ impl Loop<'_> {
         let Job { ctx, star, agent, assignment, .. } = self.job;
         for (place, text) in tools.words_of_approvers() {
             let task = instruction::effective(&assignment.described(), &tools.instructions);
-            let wanted = instruction::classify(self.model, (ctx, star), agent, &task, text).await?;
+            let wanted = classify::classify(self.model, (ctx, star), agent, &task, text).await?;
             tools.take_in(place, wanted);
         }
         Ok(())

@@ -18,6 +18,7 @@ use crate::llm::{self, ChatMessage, ChatModel, ChatRequest};
 use crate::mcp::{ServerInfo, ToolDefinition};
 use crate::swarm::artifacts::{Artifacts, content_of};
 use crate::swarm::caller::CallLog;
+use crate::swarm::classify;
 use crate::swarm::instruction::{self, Instruction};
 use crate::swarm::kind::Job;
 use crate::swarm::model::RecordedModel;
@@ -116,7 +117,7 @@ impl<W: State> Stage<W> {
         let known = lock(&self.left.instructions).clone();
         let task = instruction::effective(self.task(), &known);
         let agent = &self.job.agent;
-        let wanted = instruction::classify(&model, (&self.ctx, star), agent, &task, text).await?;
+        let wanted = classify::classify(&model, (&self.ctx, star), agent, &task, text).await?;
         lock(&self.left.instructions).push(wanted);
         *lock(&self.left.spent) += model.spent();
         Ok(())

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TEAM_PREFIX;
 use crate::config::strict::nearest;
-use crate::swarm::search::FIND_AGENT;
-use crate::swarm::{AGENT_PREFIX, node_names};
+use crate::swarm::{AGENT_PREFIX, FIND_AGENT, node_names};
 
 /// Teams within each other, the outermost included.
 pub(super) const MAX_DEPTH: usize = 3;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use super::ARCHITECT;
 use super::architect::{Brief, design};
 use super::design::TeamDesign;
 use crate::clock;
@@ -24,9 +25,6 @@ use crate::swarm::report::{Report, Reported};
 use crate::swarm::result::{AgentError, ErrorKind};
 use crate::swarm::seen;
 use crate::swarm::state::GraphState;
-
-/// The name by which the supervisor chooses the architect.
-pub const ARCHITECT: &str = "architect";
 
 /// The call that a person agrees to, as server and tool.
 const SAVE: (&str, &str) = ("teams", "save_team");

@@ -10,13 +10,16 @@ mod architect;
 mod design;
 mod drawing;
 mod founding;
-mod node;
+mod opening;
 mod outcome;
 
 pub use agent::TeamAgent;
 pub use architect::{Brief, design};
 pub use design::{Material, Team, TeamDesign, TeamMember, clean_name};
-pub use founding::{ARCHITECT, Architect};
+pub use founding::Architect;
+
+/// The name by which the supervisor chooses the architect.
+pub const ARCHITECT: &str = "architect";
 
 /// How the names of agents begin that are teams.
 pub const TEAM_PREFIX: &str = "team_";

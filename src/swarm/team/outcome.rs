@@ -1,5 +1,6 @@
 //! What becomes of a team's work in the star above: one result, with the facts and marks of all that went into it.
 
+use super::design::{MAX_DEPTH, TeamDesign};
 use crate::swarm::assignment::Assignment;
 use crate::swarm::ending::FinishReason;
 use crate::swarm::report::{CallRecord, Report};
@@ -85,4 +86,29 @@ fn calls_of(result: &AgentResult) -> impl Iterator<Item = CallRecord> {
 /// Returns the key of a team's artifact in the star above.
 fn below(assignment: &Assignment, key: &str) -> String {
     format!("{}/{key}", assignment.id)
+}
+
+/// Says that none of a team's agents can work.
+pub(super) fn nobody(design: &TeamDesign) -> Report {
+    if design.agents.is_empty() {
+        let gone = "there is no team of this name any longer; create or import it again";
+        let error = Some(AgentError::new(ErrorKind::Configuration, gone));
+        return Report { error, ..Report::default() };
+    }
+    let mut servers: Vec<&str> =
+        design.agents.iter().flat_map(|agent| &agent.servers).map(String::as_str).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    let message =
+        format!("none of the team's servers is there or may be used: {}", servers.join(", "));
+    let error = Some(AgentError::new(ErrorKind::Configuration, message));
+    Report { error, ..Report::default() }
+}
+
+/// Says that teams stand within each other too deep.
+pub(super) fn too_deep() -> Report {
+    let message =
+        format!("teams stand at most {MAX_DEPTH} deep within each other; change one of them");
+    let error = Some(AgentError::new(ErrorKind::Configuration, message));
+    Report { error, ..Report::default() }
 }

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod circles;
+mod engine_tree;
 mod features;
 mod files;
 mod imports;

@@ -17,12 +17,35 @@ pub(super) fn crates(source: &str) -> Vec<String> {
     small.chain(engine).collect()
 }
 
+/// Returns the paths that a tree names, as in a `use`.
+pub(super) fn tree_of(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    tree(text, "", &mut found);
+    found
+}
+
+/// Returns the paths that begin with one of these names, the name included: `super::super::Role`.
+pub(super) fn rooted(source: &str, roots: &[&str]) -> Vec<String> {
+    let code = without_comments(source);
+    let mut found = Vec::new();
+    for root in roots {
+        for (at, _) in code.match_indices(&format!("{root}::")) {
+            let before = code[..at].chars().next_back();
+            if !before.is_some_and(|before| is_name(before) || before == ':') {
+                tree(&code[at..], "", &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn without_comments(source: &str) -> String {
+    let code = |line| str::split_once(line, "//").map_or(line, |(code, _comment)| code);
+    source.lines().map(code).collect::<Vec<_>>().join("\n")
+}
+
 fn after(source: &str, roots: &[&str]) -> Vec<String> {
-    let code: String = source
-        .lines()
-        .map(|line| line.split_once("//").map_or(line, |(code, _comment)| code))
-        .collect::<Vec<_>>()
-        .join("\n");
+    let code = without_comments(source);
     let mut found = Vec::new();
     for root in roots.iter().copied() {
         for (at, _) in code.match_indices(root) {
