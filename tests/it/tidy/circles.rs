@@ -80,11 +80,11 @@ impl Room {
         // A chain of names that are handed on has an end.
         for _ in 0..8 {
             let parts: Vec<&str> = path.split("::").collect();
-            let module = (0..=parts.len())
+            let depth = (0..=parts.len())
                 .rev()
-                .find(|count| self.sources.contains_key(&parts[..*count].join("::")))?;
-            let name = parts[..module].join("::");
-            let item = parts.get(module).map(|item| (*item).to_owned()).unwrap_or_default();
+                .find(|depth| self.sources.contains_key(&parts[..*depth].join("::")))?;
+            let name = parts[..depth].join("::");
+            let item = parts.get(depth).map(|item| (*item).to_owned()).unwrap_or_default();
             match self.handed_out.get(&(name.clone(), item)) {
                 Some(next) => path.clone_from(next),
                 None => return Some(name),
