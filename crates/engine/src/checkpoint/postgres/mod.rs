@@ -32,9 +32,10 @@ use perihelion_database::{
 use sqlx::PgConnection;
 
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
+    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventMark, EventRow,
+    Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
+    RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    Threads, Transfer, Waiting, Wanted, retry::retry,
 };
 use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -84,7 +85,7 @@ impl PostgresStore {
 }
 
 #[async_trait]
-impl Store for PostgresStore {
+impl Threads for PostgresStore {
     async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
         threads::create(&self.connections, &new).await
     }
@@ -93,6 +94,33 @@ impl Store for PostgresStore {
         Ok(threads::info(&self.connections, thread).await?.info)
     }
 
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        threads::fork(&self.connections, source, at, &new).await
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        threads::list(&self.connections, filter).await
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        threads::count(&self.connections).await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        removal::delete(&self.connections, thread, None).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        removal::delete(&self.connections, seen.id, Some(seen)).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        removal::truncate(&self.connections, thread, seq).await
+    }
+}
+
+#[async_trait]
+impl Leases for PostgresStore {
     async fn claim(
         &self,
         thread: ThreadId,
@@ -142,6 +170,13 @@ impl Store for PostgresStore {
         leases::end_run(&self.connections, thread, fence, run, end).await
     }
 
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        leases::runs(&self.connections, thread).await
+    }
+}
+
+#[async_trait]
+impl Steps for PostgresStore {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         commit_many::commit(&self.connections, &self.commits, commit).await
     }
@@ -154,10 +189,6 @@ impl Store for PostgresStore {
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
         effects::save_pending(&self.connections, thread, fence, row, blobs).await
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        blobs::find(&self.connections, thread, hash).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -177,6 +208,13 @@ impl Store for PostgresStore {
         history::put_snapshot(&self.connections, thread, snapshot).await
     }
 
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        blobs::find(&self.connections, thread, hash).await
+    }
+}
+
+#[async_trait]
+impl Effects for PostgresStore {
     async fn record_effects(
         &self,
         thread: ThreadId,
@@ -204,7 +242,10 @@ impl Store for PostgresStore {
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
         effects::effects_from(&self.connections, thread, step).await
     }
+}
 
+#[async_trait]
+impl Questions for PostgresStore {
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         effects::open_interrupts(&self.connections, thread).await
     }
@@ -212,7 +253,10 @@ impl Store for PostgresStore {
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         effects::answer(&self.connections, interrupt, answer).await
     }
+}
 
+#[async_trait]
+impl Events for PostgresStore {
     async fn append_events(
         &self,
         thread: ThreadId,
@@ -239,35 +283,10 @@ impl Store for PostgresStore {
     async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
         events::prune(&self.connections, kept, most).await
     }
+}
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        leases::runs(&self.connections, thread).await
-    }
-
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        threads::fork(&self.connections, source, at, &new).await
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        threads::list(&self.connections, filter).await
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        threads::count(&self.connections).await
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        removal::delete(&self.connections, thread, None).await
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        removal::delete(&self.connections, seen.id, Some(seen)).await
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        removal::truncate(&self.connections, thread, seq).await
-    }
-
+#[async_trait]
+impl Transfer for PostgresStore {
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         transfer::export(&self.connections, thread).await
     }
@@ -275,7 +294,10 @@ impl Store for PostgresStore {
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         transfer::import(&self.connections, dump).await
     }
+}
 
+#[async_trait]
+impl Store for PostgresStore {
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
     }

@@ -26,10 +26,10 @@ use self::label::{Label, open_info, read_label, seal_error, seal_label};
 pub(super) use self::seal::key_name;
 pub(super) use self::using::check;
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, EffectStatus, Encoded, Error, EventMark,
-    EventRow, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow,
-    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, blobs,
-    chain,
+    BlobRow, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, EventMark,
+    EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions,
+    RunEnd, RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo,
+    ThreadStatus, Threads, Transfer, Waiting, Wanted, blobs, chain,
 };
 use crate::clock::Clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -69,7 +69,7 @@ impl SealedStore {
 }
 
 #[async_trait]
-impl Store for SealedStore {
+impl Threads for SealedStore {
     async fn create(&self, mut new: NewThread) -> Result<ThreadInfo, Error> {
         let label = Label { title: new.title.take(), origins: Vec::new() };
         new.title = Some(seal_label(&self.keys, new.id, &label)?);
@@ -80,6 +80,45 @@ impl Store for SealedStore {
         Ok(open_info(&self.keys, self.inner.info(thread).await?))
     }
 
+    async fn fork(
+        &self,
+        source: ThreadId,
+        at: u64,
+        mut new: NewThread,
+    ) -> Result<ThreadInfo, Error> {
+        let info = self.inner.info(source).await?;
+        let of_source = read_label(&self.keys, &info)?.unwrap_or_default();
+        let mut label = of_source.of_fork(source, at, new.title.take());
+        // Texts that a subgraph's steps name are those of the thread at the top; of its steps none are shared.
+        label.origins.extend(info.root.map(|top| (top, 0)));
+        new.title = Some(seal_label(&self.keys, new.id, &label)?);
+        Ok(open_info(&self.keys, self.inner.fork(source, at, new).await?))
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        let threads = self.inner.list(filter).await?;
+        Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.inner.count_threads().await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        self.inner.delete(thread).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.inner.delete_as_seen(seen).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        self.inner.truncate(thread, seq).await
+    }
+}
+
+#[async_trait]
+impl Leases for SealedStore {
     async fn claim(
         &self,
         thread: ThreadId,
@@ -131,6 +170,13 @@ impl Store for SealedStore {
         self.inner.end_run(thread, fence, run, RunEnd { error: error.as_deref(), ..end }).await
     }
 
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        self.inner.runs(thread).await
+    }
+}
+
+#[async_trait]
+impl Steps for SealedStore {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         let step = values::seal_step(&self.keys, commit.thread, &commit.step)?;
         let blobs = self.seal_blobs(&commit.blobs)?;
@@ -147,13 +193,6 @@ impl Store for SealedStore {
     ) -> Result<(), Error> {
         let row = values::seal_pending(&self.keys, thread, row)?;
         self.inner.save_pending(thread, fence, &row, &self.seal_blobs(blobs)?).await
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        match self.find_blob(thread, hash).await? {
-            Some(row) => values::open_blob(&self.keys, thread, row).map(Some),
-            None => Ok(None),
-        }
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -181,6 +220,16 @@ impl Store for SealedStore {
         self.inner.put_snapshot(thread, &snapshot).await
     }
 
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        match self.find_blob(thread, hash).await? {
+            Some(row) => values::open_blob(&self.keys, thread, row).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+#[async_trait]
+impl Effects for SealedStore {
     async fn record_effects(
         &self,
         thread: ThreadId,
@@ -224,7 +273,10 @@ impl Store for SealedStore {
         let rows = self.inner.effects_from(thread, step).await?;
         self.open_effects(thread, rows).await
     }
+}
 
+#[async_trait]
+impl Questions for SealedStore {
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         let rows = self.inner.open_interrupts(thread).await?;
         rows.into_iter().map(|row| values::open_question(&self.keys, row)).collect()
@@ -242,7 +294,10 @@ impl Store for SealedStore {
         }
         Err(Error::UnknownInterrupt(interrupt))
     }
+}
 
+#[async_trait]
+impl Events for SealedStore {
     async fn append_events(
         &self,
         thread: ThreadId,
@@ -270,51 +325,10 @@ impl Store for SealedStore {
     async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
         self.inner.prune_events(kept, most).await
     }
+}
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        self.inner.runs(thread).await
-    }
-
-    async fn fork(
-        &self,
-        source: ThreadId,
-        at: u64,
-        mut new: NewThread,
-    ) -> Result<ThreadInfo, Error> {
-        let info = self.inner.info(source).await?;
-        let of_source = read_label(&self.keys, &info)?.unwrap_or_default();
-        let mut label = of_source.of_fork(source, at, new.title.take());
-        // Texts that a subgraph's steps name are those of the thread at the top; of its steps none are shared.
-        label.origins.extend(info.root.map(|top| (top, 0)));
-        new.title = Some(seal_label(&self.keys, new.id, &label)?);
-        Ok(open_info(&self.keys, self.inner.fork(source, at, new).await?))
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        let threads = self.inner.list(filter).await?;
-        Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
-    }
-
-    async fn check_keys(&self) -> Result<(), Error> {
-        check(self.inner.as_ref(), Some(&self.keys)).await
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        self.inner.count_threads().await
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        self.inner.delete(thread).await
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        self.inner.delete_as_seen(seen).await
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        self.inner.truncate(thread, seq).await
-    }
-
+#[async_trait]
+impl Transfer for SealedStore {
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         let mut dump = self.inner.export(thread).await?;
         let children = std::mem::take(&mut dump.children);
@@ -331,6 +345,13 @@ impl Store for SealedStore {
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         chain::verify(dump)?;
         self.inner.import(&self.seal_dump(dump)?).await
+    }
+}
+
+#[async_trait]
+impl Store for SealedStore {
+    async fn check_keys(&self) -> Result<(), Error> {
+        check(self.inner.as_ref(), Some(&self.keys)).await
     }
 
     fn outbox(&self) -> Option<&dyn Outbox> {

@@ -28,9 +28,10 @@ use perihelion_database::{
 use sqlx::SqliteConnection;
 
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
+    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventMark, EventRow,
+    Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
+    RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    Threads, Transfer, Waiting, Wanted, retry::retry,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -66,7 +67,7 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl Threads for SqliteStore {
     async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
         threads::create(&self.file, &new, None).await
     }
@@ -75,6 +76,33 @@ impl Store for SqliteStore {
         Ok(threads::info(&self.file, thread).await?.info)
     }
 
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        threads::create(&self.file, &new, Some((source, at))).await
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        threads::list(&self.file, filter).await
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        threads::count(&self.file).await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        removal::delete(&self.file, thread, None).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        removal::delete(&self.file, seen.id, Some(seen)).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        removal::truncate(&self.file, thread, seq).await
+    }
+}
+
+#[async_trait]
+impl Leases for SqliteStore {
     async fn claim(
         &self,
         thread: ThreadId,
@@ -124,6 +152,13 @@ impl Store for SqliteStore {
         leases::end_run(&self.file, thread, fence, run, end).await
     }
 
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        leases::runs(&self.file, thread).await
+    }
+}
+
+#[async_trait]
+impl Steps for SqliteStore {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         commit::commit(&self.file, commit).await
     }
@@ -136,10 +171,6 @@ impl Store for SqliteStore {
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
         effects::save_pending(&self.file, thread, fence, row, blobs).await
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        blobs::find(&self.file, thread, hash).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -159,6 +190,13 @@ impl Store for SqliteStore {
         history::put_snapshot(&self.file, thread, snapshot).await
     }
 
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        blobs::find(&self.file, thread, hash).await
+    }
+}
+
+#[async_trait]
+impl Effects for SqliteStore {
     async fn record_effects(
         &self,
         thread: ThreadId,
@@ -186,7 +224,10 @@ impl Store for SqliteStore {
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
         effects::effects_from(&self.file, thread, step).await
     }
+}
 
+#[async_trait]
+impl Questions for SqliteStore {
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         effects::open_interrupts(&self.file, thread).await
     }
@@ -194,7 +235,10 @@ impl Store for SqliteStore {
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         effects::answer(&self.file, interrupt, answer).await
     }
+}
 
+#[async_trait]
+impl Events for SqliteStore {
     async fn append_events(
         &self,
         thread: ThreadId,
@@ -220,35 +264,10 @@ impl Store for SqliteStore {
     async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
         events::prune(&self.file, kept, most).await
     }
+}
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        leases::runs(&self.file, thread).await
-    }
-
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        threads::create(&self.file, &new, Some((source, at))).await
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        threads::list(&self.file, filter).await
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        threads::count(&self.file).await
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        removal::delete(&self.file, thread, None).await
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        removal::delete(&self.file, seen.id, Some(seen)).await
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        removal::truncate(&self.file, thread, seq).await
-    }
-
+#[async_trait]
+impl Transfer for SqliteStore {
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         transfer::export(&self.file, thread).await
     }
@@ -256,7 +275,10 @@ impl Store for SqliteStore {
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         transfer::import(&self.file, dump).await
     }
+}
 
+#[async_trait]
+impl Store for SqliteStore {
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
     }
