@@ -12,6 +12,7 @@ mod imports;
 mod links;
 mod map;
 mod observability;
+mod twice;
 mod use_tree;
 mod words;
 

@@ -7,9 +7,9 @@
 
 mod address;
 mod blobs;
+mod both;
 mod chain;
 mod checksum;
-mod decode;
 mod dump;
 mod encoded;
 mod error;
