@@ -10,7 +10,7 @@ use crate::clock::{self, Clock};
 ///
 /// Crash contract, which each of its traits spells out for itself: a writing method is one atomic write. A crash before
 /// its future resolves leaves either nothing or the whole write behind; after it resolved with `Ok`, the whole write is
-/// durable. Whoever needs one part of a store takes that trait: any `&dyn Store` is one.
+/// durable. What needs one part of a store takes that trait: any `&dyn Store` is one.
 #[async_trait]
 pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Transfer {
     /// Refuses a process that would write what anyone who encrypts this database could not read, or in the open.
