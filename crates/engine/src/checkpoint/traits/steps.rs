@@ -47,6 +47,6 @@ pub trait Steps: Send + Sync {
 
     /// Returns a text that a step of the thread names, of the thread at the top or of those it was forked from.
     ///
-    /// Not checked against its hash: [`read_blob`](super::read_blob) does that. `None` where it is not kept.
+    /// Not checked against its hash: [`read_blob`](super::super::read_blob) does that. `None` where it is not kept.
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error>;
 }
