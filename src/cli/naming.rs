@@ -99,7 +99,7 @@ pub(super) fn holder(owner: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::{MemoryStore, NewThread};
+    use crate::checkpoint::{MemoryStore, NewThread, Threads as _};
 
     async fn with(ids: &[ThreadId]) -> MemoryStore {
         let store = MemoryStore::new();

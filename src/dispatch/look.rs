@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Scope;
-use crate::checkpoint::{Error, Store, Waiting, Wanted};
+use crate::checkpoint::{Error, Leases, Waiting, Wanted};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::{holder_is_dead, machine};
@@ -28,7 +28,7 @@ impl Drop for Wake {
 
 /// Finds threads by asking the store.
 pub struct Look {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Leases>,
     wanted: Wanted,
     thorough: bool,
     every: Duration,
@@ -58,7 +58,12 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 impl Look {
     /// Makes a look at a store, to be repeated `every` so often; a thread counts as forgotten when it has
     /// been queued for `queued_for`.
-    pub fn new(store: Arc<dyn Store>, scope: Scope, every: Duration, queued_for: Duration) -> Self {
+    pub fn new(
+        store: Arc<dyn Leases>,
+        scope: Scope,
+        every: Duration,
+        queued_for: Duration,
+    ) -> Self {
         let wanted = Wanted {
             graph: scope.graph,
             except_tenant: scope.except_tenant,
@@ -74,7 +79,7 @@ impl Look {
     /// Returns the next thread found, looking again when it is time to.
     ///
     /// # Errors
-    /// As [`Store::waiting`].
+    /// As [`Leases::waiting`].
     pub async fn next(&self) -> Result<Option<Wake>, Error> {
         if let Some(wake) = self.found() {
             return Ok(Some(wake));

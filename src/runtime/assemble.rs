@@ -177,7 +177,7 @@ impl Runtime {
     /// Returns how many calls of the step under way are recorded with their outcomes.
     ///
     /// # Errors
-    /// As [`Store::effects`].
+    /// As [`Effects::effects`](crate::checkpoint::Effects::effects).
     pub async fn recorded_calls(&self, thread: ThreadId) -> Result<usize, Error> {
         let step = self.store().info(thread).await?.head + 1;
         let effects = self.store().effects(thread, Some(step)).await?;

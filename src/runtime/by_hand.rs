@@ -10,7 +10,7 @@ use super::Error;
 use super::star_options::star_options;
 use crate::agents;
 use crate::checkpoint::{
-    self, Loaded, RunEnd, RunStatus, Store, ThreadFilter, ThreadInfo, ThreadStatus,
+    self, Loaded, RunEnd, RunStatus, Steps, Store, ThreadFilter, ThreadInfo, ThreadStatus, Threads,
 };
 use crate::clock;
 use crate::config::Settings;
@@ -44,9 +44,9 @@ pub struct RawState {
 /// Reads a thread of any graph at a step, or at its head.
 ///
 /// # Errors
-/// As [`Store::load`], and when a row cannot be read.
+/// As [`Steps::load`], and when a row cannot be read.
 pub async fn read_raw_state(
-    store: &dyn Store,
+    store: &dyn Steps,
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<RawState, checkpoint::Error> {
@@ -85,8 +85,8 @@ pub async fn read_raw_state(
 /// Tells whether a thread is one of the star's, whose state can be read as such.
 ///
 /// # Errors
-/// As [`Store::info`].
-pub async fn is_of_star(store: &dyn Store, thread: ThreadId) -> Result<bool, checkpoint::Error> {
+/// As [`Threads::info`].
+pub async fn is_of_star(store: &dyn Threads, thread: ThreadId) -> Result<bool, checkpoint::Error> {
     Ok(store.info(thread).await?.graph == GRAPH)
 }
 

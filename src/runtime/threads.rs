@@ -31,7 +31,7 @@ impl ThreadView {
     /// Reads a thread's row, runs and open questions.
     ///
     /// # Errors
-    /// As [`Store::info`].
+    /// As [`Threads::info`](checkpoint::Threads::info).
     pub async fn read(store: &dyn Store, thread: ThreadId) -> Result<Self, checkpoint::Error> {
         let info = store.info(thread).await?;
         let runs = store.runs(thread).await?;
@@ -109,7 +109,7 @@ impl StepView {
 /// Returns steps before `before` (or from the head), newest first, at most `limit`.
 ///
 /// # Errors
-/// As [`Store::history`].
+/// As [`Steps::history`](checkpoint::Steps::history).
 pub async fn history(
     store: &dyn Store,
     thread: ThreadId,
@@ -127,7 +127,7 @@ pub async fn history(
 /// Returns the first question of a star's thread, where its first step is kept.
 ///
 /// # Errors
-/// As [`Store::history`], and when the step cannot be read.
+/// As [`Steps::history`](checkpoint::Steps::history), and when the step cannot be read.
 pub async fn first_question(
     store: &dyn Store,
     info: &ThreadInfo,
@@ -212,7 +212,7 @@ pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, E
 /// Makes a thread whose history up to `at` is shared with `source`.
 ///
 /// # Errors
-/// As [`Store::fork`].
+/// As [`Threads::fork`](checkpoint::Threads::fork).
 pub async fn fork(
     store: &dyn Store,
     source: ThreadId,

@@ -10,7 +10,7 @@ use super::built_in::READ_ARTIFACT;
 use super::sources::Sources;
 use super::state::Artifact;
 use super::window::clip;
-use crate::checkpoint::{self, Store, read_blob};
+use crate::checkpoint::{self, Steps, read_blob};
 use crate::graph::{Blob, Dict, NodeError, TaskContext};
 use crate::ids::ThreadId;
 use crate::llm::ToolSpec;
@@ -201,7 +201,7 @@ impl Artifact {
     /// [`checkpoint::Error::Blob`] when it is not in the store any more, or altered there, and whatever the store reports.
     pub async fn whole(
         &self,
-        store: &dyn Store,
+        store: &dyn Steps,
         thread: ThreadId,
         key: &str,
     ) -> Result<Arc<str>, checkpoint::Error> {

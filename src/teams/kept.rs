@@ -146,6 +146,6 @@ fn read(row: &Row) -> Result<KeptTeam, Error> {
     let version = u32::try_from(row.get::<i64>(0)?).unwrap_or(u32::MAX);
     let design: serde_json::Value = row.get(1)?;
     let design = serde_json::from_value(design)
-        .map_err(|error| Error::Column { column: 1, reason: error.to_string() })?;
+        .map_err(|error| Error::Column { column: "1".into(), reason: error.to_string() })?;
     Ok(KeptTeam { team: Team { version, design }, created_at: row.get(2)? })
 }

@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use perihelion::checkpoint::{MemoryStore, Store, ThreadStatus, read_dump, write_dump};
+use perihelion::checkpoint::{
+    MemoryStore, Store, ThreadStatus, Transfer as _, read_dump, write_dump,
+};
 use perihelion::graph::{Graph, GraphBuilder, NodeError, NodeOutput, State, Update, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{RunOptions, RunResult, Runner};

@@ -49,6 +49,15 @@ impl Acting {
             }
         }
     }
+
+    /// Returns what begins a transaction that acts so, only reads, and sees the database as it is at one moment.
+    pub(crate) fn begin_reading(&self) -> String {
+        let of_one_moment = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        match self.begin() {
+            None => of_one_moment.to_owned(),
+            Some(begin) => begin.replacen("BEGIN", of_one_moment, 1),
+        }
+    }
 }
 
 #[cfg(test)]

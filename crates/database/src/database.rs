@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use sqlx::{Postgres, Sqlite};
-
 use crate::{
     Dialect, Error, Query, Row, Transaction,
     acting::Acting,
     address::{self, Address},
-    migrations,
+    idempotent, migrations,
     postgres::{Connections, SILENCE},
     query,
-    row::Inner,
     sqlite::{Deleted, File},
-    transaction,
+    transaction::{self, Patience},
 };
 
 /// A migrated database; cheap to clone, every clone is the same one.
@@ -115,23 +112,18 @@ impl Database {
     pub async fn fetch_all(&self, query: &Query) -> Result<Vec<Row>, Error> {
         match &self.kind {
             Kind::Sqlite(file) => {
-                let arguments = query.for_sqlite()?;
+                let statement = query.for_sqlite()?;
                 let mut reader = file.reader().await?;
-                let statement = sqlx::query_with::<Sqlite, _>(query.sql.clone(), arguments);
                 let rows = statement.fetch_all(reader.connection()?).await;
-                let rows = reader.settle(rows)?;
-                Ok(rows.into_iter().map(|row| Row(Inner::Sqlite(row))).collect())
+                Ok(reader.settle(rows)?.into_iter().map(Row::from).collect())
             }
             Kind::Postgres(connections) => {
-                let arguments = query.for_postgres()?;
-                let statement =
-                    || sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments.clone());
                 let rows = match self.acting.begin() {
-                    None => crate::idempotent!(connections, |c| each row of statement())?,
-                    Some(begin) => crate::idempotent!(@ connections, c,
-                        transaction::read_within(connections, &mut c, &begin, statement()))?,
+                    None => idempotent!(connections, |c| each row of query.for_postgres()?)?,
+                    Some(begin) => idempotent!(@ connections, c,
+                        transaction::read_within(connections, &mut c, &begin, query.for_postgres()?))?,
                 };
-                Ok(rows.into_iter().map(|row| Row(Inner::Postgres(row))).collect())
+                Ok(rows.into_iter().map(Row::from).collect())
             }
         }
     }
@@ -144,31 +136,77 @@ impl Database {
         Ok(self.fetch_all(query).await?.into_iter().next())
     }
 
+    /// Reads one short row that a run waits for, as [`Database::fetch_optional`] does; a server may be silent for as
+    /// long as on a write, not for as long as on a large row.
+    ///
+    /// # Errors
+    /// As [`Database::fetch_all`].
+    pub async fn fetch_short(&self, query: &Query) -> Result<Option<Row>, Error> {
+        match &self.kind {
+            Kind::Postgres(connections) if self.acting == Acting::Nobody => {
+                let row =
+                    idempotent!(connections, |c| query.for_postgres()?.fetch_optional(&mut *c))?;
+                Ok(row.map(Row::from))
+            }
+            _ => self.fetch_optional(query).await,
+        }
+    }
+
     /// Runs one statement that writes and returns how many rows it changed.
     ///
-    /// When it returns, the change is durable; when the connection breaks, it is unknown whether it was made.
+    /// When it returns, the change is durable; when the connection breaks, it is unknown whether it was made, unless the
+    /// statement is [repeatable](Query::repeatable): then it is sent once more.
     ///
     /// # Errors
     /// [`Error::Failed`], [`Error::Unreachable`], [`Error::Full`].
     pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
         match &self.kind {
             Kind::Sqlite(file) => {
-                let arguments = query.for_sqlite()?;
-                let statement = sqlx::query_with::<Sqlite, _>(query.sql.clone(), arguments);
-                file.write(statement).await.map_err(|error| file.refine(error))
+                file.write(query.for_sqlite()?).await.map_err(|error| file.refine(error))
             }
             Kind::Postgres(connections) => {
-                let arguments = query.for_postgres()?;
-                let statement = sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments);
                 if self.acting != Acting::Nobody {
                     let mut transaction = self.begin().await?;
                     let changed = transaction.execute(query).await?;
                     transaction.commit().await?;
                     return Ok(changed);
                 }
+                if query.is_repeatable() {
+                    let done = idempotent!(connections, |c| query.for_postgres()?.execute(&mut *c));
+                    return Ok(done?.rows_affected());
+                }
                 let mut connection = connections.take_tested().await?;
-                let done = connections.brief(statement.execute(&mut *connection)).await;
+                let done = query.for_postgres()?.execute(&mut *connection);
+                let done = connections.brief(done).await;
                 Ok(connection.settle(done)?.rows_affected())
+            }
+        }
+    }
+
+    /// Runs one statement that writes one row and returns it; as durable as [`Database::execute`], and never sent again.
+    ///
+    /// # Errors
+    /// As [`Database::execute`].
+    pub async fn execute_returning(&self, query: &Query) -> Result<Option<Row>, Error> {
+        match &self.kind {
+            Kind::Postgres(connections) if self.acting == Acting::Nobody => {
+                let mut connection = connections.take_tested().await?;
+                let row = query.for_postgres()?.fetch_optional(&mut *connection);
+                let row = connections.brief(row).await;
+                Ok(connection.settle(row)?.map(Row::from))
+            }
+            Kind::Postgres(_) => {
+                let mut transaction = self.begin().await?;
+                let row = transaction.fetch_optional(query).await?;
+                transaction.commit().await?;
+                Ok(row)
+            }
+            Kind::Sqlite(file) => {
+                let mut writer = file.writer().await?;
+                // Read to the end: only then has it committed.
+                let rows = query.for_sqlite()?.fetch_all(writer.connection()?).await;
+                let rows = rows.map_err(|error| file.refine(error))?;
+                Ok(rows.into_iter().next().map(Row::from))
             }
         }
     }
@@ -180,10 +218,39 @@ impl Database {
     /// # Errors
     /// [`Error::Failed`], [`Error::Unreachable`].
     pub async fn begin(&self) -> Result<Transaction<'_>, Error> {
+        self.begin_with(Patience::Brief).await
+    }
+
+    /// Begins a transaction as [`Database::begin`] does, in which a server may work long on each statement: for what is
+    /// done to many rows at once.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub async fn begin_long(&self) -> Result<Transaction<'_>, Error> {
+        self.begin_with(Patience::Long).await
+    }
+
+    async fn begin_with(&self, patience: Patience) -> Result<Transaction<'_>, Error> {
         match &self.kind {
             Kind::Sqlite(file) => Transaction::on_sqlite(file).await,
             Kind::Postgres(connections) => {
-                Transaction::on_postgres(connections, &self.acting).await
+                let begin = self.acting.begin();
+                Transaction::on_postgres(connections, begin.as_deref(), patience).await
+            }
+        }
+    }
+
+    /// Begins a transaction that only reads, and sees the database as it is at one moment; nobody waits for it, unless the
+    /// database is in memory, which has one connection.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub async fn begin_reading(&self) -> Result<Transaction<'_>, Error> {
+        match &self.kind {
+            Kind::Sqlite(file) => Transaction::reading_sqlite(file).await,
+            Kind::Postgres(connections) => {
+                let begin = self.acting.begin_reading();
+                Transaction::on_postgres(connections, Some(&begin), Patience::Long).await
             }
         }
     }
@@ -207,5 +274,19 @@ impl Database {
             Kind::Sqlite(file) => file.close().await,
             Kind::Postgres(connections) => connections.close().await,
         }
+    }
+}
+
+impl From<Arc<File>> for Database {
+    /// Stands on a file that was opened and migrated already.
+    fn from(file: Arc<File>) -> Self {
+        Self::new(Kind::Sqlite(file))
+    }
+}
+
+impl From<Arc<Connections>> for Database {
+    /// Stands on connections to a server that was migrated already; who they act for stays as it is.
+    fn from(connections: Arc<Connections>) -> Self {
+        Self::new(Kind::Postgres(connections))
     }
 }

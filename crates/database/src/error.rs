@@ -25,7 +25,7 @@ pub enum Error {
     ReadOnly { url: String },
     /// A row does not hold what its reader expects.
     #[error("column {column} of a stored row cannot be read: {reason}")]
-    Column { column: usize, reason: String },
+    Column { column: String, reason: String },
     /// The database answered with an error of its own.
     #[error("the database failed: {0}")]
     Failed(#[from] sqlx::Error),
@@ -47,6 +47,12 @@ impl Error {
     pub fn is_duplicate(&self) -> bool {
         let Self::Failed(error) = self else { return false };
         error.as_database_error().is_some_and(|answer| answer.is_unique_violation())
+    }
+
+    /// Returns whether a row was refused because one that it names is not there: a foreign key.
+    pub fn is_orphan(&self) -> bool {
+        let Self::Failed(error) = self else { return false };
+        error.as_database_error().is_some_and(|answer| answer.is_foreign_key_violation())
     }
 }
 

@@ -1,20 +1,26 @@
 //! One statement with its values.
 
-use sqlx::{SqlSafeStr, SqlStr, postgres::PgArguments, sqlite::SqliteArguments};
+use sqlx::{
+    Postgres, SqlSafeStr, SqlStr, Sqlite, postgres::PgArguments, query::Query as Statement,
+    sqlite::SqliteArguments,
+};
 
 use crate::Value;
 
 /// One statement with placeholders `$1`, `$2`, … and the values for them, in their order.
 #[derive(Clone, Debug)]
 pub struct Query {
-    pub(crate) sql: SqlStr,
+    sql: SqlStr,
     values: Vec<Value>,
+    is_repeatable: bool,
+    is_prepared: bool,
 }
 
 /// Begins a statement; text that was put together at run time stands in [`sqlx::AssertSqlSafe`], which says that
 /// nothing of it came from outside.
 pub fn query(sql: impl SqlSafeStr) -> Query {
-    Query { sql: sql.into_sql_str(), values: Vec::new() }
+    let (sql, values) = (sql.into_sql_str(), Vec::new());
+    Query { sql, values, is_repeatable: false, is_prepared: true }
 }
 
 impl Query {
@@ -25,15 +31,35 @@ impl Query {
         self
     }
 
-    pub(crate) fn for_sqlite(&self) -> Result<SqliteArguments, sqlx::Error> {
-        let mut arguments = SqliteArguments::default();
-        self.values.iter().try_for_each(|value| value.add_to_sqlite(&mut arguments))?;
-        Ok(arguments)
+    /// Says that a statement that writes may run twice: it is sent once more when its connection broke.
+    #[must_use]
+    pub fn repeatable(self) -> Self {
+        Self { is_repeatable: true, ..self }
     }
 
-    pub(crate) fn for_postgres(&self) -> Result<PgArguments, sqlx::Error> {
+    /// Says that the text was made for one occasion: it is not kept prepared for a next one.
+    #[must_use]
+    pub fn unprepared(self) -> Self {
+        Self { is_prepared: false, ..self }
+    }
+
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.is_repeatable
+    }
+
+    pub(crate) fn for_sqlite(
+        &self,
+    ) -> Result<Statement<'static, Sqlite, SqliteArguments>, sqlx::Error> {
+        let mut arguments = SqliteArguments::default();
+        self.values.iter().try_for_each(|value| value.add_to_sqlite(&mut arguments))?;
+        Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(self.is_prepared))
+    }
+
+    pub(crate) fn for_postgres(
+        &self,
+    ) -> Result<Statement<'static, Postgres, PgArguments>, sqlx::Error> {
         let mut arguments = PgArguments::default();
         self.values.iter().try_for_each(|value| value.add_to_postgres(&mut arguments))?;
-        Ok(arguments)
+        Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(self.is_prepared))
     }
 }

@@ -1,33 +1,57 @@
 //! Rows that were read, alike from both databases.
 
+use std::fmt::Display;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value as Json;
-use sqlx::{Row as _, TypeInfo as _, ValueRef as _, postgres::PgRow, sqlite::SqliteRow};
+use sqlx::{
+    ColumnIndex, Row as _, TypeInfo as _, ValueRef as _, postgres::PgRow, sqlite::SqliteRow,
+};
 use uuid::Uuid;
 
 use crate::Error;
 
 /// A row of an answer.
 #[derive(Debug)]
-pub struct Row(pub(crate) Inner);
+pub struct Row(Inner);
 
 #[derive(Debug)]
-pub(crate) enum Inner {
+enum Inner {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
 impl Row {
-    /// Returns the value of a column, counted from 0.
+    /// Returns the value of a column, which is known by its name or counted from 0.
     ///
     /// # Errors
     /// [`Error::Column`] when there is no such column or it holds something else.
-    pub fn get<T: FromColumn>(&self, column: usize) -> Result<T, Error> {
+    pub fn get<T: FromColumn>(
+        &self,
+        column: impl ColumnIndex<SqliteRow> + ColumnIndex<PgRow> + Display,
+    ) -> Result<T, Error> {
         let read = match &self.0 {
-            Inner::Sqlite(row) => T::from_sqlite(row, column),
-            Inner::Postgres(row) => T::from_postgres(row, column),
+            Inner::Sqlite(row) => column.index(row).and_then(|column| T::from_sqlite(row, column)),
+            Inner::Postgres(row) => {
+                column.index(row).and_then(|column| T::from_postgres(row, column))
+            }
         };
-        read.map_err(|error| Error::Column { column, reason: error.to_string() })
+        read.map_err(|error| Error::Column {
+            column: column.to_string(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl From<SqliteRow> for Row {
+    fn from(row: SqliteRow) -> Self {
+        Self(Inner::Sqlite(row))
+    }
+}
+
+impl From<PgRow> for Row {
+    fn from(row: PgRow) -> Self {
+        Self(Inner::Postgres(row))
     }
 }
 

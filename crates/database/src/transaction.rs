@@ -1,7 +1,7 @@
 //! Several statements that happen together or not at all.
 
 use sqlx::{
-    AssertSqlSafe, PgConnection, Postgres, SqlSafeStr as _, Sqlite,
+    AssertSqlSafe, PgConnection, Postgres, SqlSafeStr as _, SqliteConnection,
     postgres::{PgArguments, PgRow, PgTransactionManager},
     query::Query as Statement,
     sqlite::SqliteTransactionManager,
@@ -10,18 +10,65 @@ use sqlx_core::transaction::TransactionManager;
 
 use crate::{
     Dialect, Error, Query, Row,
-    acting::Acting,
-    postgres::{Borrowed, Connections, is_broken},
-    row::Inner,
-    sqlite::{File, Writer},
+    postgres::{Answer, Borrowed, Connections, is_broken},
+    sqlite::{File, Reader, Writer},
 };
 
 /// A transaction; dropped without [`Transaction::commit`], it changes nothing.
-pub struct Transaction<'a>(Option<Held<'a>>);
+pub struct Transaction<'a> {
+    /// Empty once it has ended, which it has with its connection.
+    held: Option<Held<'a>>,
+    patience: Patience,
+}
 
 enum Held<'a> {
-    Sqlite { file: &'a File, writer: Writer },
+    Sqlite { file: &'a File, side: Side<'a> },
     Postgres { home: &'a Connections, connection: Borrowed<'a> },
+}
+
+/// Which connection of a file it is on.
+enum Side<'a> {
+    Writing(Writer),
+    Reading(Reader<'a>),
+}
+
+impl Side<'_> {
+    fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
+        match self {
+            Self::Writing(writer) => writer.connection(),
+            Self::Reading(reader) => reader.connection(),
+        }
+    }
+}
+
+/// How long a server may be silent on a statement.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    /// As on one that a run waits for.
+    Brief,
+    /// As on what is done to a whole thread.
+    Long,
+}
+
+impl Patience {
+    async fn wait<T>(self, home: &Connections, answer: impl Answer<T>) -> Result<T, sqlx::Error> {
+        match self {
+            Self::Brief => home.brief(answer).await,
+            Self::Long => home.long(answer).await,
+        }
+    }
+
+    async fn rows(
+        self,
+        home: &Connections,
+        connection: &mut PgConnection,
+        statement: Statement<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        match self {
+            Self::Brief => home.rows(statement.fetch(connection)).await,
+            Self::Long => home.long(statement.fetch_all(connection)).await,
+        }
+    }
 }
 
 impl<'a> Transaction<'a> {
@@ -31,30 +78,43 @@ impl<'a> Transaction<'a> {
         SqliteTransactionManager::begin(writer.connection()?, Some(begin))
             .await
             .map_err(|error| file.refine(error))?;
-        Ok(Self(Some(Held::Sqlite { file, writer })))
+        let held = Held::Sqlite { file, side: Side::Writing(writer) };
+        Ok(Self { held: Some(held), patience: Patience::Brief })
     }
 
-    pub(crate) async fn on_postgres(home: &'a Connections, acting: &Acting) -> Result<Self, Error> {
-        let begin = acting.begin();
+    pub(crate) async fn reading_sqlite(file: &'a File) -> Result<Self, Error> {
+        let mut reader = file.reader().await?;
+        SqliteTransactionManager::begin(reader.connection()?, None)
+            .await
+            .map_err(|error| file.refine(error))?;
+        let held = Held::Sqlite { file, side: Side::Reading(reader) };
+        Ok(Self { held: Some(held), patience: Patience::Brief })
+    }
+
+    pub(crate) async fn on_postgres(
+        home: &'a Connections,
+        begin: Option<&str>,
+        patience: Patience,
+    ) -> Result<Self, Error> {
         let mut connection = home.take().await?;
-        match begin_on(home, &mut connection, begin.as_deref()).await {
+        match begin_on(home, &mut connection, begin).await {
             Ok(()) => {}
             // Nothing was sent yet that could not be sent again.
             Err(error) if is_broken(&error) => {
                 drop(connection);
                 connection = home.fresh().await?;
-                let again = begin_on(home, &mut connection, begin.as_deref()).await;
+                let again = begin_on(home, &mut connection, begin).await;
                 again.map_err(|error| home.refine(error))?;
             }
             // Closed, as it may be during a transaction that failed.
             Err(error) => return Err(home.refine(error)),
         }
-        Ok(Self(Some(Held::Postgres { home, connection })))
+        Ok(Self { held: Some(Held::Postgres { home, connection }), patience })
     }
 
     /// Returns which SQL the database speaks.
     pub fn dialect(&self) -> Dialect {
-        match self.0 {
+        match self.held {
             Some(Held::Postgres { .. }) => Dialect::Postgres,
             _ => Dialect::Sqlite,
         }
@@ -65,19 +125,17 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Error::Failed`], [`Error::Full`].
     pub async fn execute(&mut self, query: &Query) -> Result<u64, Error> {
-        match self.0.as_mut() {
+        let patience = self.patience;
+        match self.held.as_mut() {
             None => Err(sqlx::Error::PoolClosed.into()),
-            Some(Held::Sqlite { file, writer }) => {
-                let statement =
-                    sqlx::query_with::<Sqlite, _>(query.sql.clone(), query.for_sqlite()?);
-                let done = statement.execute(writer.connection()?).await;
+            Some(Held::Sqlite { file, side }) => {
+                let done = query.for_sqlite()?.execute(side.connection()?).await;
                 Ok(done.map_err(|error| file.refine(error))?.rows_affected())
             }
             Some(Held::Postgres { home, connection }) => {
-                let arguments = query.for_postgres()?;
-                let statement = sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments);
-                let done = home.brief(statement.execute(&mut **connection)).await;
-                Ok(done.map_err(|error| home.refine(error))?.rows_affected())
+                let done = query.for_postgres()?.execute(&mut **connection);
+                let done = patience.wait(home, done).await;
+                Ok(self.answered(done)?.rows_affected())
             }
         }
     }
@@ -87,23 +145,32 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Error::Failed`].
     pub async fn fetch_all(&mut self, query: &Query) -> Result<Vec<Row>, Error> {
-        match self.0.as_mut() {
+        let patience = self.patience;
+        match self.held.as_mut() {
             None => Err(sqlx::Error::PoolClosed.into()),
-            Some(Held::Sqlite { file, writer }) => {
-                let statement =
-                    sqlx::query_with::<Sqlite, _>(query.sql.clone(), query.for_sqlite()?);
-                let rows = statement.fetch_all(writer.connection()?).await;
+            Some(Held::Sqlite { file, side }) => {
+                let rows = query.for_sqlite()?.fetch_all(side.connection()?).await;
                 let rows = rows.map_err(|error| file.refine(error))?;
-                Ok(rows.into_iter().map(|row| Row(Inner::Sqlite(row))).collect())
+                Ok(rows.into_iter().map(Row::from).collect())
             }
             Some(Held::Postgres { home, connection }) => {
-                let arguments = query.for_postgres()?;
-                let statement = sqlx::query_with::<Postgres, _>(query.sql.clone(), arguments);
-                let rows = home.rows(statement.fetch(&mut **connection)).await;
-                let rows = rows.map_err(|error| home.refine(error))?;
-                Ok(rows.into_iter().map(|row| Row(Inner::Postgres(row))).collect())
+                let rows = patience.rows(home, connection, query.for_postgres()?).await;
+                Ok(self.answered(rows)?.into_iter().map(Row::from).collect())
             }
         }
+    }
+
+    /// Names what a server answered; where its connection broke, the transaction has ended with it.
+    fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, Error> {
+        let refined = match (answer, &self.held) {
+            (Ok(answer), _) => return Ok(answer),
+            (Err(error), Some(Held::Postgres { home, .. })) => home.refine(error),
+            (Err(error), _) => error.into(),
+        };
+        if matches!(&refined, Error::Failed(error) if is_broken(error)) {
+            self.held = None;
+        }
+        Err(refined)
     }
 
     /// Reads the first row, if any.
@@ -119,40 +186,68 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Error::Failed`], [`Error::Full`]; with a broken connection it is unknown whether they were made.
     pub async fn commit(mut self) -> Result<(), Error> {
-        match self.0.as_mut() {
+        let patience = self.patience;
+        match self.held.as_mut() {
             None => return Err(sqlx::Error::PoolClosed.into()),
-            Some(Held::Sqlite { file, writer }) => {
-                let done = SqliteTransactionManager::commit(writer.connection()?).await;
+            Some(Held::Sqlite { file, side }) => {
+                let done = SqliteTransactionManager::commit(side.connection()?).await;
                 done.map_err(|error| file.refine(error))?;
             }
             Some(Held::Postgres { home, connection }) => {
-                let done = home.brief(PgTransactionManager::commit(connection)).await;
+                let done = PgTransactionManager::commit(connection);
+                let done = patience.wait(home, done).await;
                 done.map_err(|error| home.refine(error))?;
             }
         }
-        if let Some(Held::Postgres { connection, .. }) = self.0.take() {
-            connection.give_back();
-        }
+        self.give_back();
         Ok(())
     }
 
-    /// Gives all changes up.
+    /// Gives all changes up; one that has ended with its connection has done so already.
     ///
     /// # Errors
     /// [`Error::Failed`].
     pub async fn roll_back(mut self) -> Result<(), Error> {
-        match self.0.take() {
+        match self.held.as_mut() {
             None => {}
-            Some(Held::Sqlite { file, mut writer }) => {
-                let done = SqliteTransactionManager::rollback(writer.connection()?).await;
+            Some(Held::Sqlite { file, side }) => {
+                let done = SqliteTransactionManager::rollback(side.connection()?).await;
                 done.map_err(|error| file.refine(error))?;
             }
-            Some(Held::Postgres { home, mut connection }) => {
-                let done = home.brief(PgTransactionManager::rollback(&mut connection)).await;
-                connection.settle(done)?;
+            Some(Held::Postgres { home, connection }) => {
+                let done = home.brief(PgTransactionManager::rollback(connection)).await;
+                done.map_err(|error| home.refine(error))?;
             }
         }
+        self.give_back();
         Ok(())
+    }
+
+    /// Ends it by what became of its work: commits what was done, or gives it up, and then the failure is what is told.
+    ///
+    /// # Errors
+    /// The failure of the work, or that of the commit.
+    pub async fn settle<T, E: From<Error>>(self, done: Result<T, E>) -> Result<T, E> {
+        match done {
+            Ok(value) => {
+                self.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // A connection that cannot roll back is not used again.
+                let _ = self.roll_back().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the connection back after its transaction has ended.
+    fn give_back(&mut self) {
+        match self.held.take() {
+            Some(Held::Postgres { connection, .. }) => connection.give_back(),
+            Some(Held::Sqlite { side: Side::Reading(reader), .. }) => reader.give_back(),
+            Some(Held::Sqlite { side: Side::Writing(_), .. }) | None => {}
+        }
     }
 }
 
@@ -185,8 +280,8 @@ pub(crate) async fn read_within(
 impl Drop for Transaction<'_> {
     /// Rolls back; a Postgres connection is closed instead, after which the server does.
     fn drop(&mut self) {
-        if let Some(Held::Sqlite { writer, .. }) = self.0.as_mut()
-            && let Ok(connection) = writer.connection()
+        if let Some(Held::Sqlite { side, .. }) = self.held.as_mut()
+            && let Ok(connection) = side.connection()
             && SqliteTransactionManager::get_transaction_depth(connection) > 0
         {
             SqliteTransactionManager::start_rollback(connection);

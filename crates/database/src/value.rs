@@ -1,5 +1,7 @@
 //! Values that are bound to placeholders, alike for both databases.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value as Json;
 use sqlx::{Arguments as _, postgres::PgArguments, sqlite::SqliteArguments};
@@ -36,8 +38,8 @@ impl Value {
             Self::Int(value) => to.add(*value),
             Self::Real(value) => to.add(*value),
             Self::Bool(value) => to.add(*value),
-            Self::Text(value) => to.add(value.clone()),
-            Self::Bytes(value) => to.add(value.clone()),
+            Self::Text(value) => to.add(value.as_deref()),
+            Self::Bytes(value) => to.add(value.as_deref()),
             Self::Id(value) => to.add(*value),
             Self::Time(value) => to.add(value.map(|time| time.timestamp_micros())),
             Self::Json(value) => to.add(value.as_ref().map(Json::to_string)),
@@ -52,8 +54,8 @@ impl Value {
             Self::Int(value) => to.add(*value),
             Self::Real(value) => to.add(*value),
             Self::Bool(value) => to.add(*value),
-            Self::Text(value) => to.add(value.clone()),
-            Self::Bytes(value) => to.add(value.clone()),
+            Self::Text(value) => to.add(value.as_deref()),
+            Self::Bytes(value) => to.add(value.as_deref()),
             Self::Id(value) => to.add(*value),
             Self::Time(value) => to.add(*value),
             Self::Json(value) => to.add(value.clone()),
@@ -81,8 +83,20 @@ macro_rules! from {
 }
 
 from! {
-    i64 => Int, i32 => Int, u32 => Int, f64 => Real, bool => Bool, String => Text, &str => Text,
+    i64 => Int, i32 => Int, i16 => Int, u32 => Int, f64 => Real, bool => Bool, String => Text, &str => Text,
     Vec<u8> => Bytes, &[u8] => Bytes, Uuid => Id, DateTime<Utc> => Time, Json => Json,
+}
+
+impl From<Cow<'_, str>> for Value {
+    fn from(value: Cow<'_, str>) -> Self {
+        Self::Text(Some(value.into_owned()))
+    }
+}
+
+impl From<Option<Cow<'_, str>>> for Value {
+    fn from(value: Option<Cow<'_, str>>) -> Self {
+        Self::Text(value.map(Cow::into_owned))
+    }
 }
 
 impl From<&String> for Value {

@@ -90,7 +90,12 @@ async fn every_type_comes_back_as_it_was_bound_and_null_as_null() {
         assert_eq!(row.get::<Vec<u8>>(5).unwrap(), [0, 255]);
         assert_eq!(row.get::<DateTime<Utc>>(6).unwrap(), at);
         assert_eq!(row.get::<Json>(7).unwrap(), json!({ "a": [1] }));
-        assert!(matches!(row.get::<i64>(4), Err(Error::Column { column: 4, .. })));
+        assert_eq!(row.get::<i64>("n").unwrap(), 7, "a column is known by its name as well");
+        for wrong in [row.get::<i64>(4).unwrap_err(), row.get::<i64>("t").unwrap_err()] {
+            assert!(matches!(wrong, Error::Column { .. }), "{wrong}");
+        }
+        let unknown = row.get::<i64>("missing").unwrap_err().to_string();
+        assert!(unknown.starts_with("column missing of a stored row"), "{unknown}");
         let row = database.fetch_optional(&query(read).bind(empty)).await.unwrap().unwrap();
         assert_eq!(row.get::<Option<i64>>(1).unwrap(), None);
         assert_eq!(row.get::<Option<DateTime<Utc>>>(6).unwrap(), None);
@@ -144,6 +149,81 @@ async fn a_transaction_that_is_dropped_or_rolled_back_changes_nothing_and_the_ne
         kept.commit().await.unwrap();
         let row = database.fetch_optional(&count()).await.unwrap().unwrap();
         assert_eq!(row.get::<i64>(0).unwrap(), 1);
+    }
+    kinds.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_of_the_work_gives_it_up_and_is_what_is_told() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        make_table(database).await;
+        let insert = query("INSERT INTO kept (id) VALUES ($1)").bind(Uuid::new_v4());
+        for (told, left) in [(Err("refused".to_owned()), 0), (Ok(()), 1)] {
+            let mut transaction = database.begin_long().await.unwrap();
+            transaction.execute(&insert).await.unwrap();
+            let told = told.map_err(Told);
+            assert_eq!(transaction.settle(told.clone()).await, told);
+            let rows = database.fetch_all(&query("SELECT id FROM kept")).await.unwrap();
+            assert_eq!(rows.len(), left);
+        }
+        let mut transaction = database.begin().await.unwrap();
+        let refused = transaction.execute(&insert).await.unwrap_err();
+        assert!(refused.is_duplicate(), "{refused}");
+        let told = transaction.settle(Err::<(), _>(refused)).await.unwrap_err();
+        assert!(told.is_duplicate(), "{told}");
+    }
+    kinds.end().await;
+}
+
+/// A failure of a room above.
+#[derive(Clone, Debug, PartialEq)]
+struct Told(String);
+
+impl From<Error> for Told {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_reads_sees_one_moment_and_holds_no_writer_up() {
+    let kinds = kinds().await;
+    // A database in memory has one connection, for readers and writers alike.
+    for database in &kinds.databases[1..] {
+        make_table(database).await;
+        let insert = || query("INSERT INTO kept (id) VALUES ($1)").bind(Uuid::new_v4());
+        let all = query("SELECT id FROM kept");
+        database.execute(&insert()).await.unwrap();
+        let mut reading = database.begin_reading().await.unwrap();
+        assert_eq!(reading.fetch_all(&all).await.unwrap().len(), 1);
+        database.execute(&insert()).await.unwrap();
+        assert_eq!(reading.fetch_all(&all).await.unwrap().len(), 1);
+        reading.commit().await.unwrap();
+        assert_eq!(database.fetch_all(&all).await.unwrap().len(), 2);
+    }
+    kinds.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_written_is_returned_and_one_without_what_it_names_is_an_orphan() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        make_table(database).await;
+        let child = database.dialect().pick("id BLOB", "id uuid");
+        let child = format!("CREATE TABLE child ({child} REFERENCES kept (id))");
+        database.execute(&query(AssertSqlSafe(child))).await.unwrap();
+        let id = Uuid::new_v4();
+        let orphan = query("INSERT INTO child (id) VALUES ($1) RETURNING id").bind(id);
+        let refused = database.execute_returning(&orphan).await.unwrap_err();
+        assert!(refused.is_orphan() && !refused.is_duplicate(), "{refused}");
+        let parent = query("INSERT INTO kept (id, n) VALUES ($1, 3) RETURNING n").bind(id);
+        let row = database.execute_returning(&parent).await.unwrap().unwrap();
+        assert_eq!(row.get::<i64>("n").unwrap(), 3);
+        assert!(database.execute_returning(&orphan).await.unwrap().is_some());
+        let kept = query("SELECT n FROM kept WHERE id = $1").bind(id);
+        let row = database.fetch_short(&kept).await.unwrap().unwrap();
+        assert_eq!(row.get::<i64>(0).unwrap(), 3);
     }
     kinds.end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion::checkpoint::{SqliteStore, Store as _};
+use perihelion::checkpoint::{Leases as _, SqliteStore, Store as _};
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::Rule;
 use serde_json::Value;

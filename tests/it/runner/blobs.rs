@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use perihelion::checkpoint::{Encoded, MemoryStore, Store, read_blob};
+use perihelion::checkpoint::{Encoded, MemoryStore, Store, Transfer as _, read_blob};
 use perihelion::graph::{
     Blob, BlobName, Context, Dict, Graph, GraphBuilder, KEPT_ABOVE, Log, Node, NodeOutput, node_fn,
 };

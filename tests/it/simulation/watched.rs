@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion::checkpoint::{
-    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Error,
-    EventMark, EventRow, Loaded, NewThread, OpenInterrupt, PendingRow, RunEnd, RunRow, SnapshotRow,
-    StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    BlobRow, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded,
+    Error, EventMark, EventRow, Events, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
+    Questions, RunEnd, RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter,
+    ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, Wanted,
 };
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
@@ -136,7 +137,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 #[async_trait]
-impl Store for Watched {
+impl Threads for Watched {
     async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
         self.write("create", self.truth.create(new)).await
     }
@@ -145,6 +146,34 @@ impl Store for Watched {
         self.read(self.truth.info(thread)).await
     }
 
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        let at = if self.sim.has(Flaw::SpoilsForks) { at.saturating_sub(1) } else { at };
+        self.truth.fork(source, at, new).await
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        self.truth.list(filter).await
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.truth.count_threads().await
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        self.truth.delete(thread).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.truth.delete_as_seen(seen).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        self.truth.truncate(thread, seq).await
+    }
+}
+
+#[async_trait]
+impl Leases for Watched {
     /// A lease that somebody else holds may have run out by now, whatever he believes.
     async fn claim(
         &self,
@@ -221,6 +250,13 @@ impl Store for Watched {
         self.write("end_run", self.fenced("end_run", thread, fence, work)).await
     }
 
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        self.truth.runs(thread).await
+    }
+}
+
+#[async_trait]
+impl Steps for Watched {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         let (seq, hash) = (commit.step.seq, commit.step.hash);
         let is_lost = self.sim.has(Flaw::LosesSteps) && self.sim.board().rng.chance(20);
@@ -252,10 +288,6 @@ impl Store for Watched {
             board.record.kept.push(Kept { at, step: row.step, task: row.task });
         }
         result
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        self.read(self.truth.blob(thread, hash)).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -291,6 +323,13 @@ impl Store for Watched {
         self.write("put_snapshot", self.truth.put_snapshot(thread, &snapshot)).await
     }
 
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        self.read(self.truth.blob(thread, hash)).await
+    }
+}
+
+#[async_trait]
+impl Effects for Watched {
     async fn record_effects(
         &self,
         thread: ThreadId,
@@ -325,7 +364,10 @@ impl Store for Watched {
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
         Ok(self.flawed(self.read(self.truth.effects_from(thread, step)).await?))
     }
+}
 
+#[async_trait]
+impl Questions for Watched {
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         self.truth.open_interrupts(thread).await
     }
@@ -336,7 +378,10 @@ impl Store for Watched {
             other => other,
         }
     }
+}
 
+#[async_trait]
+impl Events for Watched {
     async fn append_events(
         &self,
         thread: ThreadId,
@@ -363,36 +408,10 @@ impl Store for Watched {
     async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
         self.truth.prune_events(kept, most).await
     }
+}
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        self.truth.runs(thread).await
-    }
-
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        let at = if self.sim.has(Flaw::SpoilsForks) { at.saturating_sub(1) } else { at };
-        self.truth.fork(source, at, new).await
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        self.truth.count_threads().await
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        self.truth.list(filter).await
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        self.truth.delete(thread).await
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        self.truth.delete_as_seen(seen).await
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        self.truth.truncate(thread, seq).await
-    }
-
+#[async_trait]
+impl Transfer for Watched {
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         self.truth.export(thread).await
     }
@@ -400,7 +419,10 @@ impl Store for Watched {
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         self.truth.import(dump).await
     }
+}
 
+#[async_trait]
+impl Store for Watched {
     fn describe(&self) -> String {
         "the simulated store".to_owned()
     }

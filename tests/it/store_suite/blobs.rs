@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use perihelion::checkpoint::{
-    BlobRow, Commit, Encoded, Error, MemoryStore, NewThread, PendingRow, Store, blob_row,
-    read_blob, read_dump, write_dump,
+    BlobRow, Commit, Encoded, Error, MemoryStore, NewThread, PendingRow, Store, Transfer as _,
+    blob_row, read_blob, read_dump, write_dump,
 };
 use perihelion::graph::{Blob, BlobName, BlobText};
 use perihelion::ids::ThreadId;

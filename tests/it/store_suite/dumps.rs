@@ -1,8 +1,8 @@
 //! Threads as files, carried between stores.
 
 use perihelion::checkpoint::{
-    Codec, Encoded, Error, MemoryStore, NewThread, Store, ThreadDump, ThreadStatus, read_dump,
-    write_dump,
+    Codec, Encoded, Error, MemoryStore, NewThread, Steps as _, ThreadDump, ThreadStatus,
+    Threads as _, Transfer as _, read_dump, write_dump,
 };
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store};
+use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store, Threads as _};
 
 use super::{
     stores::sqlite,

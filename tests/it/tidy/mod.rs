@@ -15,6 +15,7 @@ mod links;
 mod map;
 mod observability;
 mod tests_page;
+mod twice;
 mod use_tree;
 mod words;
 

@@ -332,12 +332,17 @@ impl Reader<'_> {
     /// The failure, as [`File::refine`] names it.
     pub fn settle<T>(self, result: Result<T, sqlx::Error>) -> Result<T, Error> {
         let result = result.map_err(|error| self.home.refine(error));
+        self.give_back();
+        result
+    }
+
+    /// Gives the connection back, unless it could not end its transaction.
+    pub(crate) fn give_back(self) {
         if let Lent::Own(connection) = self.connection
             && !connection.is_in_transaction()
         {
             self.home.lock().push(connection);
         }
-        result
     }
 }
 

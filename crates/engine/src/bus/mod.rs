@@ -55,7 +55,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// Appends a batch to a thread's log and calls the subscribers.
     ///
     /// # Errors
-    /// As [`Store::append_events`], whose crash contract is this one's.
+    /// As [`Events::append_events`](crate::checkpoint::Events::append_events), whose crash contract is this one's.
     async fn publish(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error>;
 
     /// Returns events with ids above `after` that are there already, oldest first; at most some hundreds.

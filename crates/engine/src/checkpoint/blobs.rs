@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{BlobRow, Codec, Encoded, Error, Store, ThreadDump};
+use super::{BlobRow, Codec, Encoded, Error, Steps, ThreadDump};
 use crate::graph::{Blob, BlobName, BlobText, State, step_at_the_top};
 use crate::ids::ThreadId;
 
@@ -47,7 +47,7 @@ pub fn names_of_state<S: State>(
 /// # Errors
 /// [`Error::Blob`] when it is missing or not the one that was named, and whatever the store reports.
 pub async fn read_blob(
-    store: &dyn Store,
+    store: &dyn Steps,
     thread: ThreadId,
     blob: &Blob,
     called: &str,

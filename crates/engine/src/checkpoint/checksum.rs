@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::limits::{moment, text};
-use super::{EffectRow, EffectStatus, Encoded, Error, PendingRow, SnapshotRow};
+use super::{EffectRow, EffectSettlement, EffectStatus, Encoded, Error, PendingRow, SnapshotRow};
 use crate::ids::ThreadId;
 
 /// 128 bits: enough for damage, and small beside any row.
@@ -72,6 +72,16 @@ pub(super) fn outcome(
     }
 }
 
+/// Sums up how an effect stands, as its row has it.
+pub(super) fn outcome_of(row: &EffectRow) -> Sum {
+    outcome(&row.key, row.status, row.attempt, row.outcome.as_ref())
+}
+
+/// Sums up how an effect stands once it is settled.
+pub(super) fn outcome_at(end: &EffectSettlement) -> Sum {
+    outcome(&end.key, end.status, end.attempt, end.outcome.as_ref())
+}
+
 /// Sums up a pending write.
 pub(super) fn pending(row: &PendingRow) -> Sum {
     Hasher::new("pending").number(row.step).number(row.task.into()).body(&row.body).end()
@@ -94,7 +104,7 @@ pub(super) fn check_effect(
     sums: [Option<Vec<u8>>; 2],
 ) -> Result<(), Error> {
     let [of_request, of_outcome] = sums;
-    let expected = outcome(&row.key, row.status, row.attempt, row.outcome.as_ref());
+    let expected = outcome_of(row);
     let damaged = match () {
         () if is_other(of_request, request(thread, row)) => "request",
         () if is_other(of_outcome, expected) => "outcome",

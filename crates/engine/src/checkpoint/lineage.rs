@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{EffectRow, Error, StepRow, Store, ThreadInfo};
+use super::{EffectRow, Effects, Error, StepRow, Store, ThreadInfo};
 use crate::ids::{RunId, ThreadId};
 
 /// A thread and those it was forked from, as far as they are still there.
@@ -51,7 +51,7 @@ impl Lineage {
     /// Whatever the store reports.
     pub async fn effects(
         &self,
-        store: &dyn Store,
+        store: &dyn Effects,
         step: &StepRow,
     ) -> Result<Vec<EffectRow>, Error> {
         match self.owner(step) {

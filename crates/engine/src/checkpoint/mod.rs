@@ -1,15 +1,15 @@
 //! Keeps threads: every committed step, every recorded effect, every open question.
 //!
-//! Enter at [`Store`], the trait that memory, SQLite and Postgres implement and one conformance suite
-//! holds them to. Invariant: what a method acknowledged survives a crash, and a writer whose fencing
+//! Enter at [`Store`], the union of a few small traits that memory, SQLite and Postgres implement and one
+//! conformance suite holds them to. Invariant: what a method acknowledged survives a crash, and a writer whose fencing
 //! token is stale changes nothing. Deliberately absent: any typed state (a store moves bytes; see
 //! [`Encoded`]) and any decision about what to run next.
 
 mod address;
 mod blobs;
+mod both;
 mod chain;
 mod checksum;
-mod decode;
 mod dump;
 mod encoded;
 mod error;
@@ -28,6 +28,7 @@ mod rows;
 mod sealed;
 mod sqlite;
 mod store;
+mod traits;
 
 pub use address::open;
 pub use blobs::{blob_row, names_of_state, read_blob};
@@ -55,3 +56,4 @@ pub use rows::{
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
 pub use store::Store;
+pub use traits::{Effects, Events, Leases, Questions, Steps, Threads, Transfer};

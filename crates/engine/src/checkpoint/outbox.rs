@@ -19,7 +19,7 @@ pub struct PendingExport {
 
 /// The export cursor: one row per thread that owes a trace, none for the others.
 ///
-/// It is written with the beginning of a run ([`Store::begin_run`](super::Store::begin_run)) and after a
+/// It is written with the beginning of a run ([`Leases::begin_run`](super::Leases::begin_run)) and after a
 /// delivery, never by a step. A crash before `paid` delivers the same spans, under the same ids, again.
 #[async_trait]
 pub trait Outbox: Send + Sync {

@@ -1,6 +1,6 @@
 //! Which recorded questions still wait for an answer.
 
-use super::{Error, OpenInterrupt, StepRow, Store, ThreadInfo};
+use super::{Error, OpenInterrupt, StepRow, Steps, Store, ThreadInfo, Threads};
 use crate::ids::ThreadId;
 
 /// Refuses a thread of which the newest of its steps that could be read is not its head.
@@ -8,9 +8,9 @@ use crate::ids::ThreadId;
 /// It was shortened to its last step, which is no fault, or it is damaged: reading the state tells.
 ///
 /// # Errors
-/// As [`Store::load`].
+/// As [`Steps::load`].
 pub async fn check_newest(
-    store: &dyn Store,
+    store: &dyn Steps,
     info: &ThreadInfo,
     newest: Option<&StepRow>,
 ) -> Result<(), Error> {
@@ -40,7 +40,7 @@ pub async fn awaited_interrupts(
     Ok(awaited)
 }
 
-async fn is_awaited(store: &dyn Store, question: &OpenInterrupt) -> Result<bool, Error> {
+async fn is_awaited(store: &dyn Threads, question: &OpenInterrupt) -> Result<bool, Error> {
     let asking = store.info(question.thread).await?;
     if question.step != asking.head + 1 {
         return Ok(false);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Encoded, Error, Loaded, StepKind, StepRow, Store, ThreadInfo, ThreadStatus, chain_hash,
+    Encoded, Error, Loaded, StepKind, StepRow, Steps, ThreadInfo, ThreadStatus, chain_hash,
 };
 use crate::graph::{Frontier, State, Target, Written};
 use crate::ids::ThreadId;
@@ -38,7 +38,7 @@ pub struct Restored<S: State> {
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
 /// row cannot be read, [`Error::NewerState`] when a newer version wrote it.
 pub async fn restore<S: State>(
-    store: &dyn Store,
+    store: &dyn Steps,
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<Restored<S>, Error> {
@@ -137,7 +137,7 @@ struct Chain {
 
 impl Chain {
     /// Begins at the step of a snapshot, which carries the hash and the frontier that the snapshot lacks.
-    async fn begin_at(&mut self, store: &dyn Store, seq: u64) -> Result<(), Error> {
+    async fn begin_at(&mut self, store: &dyn Steps, seq: u64) -> Result<(), Error> {
         let mut rows = store.history(self.thread, Some(seq + 1), 2).await?.into_iter();
         match rows.next().filter(|row| row.seq == seq) {
             None => self.cut = Some(seq),

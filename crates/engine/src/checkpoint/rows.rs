@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Encoded, sealed::shown};
+use super::{Encoded, Error, sealed::shown};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// Makes an enum that is stored as its snake_case name and refuses unknown names.
@@ -157,6 +157,15 @@ impl ThreadInfo {
     pub(super) fn is_as_seen(&self, seen: &Self) -> bool {
         let place = |info: &Self| (info.fence, info.head, info.status, info.updated_at);
         place(self) == place(seen)
+    }
+
+    /// Refuses a claim of the thread for as long as it is held.
+    pub(super) fn busy(self) -> Error {
+        Error::Busy {
+            thread: self.id,
+            owner: self.owner.unwrap_or_default(),
+            until: self.lease_until.unwrap_or(self.updated_at),
+        }
     }
 
     /// Returns how the thread stands once it is imported.

@@ -14,7 +14,8 @@ use crate::ids::ThreadId;
 /// under way is not disturbed, since it only writes behind the head.
 ///
 /// # Errors
-/// As [`restore`], [`Store::put_snapshot`] and [`Store::truncate`].
+/// As [`restore`], [`Steps::put_snapshot`](crate::checkpoint::Steps::put_snapshot) and
+/// [`Threads::truncate`](crate::checkpoint::Threads::truncate).
 pub async fn compact<S: State>(
     store: &dyn Store,
     thread: ThreadId,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
-use crate::checkpoint::{Error, Store, ThreadInfo};
+use crate::checkpoint::{Error, Leases, Store, ThreadInfo};
 use crate::clock;
 use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
@@ -126,7 +126,7 @@ pub(super) async fn claim(
 /// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
 /// out is asked of the database.
 pub(super) async fn claim_as_seen(
-    store: &dyn Store,
+    store: &dyn Leases,
     seen: &ThreadInfo,
     owner: &str,
     ttl: Duration,
@@ -141,7 +141,7 @@ pub(super) async fn claim_as_seen(
 
 /// Renews the lease until dropped; stops the run when the thread was lost to another process.
 pub(super) fn keep(
-    store: Arc<dyn Store>,
+    store: Arc<dyn Leases>,
     thread: ThreadId,
     fence: u64,
     ttl: Duration,

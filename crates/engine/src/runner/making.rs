@@ -11,7 +11,7 @@ impl<S: State> Runner<S> {
     /// Makes a thread of a named tenant that has not run yet.
     ///
     /// # Errors
-    /// As [`Store::create`](crate::checkpoint::Store::create).
+    /// As [`Threads::create`](crate::checkpoint::Threads::create).
     pub async fn create_for(
         &self,
         tenant: &str,

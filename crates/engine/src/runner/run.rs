@@ -122,7 +122,7 @@ impl<S: State> Runner<S> {
     /// Makes a thread that has not run yet.
     ///
     /// # Errors
-    /// As [`Store::create`].
+    /// As [`Threads::create`](crate::checkpoint::Threads::create).
     pub async fn create(
         &self,
         thread: ThreadId,

@@ -7,8 +7,8 @@ use tracing::Instrument as _;
 
 use super::outcome::Durability;
 use crate::checkpoint::{
-    BlobRow, Commit, Encoded, Error, StepKind, StepRow, Store, ThreadInfo, ThreadStatus, blob_row,
-    chain_hash,
+    BlobRow, Commit, Encoded, Error, StepKind, StepRow, Steps, Store, ThreadInfo, ThreadStatus,
+    blob_row, chain_hash,
 };
 use crate::clock;
 use crate::failpoint::{Point, around};
@@ -160,7 +160,7 @@ impl Writer {
 }
 
 /// Commits a step, at a point where a test may cut the process short, and measures how long that took.
-async fn commit_at(point: Point, store: &dyn Store, commit: &Commit) -> Result<(), Error> {
+async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<(), Error> {
     let timer = Timer::start();
     let committed = around(point, store.commit(commit)).await;
     if let Some(took) = timer.elapsed() {

@@ -19,9 +19,10 @@ use async_trait::async_trait;
 
 use self::state::State;
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted,
+    BlobRow, Commit, EffectRow, EffectSettlement, Effects, Encoded, Error, EventMark, EventRow,
+    Events, Leases, Loaded, NewThread, OpenInterrupt, Outbox, PendingRow, Questions, RunEnd,
+    RunRow, SnapshotRow, StepRow, Steps, Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus,
+    Threads, Transfer, Waiting, Wanted,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -44,7 +45,7 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
+impl Threads for MemoryStore {
     async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
         self.state().create(new, None)
     }
@@ -53,6 +54,33 @@ impl Store for MemoryStore {
         Ok(self.state().get(thread)?.info.clone())
     }
 
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        self.state().create(new, Some((source, at)))
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        Ok(self.state().list(filter))
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        Ok(self.state().count_threads())
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        self.state().delete(thread, None)
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        self.state().delete(seen.id, Some(seen))
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        self.state().truncate(thread, seq)
+    }
+}
+
+#[async_trait]
+impl Leases for MemoryStore {
     async fn claim(
         &self,
         thread: ThreadId,
@@ -102,6 +130,13 @@ impl Store for MemoryStore {
         self.state().end_run(thread, fence, run, end)
     }
 
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        Ok(self.state().get(thread)?.runs.clone())
+    }
+}
+
+#[async_trait]
+impl Steps for MemoryStore {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         self.state().commit(commit)
     }
@@ -114,10 +149,6 @@ impl Store for MemoryStore {
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
         self.state().save_pending(thread, fence, row, blobs)
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        self.state().blob(thread, hash)
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
@@ -137,6 +168,13 @@ impl Store for MemoryStore {
         self.state().put_snapshot(thread, snapshot)
     }
 
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        self.state().blob(thread, hash)
+    }
+}
+
+#[async_trait]
+impl Effects for MemoryStore {
     async fn record_effects(
         &self,
         thread: ThreadId,
@@ -162,7 +200,10 @@ impl Store for MemoryStore {
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
         Ok(self.state().get(thread)?.effects_from(step))
     }
+}
 
+#[async_trait]
+impl Questions for MemoryStore {
     async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
         self.state().open_interrupts(thread)
     }
@@ -170,7 +211,10 @@ impl Store for MemoryStore {
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
         self.state().answer(interrupt, answer)
     }
+}
 
+#[async_trait]
+impl Events for MemoryStore {
     async fn append_events(
         &self,
         thread: ThreadId,
@@ -196,35 +240,10 @@ impl Store for MemoryStore {
     async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
         Ok(self.state().prune_events(kept, most))
     }
+}
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        Ok(self.state().get(thread)?.runs.clone())
-    }
-
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        self.state().create(new, Some((source, at)))
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        Ok(self.state().list(filter))
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        Ok(self.state().count_threads())
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        self.state().delete(thread, None)
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        self.state().delete(seen.id, Some(seen))
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        self.state().truncate(thread, seq)
-    }
-
+#[async_trait]
+impl Transfer for MemoryStore {
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
         self.state().export(thread)
     }
@@ -232,7 +251,10 @@ impl Store for MemoryStore {
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
         self.state().import(dump)
     }
+}
 
+#[async_trait]
+impl Store for MemoryStore {
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
     }

@@ -56,11 +56,7 @@ impl State {
         let is_held = !force && info.lease_until.is_some_and(|until| until > now);
         let may_go_on = matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy);
         if is_held || fence.is_some_and(|fence| fence != info.fence || !may_go_on) {
-            return Err(Error::Busy {
-                thread,
-                owner: info.owner.clone().unwrap_or_default(),
-                until: info.lease_until.unwrap_or(info.updated_at),
-            });
+            return Err(info.clone().busy());
         }
         kept.woken = false;
         info.fence += 1;

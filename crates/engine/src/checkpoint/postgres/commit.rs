@@ -1,12 +1,15 @@
 //! One step, one statement, one round trip; the texts that it brings are part of the statement.
 
 use perihelion_database::postgres::{Connections, is_broken};
-use sqlx::{PgConnection, Row};
+use sqlx::{PgConnection, Row, postgres::PgRow};
 
 use super::{
-    super::{Commit, Error, limits::big},
+    super::{
+        Commit, Error,
+        both::refusal::{PLACE, Place},
+        limits::big,
+    },
     blobs::{Unnested, bind_blobs, kept},
-    refusal::{Place, read_place},
 };
 use crate::failpoint::{Point, around};
 
@@ -54,8 +57,8 @@ pub(super) async fn commit(connections: &Connections, commit: &Commit) -> Result
             Ok(())
         }
         Ok(false) => {
-            let place = connections.brief(read_place(&mut connection, commit.thread)).await;
-            Err(place_error(connection.settle(place)?, commit))
+            let place = connections.brief(read_place(&mut connection, commit)).await;
+            Err(refused(connection.settle(place)?, commit))
         }
         Err(error) if is_broken(&error) => {
             drop(connection);
@@ -129,8 +132,8 @@ async fn settle_lost(
     if is_committed(connection, commit).await? {
         return Ok(Ok(()));
     }
-    let place = read_place(connection, commit.thread).await?;
-    Ok(Err(place_error(place, commit)))
+    let place = read_place(connection, commit).await?;
+    Ok(Err(refused(place, commit)))
 }
 
 async fn is_committed(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sqlx::Error> {
@@ -145,12 +148,20 @@ async fn is_committed(connection: &mut PgConnection, commit: &Commit) -> Result<
     Ok(hash == commit.step.hash && run == commit.step.run.0)
 }
 
-fn place_error(place: Option<Place>, commit: &Commit) -> Error {
-    match place {
-        None => Error::UnknownThread(commit.thread),
-        Some(place) if place.fence != commit.fence => place.fenced(commit.thread, commit.fence),
-        Some(place) => {
-            Error::Conflict { thread: commit.thread, seq: commit.step.seq, head: place.head }
+async fn read_place(
+    connection: &mut PgConnection,
+    commit: &Commit,
+) -> Result<Option<PgRow>, sqlx::Error> {
+    sqlx::query(PLACE).bind(commit.thread.0).fetch_optional(connection).await
+}
+
+/// Says why a commit changed nothing.
+fn refused(row: Option<PgRow>, commit: &Commit) -> Error {
+    let found = row.map(|row| Place::of(&row.into())).transpose();
+    match found.and_then(|found| Place::held(found, commit.thread, commit.fence)) {
+        Ok(Place { head, .. }) => {
+            Error::Conflict { thread: commit.thread, seq: commit.step.seq, head }
         }
+        Err(error) => error,
     }
 }

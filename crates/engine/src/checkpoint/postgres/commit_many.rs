@@ -2,26 +2,21 @@
 
 use std::collections::HashSet;
 
-use perihelion_database::postgres::Connections;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use super::super::{Commit, Error, limits::big};
 use super::{
-    commit,
-    together::{self, Group, Shared, column},
+    PostgresStore, commit,
+    together::{self, Shared, column},
 };
 use crate::ids::ThreadId;
 
 /// Commits a step; one with texts goes in a statement of its own, as they are long.
-pub(super) async fn commit(
-    connections: &Connections,
-    group: &Group<Commit>,
-    commit: &Commit,
-) -> Result<(), Error> {
+pub(super) async fn commit(store: &PostgresStore, commit: &Commit) -> Result<(), Error> {
     match commit.blobs.is_empty() {
-        true => together::write(connections, group, commit).await,
-        false => commit.alone(connections).await,
+        true => together::write(store, &store.commits, commit).await,
+        false => commit.alone(store).await,
     }
 }
 
@@ -53,12 +48,12 @@ impl Shared for Commit {
         self.thread
     }
 
-    async fn alone(&self, connections: &Connections) -> Result<(), Error> {
-        commit::commit(connections, self).await
+    async fn alone(&self, store: &PostgresStore) -> Result<(), Error> {
+        commit::commit(&store.connections, self).await
     }
 
-    async fn recover(&self, connections: &Connections, error: sqlx::Error) -> Result<(), Error> {
-        commit::recover(connections, self, error).await
+    async fn recover(&self, store: &PostgresStore, error: sqlx::Error) -> Result<(), Error> {
+        commit::recover(&store.connections, self, error).await
     }
 
     async fn many(

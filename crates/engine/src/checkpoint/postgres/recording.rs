@@ -1,68 +1,37 @@
 //! The journal's rows on their way in: those of a task that it has at one time are one statement.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{idempotent, postgres::Connections};
-use sqlx::PgConnection;
+use perihelion_database::idempotent;
 
 use super::{
     super::{
-        EffectRow, Error, checksum,
+        EffectRow, Error,
+        both::{columns::effect_columns, refusal::explain},
+        checksum,
         limits::{big, text},
     },
-    parts::parts,
-    refusal::explain,
+    PostgresStore,
 };
 use crate::ids::ThreadId;
-
-/// Inserts the effects of sixteen parameters for the thread of `$from`.
-macro_rules! insert {
-    ($thread:literal, $from:literal, $first:literal, $rest:expr) => {
-        concat!(
-            "INSERT INTO effect (thread_id, step, started_at, ended_at, task, number, attempt,
-                request_codec, outcome_codec, kind, status, name, key, request, outcome,
-                request_sum, outcome_sum)
-             SELECT ",
-            $thread,
-            ", e.* FROM ",
-            $from,
-            "unnest(",
-            $first,
-            $rest,
-            ") AS e (step, started_at, ended_at, task, number, attempt, request_codec, outcome_codec,
-                kind, status, name, key, request, outcome, request_sum, outcome_sum)"
-        )
-    };
-}
 
 // The thread's row is locked in share mode first: a claim waits for it, and after a claim the fence no
 // longer matches. Tasks of one step do not wait for each other.
 const RECORD: &str = concat!(
-    "WITH held AS (SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE), recorded AS (",
-    insert!(
-        "held.id",
-        "held, ",
-        "$3::bigint[]",
-        ", $4::timestamptz[], $5::timestamptz[], $6::integer[], $7::integer[], $8::integer[], $9::smallint[],
+    "WITH held AS (SELECT id FROM thread WHERE id = $1 AND fence = $2 FOR SHARE), recorded AS (
+        INSERT INTO effect (thread_id, ",
+    effect_columns!(),
+    ")
+        SELECT held.id, e.* FROM held, unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::integer[], $7::integer[], $8::integer[], $9::smallint[],
           $10::smallint[], $11::text[], $12::text[], $13::text[], $14::bytea[], $15::bytea[], $16::bytea[],
-          $17::bytea[], $18::bytea[]"
-    ),
-    " ON CONFLICT DO NOTHING RETURNING thread_id, step, task
+          $17::bytea[], $18::bytea[]) AS e (",
+    effect_columns!(),
+    ") ON CONFLICT DO NOTHING RETURNING thread_id, step, task
      ), counted AS (
         INSERT INTO effect_count (thread_id, step, task, effects)
         SELECT thread_id, step, task, count(*) FROM recorded GROUP BY thread_id, step, task
         ON CONFLICT (thread_id, step, task) DO UPDATE SET effects = effect_count.effects + excluded.effects
      )
      SELECT count(*) FROM held"
-);
-
-/// Effects of a thread that is imported; they are counted when all are there.
-const KEEP: &str = insert!(
-    "$1",
-    "",
-    "$2::bigint[]",
-    ", $3::timestamptz[], $4::timestamptz[], $5::integer[], $6::integer[], $7::integer[], $8::smallint[],
-      $9::smallint[], $10::text[], $11::text[], $12::text[], $13::bytea[], $14::bytea[], $15::bytea[],
-      $16::bytea[], $17::bytea[]"
 );
 
 /// Rows as the columns that a statement unnests.
@@ -106,15 +75,12 @@ impl<'e> Columns<'e> {
             requests: each(rows, |row| &row.request.bytes[..]),
             outcomes: each(rows, |row| row.outcome.as_ref().map(|it| &it.bytes[..])),
             request_sums: each(rows, |row| checksum::request(thread, row).to_vec()),
-            outcome_sums: each(rows, |row| {
-                let EffectRow { key, status, attempt, outcome, .. } = row;
-                checksum::outcome(key, *status, *attempt, outcome.as_ref()).to_vec()
-            }),
+            outcome_sums: each(rows, |row| checksum::outcome_of(row).to_vec()),
         }
     }
 }
 
-/// Binds effects where [`insert`] unnests them.
+/// Binds effects where [`RECORD`] unnests them.
 macro_rules! bind {
     ($query:expr, $columns:expr) => {
         $query
@@ -138,34 +104,18 @@ macro_rules! bind {
 }
 
 pub(super) async fn record(
-    connections: &Connections,
+    store: &PostgresStore,
     thread: ThreadId,
     fence: u64,
     effects: &[EffectRow],
 ) -> Result<(), Error> {
-    let held: i64 = idempotent!(connections, |c| bind!(
+    let held: i64 = idempotent!(store.connections, |c| bind!(
         sqlx::query_scalar(RECORD).bind(thread.0).bind(big(fence)),
         Columns::new(thread, effects)
     )
     .fetch_one(&mut *c))?;
     match held {
-        0 => explain(connections, thread, fence, |place| Err(place.fenced(thread, fence))).await,
+        0 => Err(explain(&store.database, thread, fence).await?.fenced(thread, fence)),
         _ => Ok(()),
     }
-}
-
-/// Keeps the effects of a thread that is imported.
-pub(super) async fn keep(
-    connection: &mut PgConnection,
-    thread: ThreadId,
-    effects: &[EffectRow],
-) -> Result<(), sqlx::Error> {
-    let size = |row: &EffectRow| {
-        row.request.bytes.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.bytes.len())
-    };
-    for these in parts(effects, size) {
-        let query = sqlx::query(KEEP).bind(thread.0);
-        bind!(query, Columns::new(thread, these)).execute(&mut *connection).await?;
-    }
-    Ok(())
 }

@@ -5,12 +5,15 @@
 
 use std::{collections::HashSet, future::Future, pin::pin, time::Duration};
 
-use perihelion_database::postgres::{Connections, is_broken};
+use perihelion_database::postgres::is_broken;
 use sqlx::PgConnection;
 
-use super::super::{
-    Error,
-    group_commit::{GroupCommit, Lane, Turn},
+use super::{
+    super::{
+        Error,
+        group_commit::{GroupCommit, Lane, Turn},
+    },
+    PostgresStore,
 };
 use crate::ids::ThreadId;
 
@@ -41,12 +44,12 @@ pub(super) trait Shared: Clone + Send + Sync {
     fn thread(&self) -> ThreadId;
 
     /// Writes it by itself.
-    fn alone(&self, connections: &Connections) -> impl Future<Output = Result<(), Error>> + Send;
+    fn alone(&self, store: &PostgresStore) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Finds out what became of it after a lost reply, and writes it if it is not there.
     fn recover(
         &self,
-        connections: &Connections,
+        store: &PostgresStore,
         error: sqlx::Error,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
@@ -66,16 +69,16 @@ pub(super) fn group<W>() -> Group<W> {
 
 /// Writes a row, in a statement of its own unless others wait as well.
 pub(super) async fn write<W: Shared>(
-    connections: &Connections,
+    store: &PostgresStore,
     group: &Group<W>,
     row: &W,
 ) -> Result<(), Error> {
     let fate = match group.turn(|| row.clone()).await {
-        Turn::Alone(lane) => return alone(connections, lane, row).await,
+        Turn::Alone(lane) => return alone(store, lane, row).await,
         Turn::Lead(batch) => match batch.alone() {
-            Ok(lane) => return alone(connections, lane, row).await,
+            Ok(lane) => return alone(store, lane, row).await,
             Err(batch) => {
-                let fates = many(connections, batch.jobs()).await;
+                let fates = many(store, batch.jobs()).await;
                 batch.tell(fates).unwrap_or(Fate::Lost)
             }
         },
@@ -84,21 +87,21 @@ pub(super) async fn write<W: Shared>(
     };
     match fate {
         Fate::Done => Ok(()),
-        Fate::Untouched => row.alone(connections).await,
+        Fate::Untouched => row.alone(store).await,
         Fate::Lost => {
             let reason = std::io::Error::other("the connection broke during a commit");
-            row.recover(connections, reason.into()).await
+            row.recover(store, reason.into()).await
         }
     }
 }
 
 /// Sends one row, and gives the lane up when it waits for the one who holds the thread's row.
 async fn alone<W: Shared>(
-    connections: &Connections,
+    store: &PostgresStore,
     lane: Lane<W, Fate>,
     row: &W,
 ) -> Result<(), Error> {
-    let mut sending = pin!(row.alone(connections));
+    let mut sending = pin!(row.alone(store));
     match tokio::time::timeout(PATIENCE, &mut sending).await {
         Ok(done) => done,
         Err(_) => {
@@ -109,13 +112,13 @@ async fn alone<W: Shared>(
 }
 
 /// Writes what can be written in one statement; returns the fates in the order of the rows.
-async fn many<W: Shared>(connections: &Connections, rows: &[W]) -> Vec<Fate> {
+async fn many<W: Shared>(store: &PostgresStore, rows: &[W]) -> Vec<Fate> {
     let all = |fate| vec![fate; rows.len()];
-    let Ok(mut connection) = connections.take().await else { return all(Fate::Untouched) };
+    let Ok(mut connection) = store.connections.take().await else { return all(Fate::Untouched) };
     // Of two writers of one thread, one is stale; the second learns it by itself.
     let mut threads = HashSet::with_capacity(rows.len());
     let shared: Vec<&W> = rows.iter().filter(|row| threads.insert(row.thread())).collect();
-    let sent = connections.brief(W::many(&mut connection, &shared)).await;
+    let sent = store.connections.brief(W::many(&mut connection, &shared)).await;
     match sent {
         Ok(mut written) => {
             connection.give_back();

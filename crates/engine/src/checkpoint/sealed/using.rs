@@ -1,6 +1,6 @@
 //! Whether a database is one that is encrypted.
 
-use super::super::{Error, Store, ThreadFilter};
+use super::super::{Error, ThreadFilter, Threads};
 use super::keyring::Keyring;
 use super::label::{key_of, read_label};
 
@@ -9,7 +9,7 @@ const LOOKED_AT: u32 = 200;
 
 /// Refuses to write to a database whose newest threads are encrypted, unless a key fits one of them.
 pub(in super::super) async fn check(
-    store: &(impl Store + ?Sized),
+    store: &(impl Threads + ?Sized),
     keys: Option<&Keyring>,
 ) -> Result<(), Error> {
     let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };

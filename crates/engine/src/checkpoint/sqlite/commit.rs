@@ -5,12 +5,13 @@ use sqlx::{Connection as _, Sqlite, SqliteConnection, query::Query, sqlite::Sqli
 use super::{
     super::{
         Commit, Error,
+        both::refusal::explain,
         limits::{big, moment},
     },
-    blobs, refusal,
+    SqliteStore, blobs,
 };
 use crate::clock;
-use perihelion_database::sqlite::{File, code};
+use perihelion_database::sqlite::code;
 
 const COMMIT: &str = "INSERT INTO step_commit (thread_id, seq, run, at, schema_version, codec,
         kind, hash, frontier, delta, fence, status, clears_pending)
@@ -19,7 +20,8 @@ const COMMIT: &str = "INSERT INTO step_commit (thread_id, seq, run, at, schema_v
 /// SQLITE_CONSTRAINT_TRIGGER: the view's trigger found another head or another fencing token.
 const STALE: &str = "1811";
 
-pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
+pub(super) async fn commit(store: &SqliteStore, commit: &Commit) -> Result<(), Error> {
+    let file = &store.file;
     let step = &commit.step;
     let done = match commit.blobs.is_empty() {
         true => file.write(statement(commit)).await.map(drop),
@@ -28,8 +30,7 @@ pub(super) async fn commit(file: &File, commit: &Commit) -> Result<(), Error> {
     match done {
         Ok(()) => Ok(()),
         Err(error) if code(&error).as_deref() == Some(STALE) => {
-            let mut writer = file.writer().await?;
-            let place = refusal::check(writer.connection()?, commit.thread, commit.fence).await?;
+            let place = explain(&store.database, commit.thread, commit.fence).await?;
             Err(Error::Conflict { thread: commit.thread, seq: step.seq, head: place.head })
         }
         Err(error) => Err(file.refine(error).into()),

@@ -1,26 +1,24 @@
 //! Threads in one SQLite file, the default for one machine.
 //!
-//! Enter at [`SqliteStore`]; each file is one concern behind it. Invariant: one connection writes, every
-//! write is one transaction that checks the fencing token, and it is on disk when the call returns
-//! (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own between processes;
-//! SQLite's does, and a writer waits for it.
+//! Enter at [`SqliteStore`]; what it does as Postgres does is in [`both`](super::both), each file here is what it does in
+//! a way of its own. Invariant: one connection writes, every write is one transaction that checks the fencing token, and
+//! it is on disk when the call returns (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own
+//! between processes; SQLite's does, and a writer waits for it.
 
 mod blobs;
 mod commit;
 mod effects;
 mod events;
-mod history;
 mod leases;
-mod outbox;
-mod refusal;
-mod removal;
-mod threads;
-mod transfer;
+mod load;
+mod pending;
+mod questions;
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use perihelion_database::{
+    Database,
     address::path_of,
     migrations,
     sqlite::{Deleted, File},
@@ -28,15 +26,16 @@ use perihelion_database::{
 use sqlx::SqliteConnection;
 
 use super::{
-    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventMark, EventRow, Loaded,
-    NewThread, OpenInterrupt, Outbox, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, Store,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, Wanted, retry::retry,
+    BlobRow, Commit, EffectRow, EffectSettlement, Encoded, Error, EventRow, Loaded, Outbox,
+    PendingRow, RunEnd, RunRow, Store, ThreadInfo,
+    both::{Backend, Claim},
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store in one SQLite file, shared by the processes of one machine.
 pub struct SqliteStore {
-    file: File,
+    file: Arc<File>,
+    database: Database,
 }
 
 impl SqliteStore {
@@ -47,9 +46,9 @@ impl SqliteStore {
     /// a newer version migrated it.
     pub async fn open(url_or_path: &str) -> Result<Self, Error> {
         let path = path_of(url_or_path)?;
-        let file = File::open(&path, Deleted::Left).await?;
+        let file = Arc::new(File::open(&path, Deleted::Left).await?);
         migrations::run_sqlite(&file).await?;
-        Ok(Self { file })
+        Ok(Self { database: Arc::clone(&file).into(), file })
     }
 
     /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
@@ -65,43 +64,13 @@ impl SqliteStore {
     }
 }
 
-#[async_trait]
-impl Store for SqliteStore {
-    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
-        threads::create(&self.file, &new, None).await
+impl Backend for SqliteStore {
+    fn database(&self) -> &Database {
+        &self.database
     }
 
-    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
-        Ok(threads::info(&self.file, thread).await?.info)
-    }
-
-    async fn claim(
-        &self,
-        thread: ThreadId,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        leases::claim(&self.file, thread, None, owner, ttl, force).await
-    }
-
-    async fn claim_at(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        owner: &str,
-        ttl: Duration,
-        force: bool,
-    ) -> Result<ThreadInfo, Error> {
-        leases::claim(&self.file, thread, Some(fence), owner, ttl, force).await
-    }
-
-    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
-        leases::waiting(&self.file, wanted).await
-    }
-
-    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
-        leases::renew(&self.file, thread, fence, ttl).await
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+        leases::claim(&self.database, claim).await
     }
 
     async fn begin_run(
@@ -111,7 +80,7 @@ impl Store for SqliteStore {
         run: RunId,
         owes_trace: bool,
     ) -> Result<RunRow, Error> {
-        leases::begin_run(&self.file, thread, fence, run, owes_trace).await
+        leases::begin_run(&self.database, thread, fence, run, owes_trace).await
     }
 
     async fn end_run(
@@ -121,11 +90,11 @@ impl Store for SqliteStore {
         run: RunId,
         end: RunEnd<'_>,
     ) -> Result<(), Error> {
-        leases::end_run(&self.file, thread, fence, run, end).await
+        leases::end_run(&self.database, thread, fence, run, end).await
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        commit::commit(&self.file, commit).await
+        commit::commit(self, commit).await
     }
 
     async fn save_pending(
@@ -135,137 +104,51 @@ impl Store for SqliteStore {
         row: &PendingRow,
         blobs: &[BlobRow],
     ) -> Result<(), Error> {
-        effects::save_pending(&self.file, thread, fence, row, blobs).await
-    }
-
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        blobs::find(&self.file, thread, hash).await
+        pending::save(self, (thread, fence), row, blobs).await
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        history::load(&self.file, thread, at).await
+        load::load(&self.database, thread, at).await
     }
 
-    async fn history(
-        &self,
-        thread: ThreadId,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Vec<StepRow>, Error> {
-        history::history(&self.file, thread, before, limit).await
-    }
-
-    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
-        history::put_snapshot(&self.file, thread, snapshot).await
-    }
-
-    async fn record_effects(
+    async fn record(
         &self,
         thread: ThreadId,
         fence: u64,
         effects: &[EffectRow],
     ) -> Result<(), Error> {
-        let write = || effects::record(&self.file, thread, fence, effects);
-        retry(effects.iter().any(|effect| effect.outcome.is_some()), write).await
+        effects::record(&self.database, thread, fence, effects).await
     }
 
-    async fn settle_effect(
+    async fn settle(
         &self,
         thread: ThreadId,
         fence: u64,
         end: &EffectSettlement,
     ) -> Result<(), Error> {
-        let write = || effects::settle(&self.file, thread, fence, end);
-        retry(end.outcome.is_some(), write).await
+        effects::settle(&self.database, thread, fence, end).await
     }
 
-    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
-        effects::effects(&self.file, thread, step).await
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
+        questions::answer(&self.database, interrupt, answer).await
     }
 
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
-        effects::effects_from(&self.file, thread, step).await
+    async fn append(&self, thread: ThreadId, fence: u64, batch: &EventRow) -> Result<(), Error> {
+        events::append(&self.database, thread, fence, batch).await
     }
+}
 
-    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
-        effects::open_interrupts(&self.file, thread).await
-    }
-
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
-        effects::answer(&self.file, interrupt, answer).await
-    }
-
-    async fn append_events(
-        &self,
-        thread: ThreadId,
-        fence: u64,
-        batch: &EventRow,
-    ) -> Result<(), Error> {
-        events::append(&self.file, thread, fence, batch).await
-    }
-
-    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
-        events::mark(&self.file, thread).await
-    }
-
-    async fn events_after(
-        &self,
-        thread: ThreadId,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<EventRow>, Error> {
-        events::after(&self.file, thread, after, limit).await
-    }
-
-    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
-        events::prune(&self.file, kept, most).await
-    }
-
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        leases::runs(&self.file, thread).await
-    }
-
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        threads::create(&self.file, &new, Some((source, at))).await
-    }
-
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        threads::list(&self.file, filter).await
-    }
-
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        threads::count(&self.file).await
-    }
-
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
-        removal::delete(&self.file, thread, None).await
-    }
-
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
-        removal::delete(&self.file, seen.id, Some(seen)).await
-    }
-
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        removal::truncate(&self.file, thread, seq).await
-    }
-
-    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
-        transfer::export(&self.file, thread).await
-    }
-
-    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
-        transfer::import(&self.file, dump).await
-    }
-
+#[async_trait]
+impl Store for SqliteStore {
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
     }
 
     fn describe(&self) -> String {
-        self.file.shown().to_owned()
+        self.database.shown().to_owned()
     }
 
     async fn close(&self) {
-        self.file.close().await;
+        self.database.close().await;
     }
 }

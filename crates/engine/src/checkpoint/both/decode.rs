@@ -1,0 +1,260 @@
+//! Rows of either database as the values of the traits: the one place that takes them apart.
+//!
+//! Both databases use the same table and column names; [`Row`] hides what differs in their types.
+
+use perihelion_database::{FromColumn, Row};
+use uuid::Uuid;
+
+use super::super::checksum::{self, Counted};
+use super::super::{
+    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventMark, EventRow,
+    OpenInterrupt, PendingExport, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
+    ThreadInfo, ThreadStatus, Waiting,
+};
+use crate::ids::{InterruptId, RunId, ThreadId};
+
+/// A thread's row with what the trait does not show.
+pub(in super::super) struct ThreadRow {
+    pub(in super::super) info: ThreadInfo,
+    /// Steps up to this one were dropped.
+    pub(in super::super) base: u64,
+}
+
+/// Reads how many threads have a status.
+pub(in super::super) fn counted(row: &Row) -> Result<(ThreadStatus, u64), Error> {
+    let threads = maybe::<i64>(row, "threads")?.unwrap_or_default().unsigned_abs();
+    Ok((named(row, "status", ThreadStatus::from_name)?, threads))
+}
+
+pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow, Error> {
+    let parent = maybe::<Uuid>(row, "parent_id")?.zip(maybe::<i64>(row, "parent_seq")?);
+    let info = ThreadInfo {
+        id: ThreadId(there(row, "id")?),
+        graph: there(row, "graph")?,
+        title: maybe(row, "title")?,
+        root: maybe(row, "root_id")?.map(ThreadId),
+        namespace: there(row, "namespace")?,
+        tenant: there(row, "tenant")?,
+        head: count(row, "head")?,
+        status: named(row, "status", ThreadStatus::from_name)?,
+        error: maybe(row, "error")?,
+        fence: count(row, "fence")?,
+        owner: maybe(row, "owner")?,
+        lease_until: maybe(row, "lease_until")?,
+        forked_from: parent.map(|(id, seq)| (ThreadId(id), seq as u64)),
+        created_at: there(row, "created_at")?,
+        updated_at: there(row, "updated_at")?,
+    };
+    Ok(ThreadRow { info, base: count(row, "base")? })
+}
+
+pub(in super::super) fn step(row: &Row) -> Result<StepRow, Error> {
+    let hash = there::<Vec<u8>>(row, "hash")?;
+    Ok(StepRow {
+        seq: count(row, "seq")?,
+        kind: named(row, "kind", StepKind::from_name)?,
+        run: RunId(there(row, "run")?),
+        schema_version: small_count(row, "schema_version")?,
+        delta: body(row, "codec", "body")?,
+        frontier: there(row, "frontier")?,
+        hash: digest(&hash, "step")?,
+        at: there(row, "at")?,
+    })
+}
+
+pub(in super::super) fn snapshot(thread: ThreadId, row: &Row) -> Result<SnapshotRow, Error> {
+    let snapshot = SnapshotRow {
+        seq: count(row, "seq")?,
+        schema_version: small_count(row, "schema_version")?,
+        state: body(row, "codec", "body")?,
+        blobs: match maybe(row, "blobs")? {
+            Some(bytes) => Some(Encoded { codec: codec(row, "blobs_codec")?, bytes }),
+            None => None,
+        },
+    };
+    let sum = checksum::snapshot(&snapshot);
+    checksum::check(thread, snapshot.seq, maybe(row, "checksum")?, sum, "the snapshot")?;
+    Ok(snapshot)
+}
+
+/// Reads a text that is kept beside the states that name it.
+pub(in super::super) fn blob(row: &Row) -> Result<BlobRow, Error> {
+    let hash = there::<Vec<u8>>(row, "hash")?;
+    Ok(BlobRow {
+        owner: ThreadId(there(row, "thread_id")?),
+        step: count(row, "step")?,
+        hash: digest(&hash, "text")?,
+        body: body(row, "codec", "body")?,
+    })
+}
+
+/// Reads a pending write; its step stands in the column `seq`.
+pub(in super::super) fn pending(thread: ThreadId, row: &Row) -> Result<PendingRow, Error> {
+    let pending = PendingRow {
+        step: count(row, "seq")?,
+        task: small_count(row, "task")?,
+        body: body(row, "codec", "body")?,
+    };
+    let (sum, what) = (checksum::pending(&pending), format!("what task {} wrote", pending.task));
+    checksum::check(thread, pending.step, maybe(row, "checksum")?, sum, &what)?;
+    Ok(pending)
+}
+
+/// Reads the effects of a thread and checks that they are what was recorded, and none is missing.
+///
+/// What was counted must have been read before the rows were.
+pub(in super::super) fn effects(
+    thread: ThreadId,
+    counted: &[Row],
+    rows: &[Row],
+) -> Result<Vec<EffectRow>, Error> {
+    let effects = rows.iter().map(|row| effect(thread, row)).collect::<Result<Vec<_>, _>>()?;
+    let counted = counted
+        .iter()
+        .map(|row| {
+            Ok(Counted {
+                step: count(row, "step")?,
+                task: small_count(row, "task")?,
+                effects: count(row, "effects")?,
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    checksum::check_counts(thread, &counted, &effects)?;
+    Ok(effects)
+}
+
+/// Reads an effect and checks that it is what was recorded.
+pub(in super::super) fn effect(thread: ThreadId, row: &Row) -> Result<EffectRow, Error> {
+    let effect = read_effect(row).map_err(|error| match (error, maybe::<i64>(row, "step")) {
+        (Error::Damaged(reason), Ok(Some(step))) => {
+            let name = maybe::<String>(row, "name").ok().flatten().unwrap_or("?".into());
+            let reason = format!("its recorded call {name} cannot be read: {reason}");
+            Error::Corrupt { thread, seq: step as u64, reason }
+        }
+        (error, _) => error,
+    })?;
+    let sums = [maybe(row, "request_sum")?, maybe(row, "outcome_sum")?];
+    checksum::check_effect(thread, &effect, sums)?;
+    Ok(effect)
+}
+
+fn read_effect(row: &Row) -> Result<EffectRow, Error> {
+    let outcome = match maybe(row, "outcome")? {
+        Some(bytes) => Some(Encoded { codec: codec(row, "outcome_codec")?, bytes }),
+        None => None,
+    };
+    Ok(EffectRow {
+        step: count(row, "step")?,
+        task: small_count(row, "task")?,
+        key: there(row, "key")?,
+        number: small_count(row, "number")?,
+        kind: named(row, "kind", EffectKind::from_name)?,
+        status: named(row, "status", EffectStatus::from_name)?,
+        name: there(row, "name")?,
+        request: body(row, "request_codec", "request")?,
+        outcome,
+        attempt: small_count(row, "attempt")?,
+        started_at: there(row, "started_at")?,
+        ended_at: maybe(row, "ended_at")?,
+    })
+}
+
+pub(in super::super) fn open_interrupt(row: &Row) -> Result<OpenInterrupt, Error> {
+    let thread = ThreadId(there(row, "thread_id")?);
+    let asked = effect(thread, row)?;
+    let key = asked.key;
+    let id = Uuid::from_slice(&key)
+        .map_err(|_| Error::Damaged(format!("an interrupt's id is no UUID: {key:02x?}")))?;
+    Ok(OpenInterrupt {
+        id: InterruptId(id),
+        thread,
+        step: asked.step,
+        task: asked.task,
+        kind: asked.name,
+        payload: asked.request,
+        asked_at: asked.started_at,
+    })
+}
+
+pub(in super::super) fn run(row: &Row) -> Result<RunRow, Error> {
+    Ok(RunRow {
+        id: RunId(there(row, "id")?),
+        number: small_count(row, "number")?,
+        status: named(row, "status", RunStatus::from_name)?,
+        finish_reason: maybe(row, "finish_reason")?,
+        started_at: there(row, "started_at")?,
+        ended_at: maybe(row, "ended_at")?,
+    })
+}
+
+/// Reads a thread that waits for somebody to run it.
+pub(in super::super) fn waiting(row: &Row) -> Result<Waiting, Error> {
+    Ok(Waiting { thread: ThreadId(there(row, "id")?), holder: maybe(row, "holder")? })
+}
+
+pub(in super::super) fn export(row: &Row) -> Result<PendingExport, Error> {
+    Ok(PendingExport {
+        thread: ThreadId(there(row, "thread_id")?),
+        from_run: small_count(row, "from_run")?,
+        to_run: small_count(row, "to_run")?,
+        since: there(row, "since")?,
+    })
+}
+
+/// Reads how far a thread's log reaches.
+pub(in super::super) fn mark(row: &Row) -> Result<EventMark, Error> {
+    Ok(EventMark { last: count(row, "events")?, step: count(row, "events_step")? })
+}
+
+pub(in super::super) fn event(row: &Row) -> Result<EventRow, Error> {
+    Ok(EventRow {
+        first: count(row, "first_id")?,
+        count: small_count(row, "events")?,
+        run: RunId(there(row, "run")?),
+        step: count(row, "step")?,
+        body: body(row, "codec", "body")?,
+        at: there(row, "at")?,
+    })
+}
+
+/// Reads a number that the database keeps signed.
+pub(in super::super) fn count(row: &Row, column: &str) -> Result<u64, Error> {
+    Ok(there::<i64>(row, column)? as u64)
+}
+
+fn small_count(row: &Row, column: &str) -> Result<u32, Error> {
+    Ok(there::<i64>(row, column)? as u32)
+}
+
+fn digest(bytes: &[u8], what: &str) -> Result<[u8; 32], Error> {
+    bytes.try_into().map_err(|_| {
+        Error::Damaged(format!("a {what}'s hash has not 32 bytes but: {}", bytes.len()))
+    })
+}
+
+fn body(row: &Row, codec_column: &str, column: &str) -> Result<Encoded, Error> {
+    Ok(Encoded { codec: codec(row, codec_column)?, bytes: there(row, column)? })
+}
+
+fn codec(row: &Row, column: &str) -> Result<Codec, Error> {
+    let number = there::<i64>(row, column)?;
+    let known = i16::try_from(number).ok().and_then(Codec::from_number);
+    known.ok_or_else(|| Error::Damaged(format!("unknown codec: {number}")))
+}
+
+fn named<T>(row: &Row, column: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Error> {
+    let name = there::<String>(row, column)?;
+    read(&name).ok_or_else(|| {
+        Error::Damaged(format!(
+            "unknown {column}, perhaps of a newer version of perihelion (then upgrade this binary): {name}"
+        ))
+    })
+}
+
+fn there<T: FromColumn>(row: &Row, column: &str) -> Result<T, Error> {
+    maybe(row, column)?.ok_or_else(|| Error::Damaged(format!("a stored row lacks its {column}")))
+}
+
+fn maybe<T: FromColumn>(row: &Row, column: &str) -> Result<Option<T>, Error> {
+    Ok(row.get(column)?)
+}

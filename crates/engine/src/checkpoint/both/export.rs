@@ -1,0 +1,76 @@
+//! Whole threads, out.
+
+use async_trait::async_trait;
+use perihelion_database::{Transaction, query};
+
+use super::{
+    super::{Error, ThreadDump, Transfer, blobs::keep_named, chain},
+    Backend, blobs,
+    decode::{self, ThreadRow},
+    effects::{self, ALL},
+    import, leases, read,
+    steps::{newest_snapshot, pending, steps},
+};
+use crate::ids::ThreadId;
+
+#[async_trait]
+impl<B: Backend> Transfer for B {
+    /// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let mut transaction = self.database().begin_reading().await?;
+        let dump = read_family(&mut transaction, thread).await;
+        let dump = transaction.settle(dump).await?;
+        chain::verify(&dump)?;
+        Ok(dump)
+    }
+
+    /// Writes a thread and its subgraphs' threads, all or nothing, after checking its hash chain.
+    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+        chain::verify(dump)?;
+        let mut transaction = self.database().begin_long().await?;
+        let written = import::write_family(&mut transaction, dump).await;
+        transaction.settle(written).await
+    }
+}
+
+const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
+
+async fn read_family(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<ThreadDump, Error> {
+    let mut dump = read_one(transaction, thread).await?;
+    for child in transaction.fetch_all(&query(CHILDREN).bind(thread.0)).await? {
+        let child = read_one(transaction, ThreadId(child.get("id")?)).await?;
+        dump.children.push(child);
+    }
+    dump.blobs = blobs::all(transaction, thread).await?;
+    keep_named(&mut dump)?;
+    Ok(dump)
+}
+
+async fn read_one(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<ThreadDump, Error> {
+    let ThreadRow { info, base } = read(transaction, thread).await?;
+    let snapshot = match base {
+        0 => None,
+        base => newest_snapshot(transaction, thread, base).await?,
+    };
+    let steps = steps(transaction, thread, base, info.head).await?;
+    let pending = pending(transaction, thread, info.head + 1).await?;
+    let counted = transaction.fetch_all(&effects::counts(thread, ALL)).await?;
+    let effects = transaction.fetch_all(&effects::effects(thread, ALL)).await?;
+    let runs = transaction.fetch_all(&leases::runs(thread)).await?;
+    Ok(ThreadDump {
+        info,
+        snapshot,
+        steps,
+        pending,
+        effects: decode::effects(thread, &counted, &effects)?,
+        runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
+        blobs: Vec::new(),
+        children: Vec::new(),
+    })
+}

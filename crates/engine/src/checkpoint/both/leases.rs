@@ -1,0 +1,141 @@
+//! Who may write: claims, leases and the runs under them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use perihelion_database::{Query, query};
+
+use super::{
+    super::{
+        Error, Leases, RunEnd, RunRow, ThreadInfo, Waiting, Wanted,
+        limits::{big, micros},
+    },
+    Backend, Claim,
+    columns::run_columns,
+    decode, info, now,
+    refusal::explain,
+};
+use crate::ids::{RunId, ThreadId};
+
+#[async_trait]
+impl<B: Backend> Leases for B {
+    async fn claim(
+        &self,
+        thread: ThreadId,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        Backend::claim(self, Claim { thread, fence: None, owner, ttl, force }).await
+    }
+
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error> {
+        Backend::claim(self, Claim { thread, fence: Some(fence), owner, ttl, force }).await
+    }
+
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error> {
+        let database = self.database();
+        let of_sqlite = waiting!("$7", "$3", "instr");
+        let of_postgres = waiting!("now()", "$3 * interval '1 microsecond'", "strpos");
+        let waiting = query(database.dialect().pick(of_sqlite, of_postgres))
+            .bind(&wanted.graph)
+            .bind(wanted.except_tenant.as_deref())
+            .bind(micros(wanted.queued_for))
+            .bind(&wanted.machine)
+            .bind(wanted.limit)
+            .bind(wanted.skip)
+            .bind(now());
+        let rows = database.fetch_all(&waiting).await?;
+        rows.iter().map(decode::waiting).collect()
+    }
+
+    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error> {
+        let database = self.database();
+        let of_sqlite = renew!("$4 + $3");
+        let of_postgres = renew!("now() + $3 * interval '1 microsecond'");
+        let renew = query(database.dialect().pick(of_sqlite, of_postgres))
+            .bind(thread.0)
+            .bind(big(fence))
+            .bind(micros(ttl))
+            .bind(now())
+            .repeatable();
+        if database.execute(&renew).await? == 0 {
+            explain(database, thread, fence).await?;
+        }
+        Ok(())
+    }
+
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<RunRow, Error> {
+        Backend::begin_run(self, thread, fence, run, owes_trace).await
+    }
+
+    async fn end_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        end: RunEnd<'_>,
+    ) -> Result<(), Error> {
+        Backend::end_run(self, thread, fence, run, end).await
+    }
+
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+        let rows = self.database().fetch_all(&runs(thread)).await?;
+        if rows.is_empty() {
+            info(self.database(), thread).await?;
+        }
+        rows.iter().map(decode::run).collect()
+    }
+}
+
+/// The queue, by a clock; `$since` is how long ago a thread must have been queued.
+macro_rules! waiting {
+    ($now:literal, $since:literal, $position:literal) => {
+        concat!(
+            "SELECT id, CASE WHEN lease_until > ",
+            $now,
+            " THEN owner END AS holder FROM thread
+             WHERE status IN ('queued', 'busy') AND root_id IS NULL
+                AND graph = $1 AND tenant IS DISTINCT FROM $2
+                AND CASE WHEN status = 'queued' THEN updated_at <= ",
+            $now,
+            " - ",
+            $since,
+            " ELSE lease_until IS NULL OR lease_until <= ",
+            $now,
+            " OR ",
+            $position,
+            "(owner, $4) > 0 END
+             ORDER BY updated_at LIMIT $5 OFFSET $6"
+        )
+    };
+}
+use waiting;
+
+macro_rules! renew {
+    ($until:literal) => {
+        concat!("UPDATE thread SET lease_until = ", $until, " WHERE id = $1 AND fence = $2")
+    };
+}
+use renew;
+
+const RUNS: &str =
+    concat!("SELECT ", run_columns!(), " FROM run WHERE thread_id = $1 ORDER BY number");
+
+/// Reads the runs of a thread, oldest first.
+pub(super) fn runs(thread: ThreadId) -> Query {
+    query(RUNS).bind(thread.0)
+}

@@ -1,0 +1,248 @@
+//! Deleting and shortening threads without taking history from their forks.
+
+use perihelion_database::{Database, Query, Transaction, query};
+
+use super::{
+    super::{Error, ThreadInfo, limits::big},
+    locking,
+    threads::hold,
+};
+use crate::ids::ThreadId;
+
+/// The thread $1, and with $2 its subgraphs' threads.
+macro_rules! doomed {
+    () => {
+        "SELECT id FROM thread WHERE (id = $1 OR ($2 AND root_id = $1))"
+    };
+}
+
+/// Walks from each fork of the doomed threads through them, and ends at the first one that stays.
+macro_rules! line {
+    ($statement:literal) => {
+        concat!(
+            "WITH RECURSIVE doomed (id) AS (",
+            doomed!(),
+            "), line (fork, id, upto) AS (
+                SELECT id, parent_id, parent_seq FROM thread
+                WHERE parent_id IN (SELECT id FROM doomed) AND id NOT IN (SELECT id FROM doomed)
+                UNION ALL
+                SELECT l.fork, t.parent_id,
+                    CASE WHEN l.upto < t.parent_seq THEN l.upto ELSE t.parent_seq END
+                FROM line l JOIN thread t ON t.id = l.id
+                WHERE l.id IN (SELECT id FROM doomed) AND t.parent_id IS NOT NULL
+             ) ",
+            $statement
+        )
+    };
+}
+
+/// Hands every fork the rows it shares with doomed threads, and makes it a fork of what lies before
+/// them, if anything does.
+const HAND_OVER: [&str; 4] = [
+    line!(
+        "INSERT INTO step
+            (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
+         SELECT l.fork, s.run, s.seq, s.at, s.schema_version, s.codec, s.kind, s.hash, s.frontier,
+            s.delta
+         FROM line l CROSS JOIN step s
+         WHERE s.thread_id = l.id AND s.seq <= l.upto AND l.id IN (SELECT id FROM doomed)"
+    ),
+    line!(
+        "INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+         SELECT l.fork, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec,
+            s.blobs
+         FROM line l CROSS JOIN snapshot s
+         WHERE s.thread_id = l.id AND s.seq <= l.upto AND l.id IN (SELECT id FROM doomed)
+         ON CONFLICT DO NOTHING"
+    ),
+    // The steps of a subgraph's thread have numbers of their own: then all texts that there are. One that several
+    // of them keep is handed over once.
+    line!(
+        ", shared AS (
+            SELECT coalesce(f.root_id, f.id) AS owner, b.hash, b.step, b.codec, b.body,
+                row_number() OVER (
+                    PARTITION BY coalesce(f.root_id, f.id), b.hash ORDER BY b.step) AS place
+            FROM line l CROSS JOIN thread t CROSS JOIN thread f CROSS JOIN blob b
+            WHERE t.id = l.id AND f.id = l.fork AND b.thread_id = coalesce(t.root_id, t.id)
+                AND (t.root_id IS NOT NULL OR b.step <= l.upto) AND l.id IN (SELECT id FROM doomed)
+         )
+         INSERT INTO blob (thread_id, hash, step, codec, body)
+         SELECT owner, hash, step, codec, body FROM shared WHERE place = 1
+         ON CONFLICT (thread_id, hash) DO UPDATE SET step = excluded.step
+            WHERE blob.step > excluded.step"
+    ),
+    line!(
+        "UPDATE thread AS f SET (parent_id, parent_seq) = (
+            SELECT l.id, l.upto FROM line l
+            WHERE l.fork = f.id AND l.id NOT IN (SELECT id FROM doomed)
+         )
+         WHERE f.id IN (SELECT fork FROM line)"
+    ),
+];
+
+macro_rules! forks {
+    () => {
+        concat!(
+            "SELECT id FROM thread WHERE parent_id IN (",
+            doomed!(),
+            ") AND id NOT IN (",
+            doomed!(),
+            ") ORDER BY id"
+        )
+    };
+}
+
+const DELETE: [&str; 9] = [
+    concat!("DELETE FROM step WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM snapshot WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM blob WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM effect WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM effect_count WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM pending WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM event WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM run WHERE thread_id IN (", doomed!(), ")"),
+    concat!("DELETE FROM thread WHERE id IN (", doomed!(), ")"),
+];
+
+/// Deletes a thread; with `seen`, only while it is as it was seen.
+pub(super) async fn delete(
+    database: &Database,
+    thread: ThreadId,
+    seen: Option<&ThreadInfo>,
+) -> Result<(), Error> {
+    let mut transaction = database.begin_long().await?;
+    let deleted = delete_all(&mut transaction, thread, seen).await;
+    transaction.settle(deleted).await
+}
+
+/// Holds the thread's row first: anyone who claims it meanwhile waits, and then finds it gone.
+async fn delete_all(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    seen: Option<&ThreadInfo>,
+) -> Result<(), Error> {
+    let info = hold(transaction, thread).await?;
+    if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
+        return Err(Error::Moved { thread });
+    }
+    let with_children = true;
+    hand_over(transaction, thread, with_children).await?;
+    for statement in DELETE {
+        transaction.execute(&of_doomed(statement, thread, with_children)).await?;
+    }
+    Ok(())
+}
+
+fn of_doomed(statement: &'static str, thread: ThreadId, with_children: bool) -> Query {
+    query(statement).bind(thread.0).bind(with_children)
+}
+
+/// Locks the doomed threads and then their forks: nobody deletes, shortens or forks one of them while rows change hands.
+async fn hand_over(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    with_children: bool,
+) -> Result<(), Error> {
+    let dialect = transaction.dialect();
+    let doomed = locking!(dialect, " ORDER BY id FOR UPDATE", doomed!());
+    let forks = locking!(dialect, " FOR UPDATE", forks!());
+    transaction.fetch_all(&of_doomed(doomed, thread, with_children)).await?;
+    if transaction.fetch_all(&of_doomed(forks, thread, with_children)).await?.is_empty() {
+        return Ok(());
+    }
+    for statement in HAND_OVER {
+        transaction.execute(&of_doomed(statement, thread, with_children)).await?;
+    }
+    Ok(())
+}
+
+/// Walks the threads that $1 was forked from.
+macro_rules! origins {
+    ($statement:literal) => {
+        concat!(
+            "WITH RECURSIVE line (id, upto) AS (
+                SELECT parent_id, parent_seq FROM thread WHERE id = $1 AND parent_id IS NOT NULL
+                UNION ALL
+                SELECT t.parent_id,
+                    CASE WHEN l.upto < t.parent_seq THEN l.upto ELSE t.parent_seq END
+                FROM line l JOIN thread t ON t.id = l.id WHERE t.parent_id IS NOT NULL
+             ) ",
+            $statement
+        )
+    };
+}
+
+/// Makes what a fork shares beyond step $2 its own, and the snapshot at $2 and all texts as well.
+const TAKE_OVER: [&str; 3] = [
+    origins!(
+        "INSERT INTO step
+            (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
+         SELECT $1, s.run, s.seq, s.at, s.schema_version, s.codec, s.kind, s.hash, s.frontier,
+            s.delta
+         FROM line l CROSS JOIN step s
+         WHERE s.thread_id = l.id AND s.seq <= l.upto AND s.seq > $2"
+    ),
+    origins!(
+        "INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+         SELECT $1, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
+         FROM line l CROSS JOIN snapshot s
+         WHERE s.thread_id = l.id AND s.seq = $2 AND s.seq <= l.upto
+         ON CONFLICT DO NOTHING"
+    ),
+    origins!(
+        ", shared AS (
+            SELECT b.hash, b.step, b.codec, b.body,
+                row_number() OVER (PARTITION BY b.hash ORDER BY b.step) AS place
+            FROM line l CROSS JOIN thread t CROSS JOIN blob b
+            WHERE t.id = l.id AND b.thread_id = coalesce(t.root_id, t.id)
+                AND (t.root_id IS NOT NULL OR b.step <= l.upto)
+         )
+         INSERT INTO blob (thread_id, hash, step, codec, body)
+         SELECT (SELECT coalesce(root_id, id) FROM thread WHERE id = $1), hash, step, codec, body
+         FROM shared WHERE place = 1
+         ON CONFLICT (thread_id, hash) DO UPDATE SET step = excluded.step
+            WHERE blob.step > excluded.step"
+    ),
+];
+
+const IS_THERE: &str =
+    "SELECT EXISTS (SELECT 1 FROM snapshot WHERE thread_id = $1 AND seq = $2) AS is_there";
+
+const DROP: [&str; 5] = [
+    "DELETE FROM step WHERE thread_id = $1 AND seq <= $2",
+    "DELETE FROM snapshot WHERE thread_id = $1 AND seq < $2",
+    "DELETE FROM effect WHERE thread_id = $1 AND step <= $2",
+    "DELETE FROM effect_count WHERE thread_id = $1 AND step <= $2",
+    "UPDATE thread SET base = $2, parent_id = NULL, parent_seq = NULL WHERE id = $1",
+];
+
+/// Drops what lies before the snapshot at `seq`.
+pub(super) async fn truncate(database: &Database, thread: ThreadId, seq: u64) -> Result<(), Error> {
+    let mut transaction = database.begin_long().await?;
+    let dropped = drop_before(&mut transaction, thread, seq).await;
+    transaction.settle(dropped).await
+}
+
+async fn drop_before(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    seq: u64,
+) -> Result<(), Error> {
+    let of_step = |statement: &'static str| query(statement).bind(thread.0).bind(big(seq));
+    let head = hold(transaction, thread).await?.head;
+    hand_over(transaction, thread, false).await?;
+    for statement in TAKE_OVER {
+        transaction.execute(&of_step(statement)).await?;
+    }
+    let found = transaction.fetch_optional(&of_step(IS_THERE)).await?;
+    let is_there = found.map_or(Ok(false), |row| row.get("is_there"))?;
+    if !is_there {
+        return Err(Error::UnknownStep { thread, seq, head });
+    }
+    for statement in DROP {
+        transaction.execute(&of_step(statement)).await?;
+    }
+    Ok(())
+}

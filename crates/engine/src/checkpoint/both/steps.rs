@@ -1,0 +1,174 @@
+//! Reading steps, a fork's shared ones included, and keeping snapshots.
+
+use async_trait::async_trait;
+use perihelion_database::{Query, Transaction, query};
+
+use super::{
+    super::{
+        BlobRow, Commit, Error, Loaded, PendingRow, SnapshotRow, StepRow, Steps, checksum,
+        limits::big,
+    },
+    Backend, blobs,
+    columns::{snapshot_columns, step_columns},
+    decode, info,
+};
+use crate::ids::ThreadId;
+
+/// The thread $1 and those it was forked from, each with the last step up to $2 that counts in it.
+///
+/// Own steps begin after `parent_seq`, so no step is found twice.
+macro_rules! line {
+    () => {
+        "WITH RECURSIVE line (id, upto) AS (
+            SELECT id, CASE WHEN head < $2 THEN head ELSE $2 END FROM thread WHERE id = $1
+            UNION ALL
+            SELECT t.parent_id, CASE WHEN l.upto < t.parent_seq THEN l.upto ELSE t.parent_seq END
+            FROM line l JOIN thread t ON t.id = l.id WHERE t.parent_id IS NOT NULL
+         )"
+    };
+}
+pub(in super::super) use line;
+
+#[async_trait]
+impl<B: Backend> Steps for B {
+    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+        Backend::commit(self, commit).await
+    }
+
+    async fn save_pending(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        row: &PendingRow,
+        blobs: &[BlobRow],
+    ) -> Result<(), Error> {
+        Backend::save_pending(self, thread, fence, row, blobs).await
+    }
+
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+        Backend::load(self, thread, at).await
+    }
+
+    async fn history(
+        &self,
+        thread: ThreadId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<StepRow>, Error> {
+        let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
+        let history = query(HISTORY).bind(thread.0).bind(upto).bind(limit);
+        let rows = self.database().fetch_all(&history).await?;
+        if rows.is_empty() {
+            info(self.database(), thread).await?;
+        }
+        rows.iter().map(decode::step).collect()
+    }
+
+    /// A thread that is deleted or truncated meanwhile keeps its row locked: then nothing is written.
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
+        let database = self.database();
+        let put = database.dialect().pick(put_snapshot!(""), put_snapshot!(" FOR KEY SHARE"));
+        let put = bind_snapshot(query(put).bind(thread.0), snapshot).repeatable();
+        if database.execute(&put).await? == 0 {
+            let head = info(database, thread).await?.info.head;
+            if snapshot.seq > head {
+                return Err(Error::UnknownStep { thread, seq: snapshot.seq, head });
+            }
+        }
+        Ok(())
+    }
+
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+        blobs::find(self.database(), thread, hash).await
+    }
+}
+
+const SNAPSHOT: &str = concat!(
+    line!(),
+    " SELECT ",
+    snapshot_columns!(),
+    " FROM line CROSS JOIN snapshot s WHERE s.thread_id = line.id AND s.seq <= line.upto
+        AND s.seq = (SELECT max(seq) FROM snapshot
+            WHERE thread_id = line.id AND seq <= line.upto)
+     ORDER BY s.seq DESC LIMIT 1"
+);
+
+const STEPS: &str = concat!(
+    line!(),
+    " SELECT ",
+    step_columns!(),
+    " FROM line CROSS JOIN step WHERE step.thread_id = line.id AND seq > $3 AND seq <= line.upto
+     ORDER BY seq"
+);
+
+/// There is a step for each number: the last so many are those above the last but so many.
+const HISTORY: &str = concat!(
+    line!(),
+    " SELECT ",
+    step_columns!(),
+    " FROM line CROSS JOIN step WHERE step.thread_id = line.id AND seq <= line.upto
+        AND seq > (SELECT max(upto) FROM line) - $3
+     ORDER BY seq DESC LIMIT $3"
+);
+
+const PENDING: &str = "SELECT step AS seq, task, codec, body, checksum FROM pending
+     WHERE thread_id = $1 AND step = $2 ORDER BY task";
+
+macro_rules! put_snapshot {
+    ($lock:literal) => {
+        concat!(
+            "INSERT INTO snapshot
+                (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+             SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM thread
+             WHERE id = $1 AND head >= $2 AND base <= $2",
+            $lock,
+            " ON CONFLICT DO NOTHING"
+        )
+    };
+}
+use put_snapshot;
+
+/// Binds a snapshot's columns after its thread.
+pub(super) fn bind_snapshot(query: Query, snapshot: &SnapshotRow) -> Query {
+    query
+        .bind(big(snapshot.seq))
+        .bind(snapshot.schema_version as i32)
+        .bind(snapshot.state.codec as i16)
+        .bind(&snapshot.state.bytes[..])
+        .bind(&checksum::snapshot(snapshot)[..])
+        .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
+        .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
+}
+
+/// Reads the newest snapshot up to `upto`.
+pub(in super::super) async fn newest_snapshot(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    upto: u64,
+) -> Result<Option<SnapshotRow>, Error> {
+    let snapshot = query(SNAPSHOT).bind(thread.0).bind(big(upto));
+    let row = transaction.fetch_optional(&snapshot).await?;
+    row.as_ref().map(|row| decode::snapshot(thread, row)).transpose()
+}
+
+/// Reads steps after `after` up to `upto`, oldest first.
+pub(in super::super) async fn steps(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    after: u64,
+    upto: u64,
+) -> Result<Vec<StepRow>, Error> {
+    let steps = query(STEPS).bind(thread.0).bind(big(upto)).bind(big(after));
+    transaction.fetch_all(&steps).await?.iter().map(decode::step).collect()
+}
+
+/// Reads what tasks of an unfinished step wrote.
+pub(in super::super) async fn pending(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    step: u64,
+) -> Result<Vec<PendingRow>, Error> {
+    let pending = query(PENDING).bind(thread.0).bind(big(step));
+    let rows = transaction.fetch_all(&pending).await?;
+    rows.iter().map(|row| decode::pending(thread, row)).collect()
+}

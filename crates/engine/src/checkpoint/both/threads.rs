@@ -1,0 +1,176 @@
+//! Threads as such: made, forked, looked up, listed.
+
+use async_trait::async_trait;
+use perihelion_database::{self as database, Database, Dialect, Query, Row, Transaction, query};
+
+use super::{
+    super::{
+        Error, NewThread, ThreadFilter, ThreadInfo, ThreadStatus, Threads,
+        limits::{big, text},
+    },
+    Backend,
+    columns::thread_columns,
+    decode::{self, ThreadRow},
+    locking, now, removal,
+};
+use crate::ids::ThreadId;
+
+#[async_trait]
+impl<B: Backend> Threads for B {
+    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
+        let database = self.database();
+        let row = database.execute_returning(&insert(database.dialect(), &new, None)).await;
+        made(row, &new, None)
+    }
+
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+        Ok(info(self.database(), thread).await?.info)
+    }
+
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+        let mut transaction = self.database().begin().await?;
+        let made = fork(&mut transaction, source, at, &new).await;
+        transaction.settle(made).await
+    }
+
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+        let list = query(LIST)
+            .bind(filter.status.map(|status| status.as_str()))
+            .bind(filter.with_children || filter.root.is_some())
+            .bind(filter.updated_before)
+            .bind(filter.limit.map_or(i64::MAX, i64::from))
+            .bind(filter.root.map(|root| root.0));
+        let rows = self.database().fetch_all(&list).await?;
+        rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
+    }
+
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+        self.database().fetch_all(&query(COUNT)).await?.iter().map(decode::counted).collect()
+    }
+
+    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+        removal::delete(self.database(), thread, None).await
+    }
+
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+        removal::delete(self.database(), seen.id, Some(seen)).await
+    }
+
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+        removal::truncate(self.database(), thread, seq).await
+    }
+}
+
+macro_rules! create {
+    ($now:literal) => {
+        concat!(
+            "INSERT INTO thread (id, root_id, parent_id, parent_seq, head, base, graph, title,
+                namespace, tenant, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, coalesce($4, 0), $5, $6, $7, $8, $9, ",
+            $now,
+            ", ",
+            $now,
+            ") RETURNING ",
+            thread_columns!()
+        )
+    };
+}
+
+const LIST: &str = concat!(
+    "SELECT ",
+    thread_columns!(),
+    " FROM thread
+     WHERE ($1 IS NULL OR status = $1) AND ($2 OR root_id IS NULL)
+        AND ($5 IS NULL OR root_id = $5) AND ($3 IS NULL OR updated_at < $3)
+     ORDER BY updated_at DESC, id DESC LIMIT $4"
+);
+
+const COUNT: &str =
+    "SELECT status, count(*) AS threads FROM thread WHERE root_id IS NULL GROUP BY status";
+
+/// Where a fork begins: the thread, the step, and the step up to which the thread's were dropped.
+type Origin = (ThreadId, u64, u64);
+
+/// Makes a thread that shares the history of `source` up to `at`.
+///
+/// The source's row is held meanwhile, so that it cannot be deleted or truncated under the fork.
+async fn fork(
+    transaction: &mut Transaction<'_>,
+    source: ThreadId,
+    at: u64,
+    new: &NewThread,
+) -> Result<ThreadInfo, Error> {
+    let dialect = transaction.dialect();
+    let place = locking!(dialect, " FOR KEY SHARE", "SELECT head, base FROM thread WHERE id = $1");
+    let place = transaction.fetch_optional(&query(place).bind(source.0)).await?;
+    let place = place.ok_or(Error::UnknownThread(source))?;
+    let (head, base) = (decode::count(&place, "head")?, decode::count(&place, "base")?);
+    if at > head || at < base {
+        return Err(Error::UnknownStep { thread: source, seq: at, head });
+    }
+    let row = transaction.fetch_optional(&insert(dialect, new, Some((source, at, base)))).await;
+    made(row, new, Some(source))
+}
+
+fn insert(dialect: Dialect, new: &NewThread, origin: Option<Origin>) -> Query {
+    query(dialect.pick(create!("$10"), create!("now()")))
+        .bind(new.id.0)
+        .bind(new.root.map(|id| id.0))
+        .bind(origin.map(|(source, ..)| source.0))
+        .bind(origin.map(|(_, at, _)| big(at)))
+        .bind(origin.map_or(0, |(.., base)| big(base)))
+        .bind(text(&new.graph))
+        .bind(new.title.as_deref().map(text))
+        .bind(text(&new.namespace))
+        .bind(text(&new.tenant))
+        .bind(now())
+}
+
+/// Names why a thread was not made.
+fn made(
+    row: Result<Option<Row>, database::Error>,
+    new: &NewThread,
+    source: Option<ThreadId>,
+) -> Result<ThreadInfo, Error> {
+    match row {
+        Err(error) if error.is_duplicate() => Err(Error::ThreadExists(new.id)),
+        Err(error) if error.is_orphan() => {
+            Err(Error::UnknownThread(new.root.or(source).unwrap_or(new.id)))
+        }
+        row => Ok(decode::thread(&row?.ok_or(Error::UnknownThread(new.id))?)?.info),
+    }
+}
+
+macro_rules! info {
+    () => {
+        concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1")
+    };
+}
+
+/// Reads a thread's row.
+pub(in super::super) async fn info(
+    database: &Database,
+    thread: ThreadId,
+) -> Result<ThreadRow, Error> {
+    let row = database.fetch_short(&query(info!()).bind(thread.0)).await?;
+    decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
+}
+
+/// Reads a thread's row within a transaction.
+pub(in super::super) async fn read(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<ThreadRow, Error> {
+    let row = transaction.fetch_optional(&query(info!()).bind(thread.0)).await?;
+    decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
+}
+
+/// Reads a thread's row to change the thread: anyone who claims it meanwhile waits.
+pub(super) async fn hold(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+) -> Result<ThreadInfo, Error> {
+    let hold = locking!(transaction.dialect(), " FOR UPDATE", info!());
+    let row = transaction.fetch_optional(&query(hold).bind(thread.0)).await?;
+    Ok(decode::thread(&row.ok_or(Error::UnknownThread(thread))?)?.info)
+}

@@ -1,0 +1,81 @@
+//! Reading what is needed to stand a thread up, in one statement.
+
+use perihelion_database::{Row, idempotent};
+
+use super::{
+    super::{
+        Error, Loaded, PendingRow, StepRow,
+        both::{
+            decode::{self, ThreadRow},
+            info as read_info,
+            steps::line,
+        },
+        chain::{not_beyond, reached},
+        limits::big,
+    },
+    PostgresStore,
+};
+use crate::ids::ThreadId;
+
+/// Snapshot (0), steps (1), pending writes (2) and a step that the head has not reached (3) in one consistent read.
+const LOAD: &str = concat!(
+    line!(),
+    ", newest AS (
+        SELECT s.* FROM line CROSS JOIN LATERAL (
+            SELECT * FROM snapshot WHERE thread_id = line.id AND seq <= line.upto
+            ORDER BY seq DESC LIMIT 1
+        ) s ORDER BY s.seq DESC LIMIT 1
+     )
+     SELECT 0 AS part, seq, schema_version, codec, state AS body, checksum, blobs_codec, blobs,
+        NULL::uuid AS run, NULL::timestamptz AS at, NULL::text AS kind, NULL::bytea AS hash,
+        NULL::bytea AS frontier, NULL::integer AS task
+     FROM newest
+     UNION ALL
+     SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL
+     FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
+        AND s.seq > coalesce((SELECT seq FROM newest), 0)
+     UNION ALL
+     SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task
+     FROM pending p JOIN thread t ON t.id = p.thread_id
+     WHERE t.id = $1 AND p.step = t.head + 1 AND t.head <= $2
+     UNION ALL
+     SELECT 3, (SELECT min(s.seq) FROM step s WHERE s.thread_id = t.id AND s.seq > t.head),
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+     FROM thread t WHERE t.id = $1"
+);
+
+pub(super) async fn load(
+    store: &PostgresStore,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<Loaded, Error> {
+    let ThreadRow { mut info, base } = read_info(&store.database, thread).await?;
+    let head = info.head;
+    if at.is_some_and(|at| at > head || at < base) {
+        return Err(Error::UnknownStep { thread, seq: at.unwrap_or(head), head });
+    }
+    let rows = idempotent!(store.connections, |c| each row of sqlx::query(LOAD)
+        .bind(thread.0)
+        .bind(at.map_or(i64::MAX, big)))?;
+    let mut snapshot = None;
+    let mut steps: Vec<StepRow> = Vec::with_capacity(rows.len());
+    let mut pending: Vec<PendingRow> = Vec::new();
+    for row in rows.into_iter().map(Row::from) {
+        match row.get::<i64>("part")? {
+            0 => snapshot = Some(decode::snapshot(thread, &row)?),
+            1 => steps.push(decode::step(&row)?),
+            2 => pending.push(decode::pending(thread, &row)?),
+            _ => not_beyond(thread, row.get("seq")?)?,
+        }
+    }
+    steps.sort_unstable_by_key(|step| step.seq);
+    pending.sort_unstable_by_key(|row| row.task);
+    // Somebody may have committed, or deleted the thread, between the two reads; the second one is
+    // consistent in itself.
+    let reached = match reached(thread, snapshot.as_ref(), &steps, at.unwrap_or(head)) {
+        Ok(reached) => reached,
+        Err(error) => return Err(read_info(&store.database, thread).await.err().unwrap_or(error)),
+    };
+    info.head = head.max(reached);
+    Ok(Loaded { info, snapshot, steps, pending })
+}

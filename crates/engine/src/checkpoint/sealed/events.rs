@@ -1,0 +1,42 @@
+//! The logs of what runs told.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    super::{Error, EventMark, EventRow, Events},
+    SealedStore, values,
+};
+use crate::ids::ThreadId;
+
+#[async_trait]
+impl Events for SealedStore {
+    async fn append_events(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        batch: &EventRow,
+    ) -> Result<(), Error> {
+        let batch = values::seal_event(&self.keys, thread, batch)?;
+        self.inner.append_events(thread, fence, &batch).await
+    }
+
+    async fn event_mark(&self, thread: ThreadId) -> Result<EventMark, Error> {
+        self.inner.event_mark(thread).await
+    }
+
+    async fn events_after(
+        &self,
+        thread: ThreadId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, Error> {
+        let rows = self.inner.events_after(thread, after, limit).await?;
+        rows.into_iter().map(|row| values::open_event(&self.keys, thread, row)).collect()
+    }
+
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+        self.inner.prune_events(kept, most).await
+    }
+}

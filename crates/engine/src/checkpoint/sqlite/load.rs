@@ -1,0 +1,53 @@
+//! Reading what is needed to stand a thread up.
+
+use perihelion_database::{Database, Transaction, query};
+
+use super::super::{
+    Error, Loaded,
+    both::{
+        decode::ThreadRow,
+        read,
+        steps::{newest_snapshot, pending, steps},
+    },
+    chain::{not_beyond, reached},
+    limits::big,
+};
+use crate::ids::ThreadId;
+
+const BEYOND: &str = "SELECT min(seq) AS seq FROM step WHERE thread_id = $1 AND seq > $2";
+
+/// Reads in one transaction, so that all parts are of the same moment.
+pub(super) async fn load(
+    database: &Database,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<Loaded, Error> {
+    let mut transaction = database.begin_reading().await?;
+    let loaded = read_all(&mut transaction, thread, at).await;
+    transaction.settle(loaded).await
+}
+
+async fn read_all(
+    transaction: &mut Transaction<'_>,
+    thread: ThreadId,
+    at: Option<u64>,
+) -> Result<Loaded, Error> {
+    let ThreadRow { info, base } = read(transaction, thread).await?;
+    let at = at.unwrap_or(info.head);
+    if at > info.head || at < base {
+        return Err(Error::UnknownStep { thread, seq: at, head: info.head });
+    }
+    let beyond = query(BEYOND).bind(thread.0).bind(big(info.head));
+    if let Some(beyond) = transaction.fetch_optional(&beyond).await? {
+        not_beyond(thread, beyond.get("seq")?)?;
+    }
+    let snapshot = newest_snapshot(transaction, thread, at).await?;
+    let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let steps = steps(transaction, thread, after, at).await?;
+    reached(thread, snapshot.as_ref(), &steps, at)?;
+    let pending = match at == info.head {
+        true => pending(transaction, thread, info.head + 1).await?,
+        false => Vec::new(),
+    };
+    Ok(Loaded { info, snapshot, steps, pending })
+}

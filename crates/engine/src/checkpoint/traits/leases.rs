@@ -1,0 +1,78 @@
+//! Who may write: claims, leases and the runs under them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::super::{Error, RunEnd, RunRow, ThreadInfo, Waiting, Wanted};
+use crate::ids::{RunId, ThreadId};
+
+/// Gives a thread to one writer at a time.
+///
+/// Crash contract: a claim that was acknowledged is there with its token, and one that was not may be: its lease runs
+/// out. A run that was begun and never ended stays so, with its thread busy, until the next claim. The fenced methods
+/// write nothing and return [`Error::Fenced`] when the token is not the thread's newest; the check and the write are
+/// one.
+#[async_trait]
+pub trait Leases: Send + Sync {
+    /// Takes the thread's lease for `ttl`, in the database's time, and raises its fencing token.
+    ///
+    /// Succeeds when no lease is held, it has run out, or `force` is set (the caller knows the holder
+    /// is dead). Sets the status to busy. Otherwise [`Error::Busy`].
+    async fn claim(
+        &self,
+        thread: ThreadId,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error>;
+
+    /// Takes the lease as [`Leases::claim`] does, but only while the fencing token is still `fence` and the
+    /// thread is queued or busy.
+    ///
+    /// For a caller that decided by what it saw under that token: that the holder is dead, that the
+    /// lease has run out, that the thread is queued. Otherwise [`Error::Busy`], and nothing is written.
+    async fn claim_at(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        owner: &str,
+        ttl: Duration,
+        force: bool,
+    ) -> Result<ThreadInfo, Error>;
+
+    /// Lists threads at the top that are queued, or busy under a lease that has run out, or busy with a
+    /// holder on the given machine; in the database's time.
+    ///
+    /// The queue of a store is this status alone: whatever is written with it survives a crash with it.
+    async fn waiting(&self, wanted: &Wanted) -> Result<Vec<Waiting>, Error>;
+
+    /// Extends the lease to `ttl` from now. Fenced.
+    async fn renew(&self, thread: ThreadId, fence: u64, ttl: Duration) -> Result<(), Error>;
+
+    /// Starts a run under the claim and returns it. Fenced.
+    ///
+    /// One that `owes_trace` is in the [`Outbox`](super::super::Outbox) from then on, by the same write.
+    async fn begin_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        owes_trace: bool,
+    ) -> Result<RunRow, Error>;
+
+    /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
+    ///
+    /// A thread that was to be interrupted is queued instead when an answer came while it was busy. With
+    /// the status queued, the workers' wake-up call is part of the same write.
+    async fn end_run(
+        &self,
+        thread: ThreadId,
+        fence: u64,
+        run: RunId,
+        end: RunEnd<'_>,
+    ) -> Result<(), Error>;
+
+    /// Returns the runs of a thread, oldest first.
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error>;
+}
