@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 mod features;
 mod files;
 mod imports;
+mod layers;
 mod links;
 mod map;
 mod observability;
