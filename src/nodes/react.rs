@@ -89,7 +89,7 @@ impl React {
         let spec = |tool: &mcp::ToolDefinition| ToolSpec {
             name: tool.name.clone(),
             description: tool.description.clone(),
-            parameters: tool.input_schema.clone(),
+            parameters: (*tool.input_schema).clone(),
         };
         self.server.tools.iter().map(spec).collect()
     }

@@ -135,6 +135,8 @@ impl Caller<'_> {
 
     /// Asks people about those of the calls that need their word, all at once; `None` stands for a call that needs none.
     ///
+    /// Nobody is asked about arguments that do not fit the tool's schema: where there is a decision, they fit.
+    ///
     /// # Errors
     /// [`NodeError`] while a person has to decide, or when the run stops.
     pub(super) async fn ask_people(

@@ -117,7 +117,7 @@ mod tests {
         let tool = |(name, description): &(&str, &str)| ToolDefinition {
             name: (*name).to_owned(),
             description: (*description).to_owned(),
-            input_schema: json!({ "type": "object", "properties": { "carrier": {} } }),
+            input_schema: json!({ "type": "object", "properties": { "carrier": {} } }).into(),
             ..ToolDefinition::default()
         };
         AgentCard {

@@ -44,10 +44,13 @@ impl Caller<'_> {
                 tool.name
             )));
         };
-        let arguments = decision.as_ref().and_then(Decision::edited).unwrap_or(arguments);
-        if let Err(problem) = mcp::validate_arguments(tool, arguments) {
+        let edited = decision.as_ref().and_then(Decision::edited);
+        // People are asked only about arguments that fit; what they put in their place is as new as what nobody saw.
+        let unchecked = if decision.is_some() { edited } else { Some(arguments) };
+        if let Some(Err(problem)) = unchecked.map(|one| mcp::validate_arguments(tool, one)) {
             return Ok(ToolReply::problem(problem));
         }
+        let arguments = edited.unwrap_or(arguments);
         let under = match decision {
             Some(Decision::Approved { .. }) => tool.gate().allowed(),
             _ => tool.gate(),

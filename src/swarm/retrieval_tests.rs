@@ -64,7 +64,7 @@ fn agents() -> Vec<Arc<dyn Agent>> {
             .map(|tool| ToolDefinition {
                 name: tool["name"].as_str().unwrap_or_default().to_owned(),
                 description: tool["description"].as_str().unwrap_or_default().to_owned(),
-                input_schema: tool["inputSchema"].clone(),
+                input_schema: tool["inputSchema"].clone().into(),
                 ..ToolDefinition::default()
             })
             .collect(),

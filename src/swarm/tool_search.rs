@@ -88,7 +88,7 @@ mod tests {
         let tool = |number: usize| ToolDefinition {
             name: format!("tool{number}"),
             description: format!("Works on subject{number}."),
-            input_schema: json!({ "type": "object" }),
+            input_schema: json!({ "type": "object" }).into(),
             ..ToolDefinition::default()
         };
         (0..count).map(tool).collect()

@@ -11,6 +11,7 @@ mod engine_tree;
 mod features;
 mod files;
 mod imports;
+mod layers;
 mod links;
 mod map;
 mod observability;

@@ -1,0 +1,330 @@
+//! Turns a table as written into a server as it will run: expanded, checked, with defaults.
+
+use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
+
+use super::{
+    AgentBinding, BreakerPolicy, Effect, Error, Knowledge, RateLimit, Secrets, ServerConfig,
+    ToolPolicy, Transport, Warning, confinement,
+    expand::{Environment, INHERITED, expand, note},
+    http,
+    place::{Place, refuse},
+    secret,
+    table::Table,
+};
+
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
+const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Without a limit of its own, a call that reports progress lives this many tool timeouts.
+const TOTAL_FACTOR: u32 = 10;
+/// Tasks are for what takes long; in this time somebody wants to know.
+const TASK_TIMEOUT: Duration = Duration::from_secs(3600);
+const MAX_RESULT_BYTES: usize = 8 * 1024 * 1024;
+const MAX_CONCURRENT_CALLS: usize = 8;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+const BREAKER_FAILURES: usize = 5;
+const BREAKER_COOLDOWN: Duration = Duration::from_secs(30);
+/// No timeout is longer than a week: larger numbers are mistakes of unit.
+const LONGEST_SECONDS: f64 = 604_800.0;
+
+/// Checks one table and fills in what it leaves out.
+pub(super) fn server(
+    place: &Place<'_>,
+    table: Table,
+    env: Environment<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<ServerConfig, Error> {
+    if !is_server_name(place.server) {
+        return Err(place.error("", "use 1 to 64 of A-Z a-z 0-9 _ - for a server's name"));
+    }
+    warn(place, &table, warnings);
+    let mut secrets = Secrets::default();
+    let transport = transport(place, &table, env, &mut secrets)?;
+    let sandbox = confinement::sandbox(place, &table, env)?;
+    let tool_timeout = place.seconds("tool_timeout_sec", table.tool_timeout_sec)?;
+    let tool_timeout = tool_timeout.unwrap_or(TOOL_TIMEOUT);
+    let total = place.seconds("tool_total_timeout_sec", table.tool_total_timeout_sec)?;
+    let at_once = place.positive("max_concurrent_calls", table.max_concurrent_calls)?;
+    let serial = table.supports_parallel_tool_calls == Some(false);
+    let idle = table.idle_timeout_sec.filter(|seconds| *seconds != 0.0);
+    let idle = place.seconds("idle_timeout_sec", idle)?;
+    // What was reached is digested without them as ever, so that pins stand.
+    let fingerprint = fingerprint(&transport, &table, &secrets);
+    note_literals(&table, &mut secrets);
+    Ok(ServerConfig {
+        enabled: table.is_enabled(),
+        required: table.required,
+        startup_timeout: place
+            .seconds("startup_timeout_sec", table.startup_timeout_sec)?
+            .unwrap_or(STARTUP_TIMEOUT),
+        tool_timeout,
+        tool_total_timeout: total.unwrap_or(tool_timeout * TOTAL_FACTOR).max(tool_timeout),
+        task_timeout: place
+            .seconds("task_timeout_sec", table.task_timeout_sec)?
+            .unwrap_or(TASK_TIMEOUT),
+        max_result_bytes: place
+            .positive("max_result_bytes", table.max_result_bytes)?
+            .unwrap_or(MAX_RESULT_BYTES),
+        memory_mb: confinement::memory(place, &table)?,
+        max_concurrent_calls: at_once.unwrap_or(if serial { 1 } else { MAX_CONCURRENT_CALLS }),
+        rate_limit: match &table.rate_limit {
+            Some(text) => Some(rate(text).map_err(|why| place.error("rate_limit", why))?),
+            None => None,
+        },
+        idle_timeout: match table.idle_timeout_sec {
+            Some(_) => idle,
+            None => Some(IDLE_TIMEOUT),
+        },
+        breaker: BreakerPolicy {
+            failures: place
+                .positive("breaker_failures", table.breaker_failures)?
+                .unwrap_or(BREAKER_FAILURES),
+            cooldown: place
+                .seconds("breaker_cooldown_sec", table.breaker_cooldown_sec)?
+                .unwrap_or(BREAKER_COOLDOWN),
+        },
+        definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
+        tools: policy(&table),
+        agent: binding(place, &table)?,
+        origin: confinement::Origin::of(&table),
+        sandbox,
+        fingerprint,
+        transport,
+        description: table.description,
+        secrets,
+        name: place.server.to_owned(),
+    })
+}
+
+/// Notes secrets that stand in the table in plain text: a server may echo them all the same.
+fn note_literals(table: &Table, secrets: &mut Secrets) {
+    for found in secret::in_args(&table.args) {
+        let part = table.args.get(found.index).and_then(|arg| arg.get(found.part));
+        secrets.add(part.unwrap_or_default());
+    }
+    let url = table.url.iter().map(|url| ("url", url.as_str()));
+    let env = table.env.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let headers = table.http_headers.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    for (name, text) in url.chain(env).chain(headers) {
+        for (part, _) in secret::in_value(name, text) {
+            let found = &text[part];
+            secrets.add(found);
+            // Of an address all is secret for its password, which is also echoed alone.
+            let password = found.split_once("://").and_then(|(_, rest)| rest.split_once('@'));
+            let password = password.and_then(|(user, _)| user.split_once(':'));
+            secrets.add(password.map_or("", |(_, password)| password));
+        }
+    }
+}
+
+/// Reads a rate such as `60/min`.
+fn rate(text: &str) -> Result<RateLimit, String> {
+    let wrong = || format!("expected calls per time, such as 5/s, 60/min or 1000/h: {text}");
+    let (calls, per) = text.split_once('/').ok_or_else(wrong)?;
+    let calls: NonZeroU32 = calls.trim().parse().map_err(|_| wrong())?;
+    let seconds = match per.trim() {
+        "s" | "sec" | "second" => 1,
+        "m" | "min" | "minute" => 60,
+        "h" | "hour" => 3600,
+        _ => return Err(wrong()),
+    };
+    Ok(RateLimit { calls, per: Duration::from_secs(seconds) })
+}
+
+/// Digests what decides which server is reached: not how it is called, and no secret.
+fn fingerprint(transport: &Transport, table: &Table, secrets: &Secrets) -> String {
+    let reached = match transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            // What is inherited differs from terminal to terminal, and matters to no server's tools.
+            let given = env.iter().filter(|(name, _)| {
+                table.env.contains_key(*name) || !INHERITED.contains(&name.as_str())
+            });
+            let given: BTreeMap<_, _> = given.collect();
+            serde_json::json!({ "command": command, "args": args, "env": given, "cwd": cwd })
+        }
+        Transport::Http { url, bearer_token, headers, oauth: _ } => {
+            serde_json::json!({ "url": url, "token": bearer_token, "headers": headers })
+        }
+    };
+    let digest = blake3::hash(secrets.redact_json(reached).to_string().as_bytes());
+    digest.to_hex().to_string()
+}
+
+impl Place<'_> {
+    fn seconds(&self, key: &str, value: Option<f64>) -> Result<Option<Duration>, Error> {
+        match value {
+            Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
+                Ok(Some(Duration::from_secs_f64(seconds)))
+            }
+            Some(seconds) => Err(self.error(
+                key,
+                format!("expected seconds above 0 and at most {LONGEST_SECONDS}: {seconds}"),
+            )),
+            None => Ok(None),
+        }
+    }
+
+    fn positive(&self, key: &str, value: Option<usize>) -> Result<Option<usize>, Error> {
+        match value {
+            // Also keeps the number within what a semaphore can count.
+            Some(number) if number == 0 || u32::try_from(number).is_err() => {
+                Err(self.error(key, format!("expected a number from 1 to {}: {number}", u32::MAX)))
+            }
+            other => Ok(other),
+        }
+    }
+}
+
+fn transport(
+    place: &Place<'_>,
+    table: &Table,
+    env: Environment<'_>,
+    secrets: &mut Secrets,
+) -> Result<Transport, Error> {
+    match (&table.command, &table.url) {
+        (Some(command), None) => stdio(place, command, table, env, secrets),
+        (None, Some(url)) => http::http(place, url, table, env, secrets),
+        (Some(_), Some(_)) => Err(place.error("", "give either `command` or `url`, not both")),
+        (None, None) => {
+            Err(place.error("", "give a `command` to start, or the `url` of a running server"))
+        }
+    }
+}
+
+fn stdio(
+    place: &Place<'_>,
+    command: &str,
+    table: &Table,
+    env: Environment<'_>,
+    secrets: &mut Secrets,
+) -> Result<Transport, Error> {
+    let http_only: [(&str, bool); 5] = [
+        ("bearer_token_env_var", table.bearer_token_env_var.is_some()),
+        ("http_headers", !table.http_headers.is_empty()),
+        ("env_http_headers", !table.env_http_headers.is_empty()),
+        ("scopes", !table.scopes.is_empty()),
+        ("oauth", table.oauth.is_some()),
+    ];
+    refuse(place, &http_only, "only a server with `url` takes this key")?;
+    if !table.is_enabled() {
+        // A disabled server's variables need not be set.
+        let (command, args) = (command.to_owned(), table.args.clone());
+        return Ok(Transport::Stdio { command, args, env: BTreeMap::new(), cwd: None });
+    }
+    let mut value = |key: &str, text: &str| {
+        expand(text, env, secrets).map_err(|message| place.error(key, message))
+    };
+    let command = value("command", command)?;
+    if command.trim().is_empty() {
+        return Err(place.error("command", "the command is empty"));
+    }
+    let args = table.args.iter().map(|arg| value("args", arg)).collect::<Result<_, _>>()?;
+    let cwd = table.cwd.as_deref().map(|cwd| value("cwd", cwd)).transpose()?;
+    let mut child: BTreeMap<String, String> = INHERITED
+        .iter()
+        .filter_map(|name| env(name).map(|found| ((*name).to_owned(), found)))
+        .collect();
+    let mut written = Vec::new();
+    for (name, text) in &table.env {
+        written.push((name.clone(), value(&format!("env.{name}"), text)?));
+    }
+    for name in &table.env_vars {
+        if let Some(found) = env(name) {
+            note(name, &found, secrets);
+            child.insert(name.clone(), found);
+        }
+    }
+    for (name, text) in written {
+        if secret::is_named(&name) {
+            secrets.add(&text);
+        }
+        child.insert(name, text);
+    }
+    if let Some(bad) = child.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        return Err(place.error("env", format!("not the name of an environment variable: {bad}")));
+    }
+    Ok(Transport::Stdio { command, args, env: child, cwd })
+}
+
+/// Reads how the server's agent works, and which bundled server it is if it is one.
+fn binding(place: &Place<'_>, table: &Table) -> Result<AgentBinding, Error> {
+    let program = table.command.as_deref().map(Path::new).and_then(Path::file_name);
+    let is_own = program.is_some_and(|name| name == "perihelion");
+    let bundled = match table.args.as_slice() {
+        [mcp, name, ..] if is_own && mcp == "mcp" => Some(name.clone()),
+        _ => None,
+    };
+    let knowledge = table.knowledge.as_deref().map(|file| knowledge(place, file)).transpose()?;
+    let (kind, tools) = (table.agent.clone(), table.agent_tools.clone());
+    Ok(AgentBinding { kind, tools, knowledge, bundled })
+}
+
+/// Reads the file that the operator wrote about what the server holds.
+fn knowledge(place: &Place<'_>, file: &str) -> Result<Knowledge, Error> {
+    let path = place.path.parent().unwrap_or(Path::new("")).join(file);
+    let refuse = |why: String| place.error("knowledge", format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?;
+    let content = serde_saphyr::from_str(&text).map_err(|error| {
+        let message = error.to_string();
+        refuse(message.lines().next().unwrap_or_default().to_owned())
+    })?;
+    Ok(Knowledge { file: file.to_owned(), content })
+}
+
+fn policy(table: &Table) -> ToolPolicy {
+    let mut effects: BTreeMap<String, Effect> =
+        table.repeatable.iter().map(|tool| (tool.clone(), Effect::Idempotent)).collect();
+    let mut approvals = BTreeMap::new();
+    let mut approval_timeouts = BTreeMap::new();
+    for (name, tool) in &table.tools {
+        effects.extend(tool.effect.map(|effect| (name.clone(), effect)));
+        approvals.extend(tool.approval_mode.map(|mode| (name.clone(), mode)));
+        approval_timeouts.extend(tool.approval_timeout_sec.map(|sec| (name.clone(), sec.get())));
+    }
+    ToolPolicy {
+        enabled: table.enabled_tools.clone(),
+        disabled: table.disabled_tools.clone(),
+        default_effect: table.default_tools_effect.unwrap_or_default(),
+        default_approval: table.default_tools_approval_mode.unwrap_or_default(),
+        effects,
+        approvals,
+        approval_timeouts,
+        trust_annotations: table.trust_annotations,
+        open_world: table.open_world,
+    }
+}
+
+fn warn(place: &Place<'_>, table: &Table, warnings: &mut Vec<Warning>) {
+    let mut warn = |key: &str, text: &str| {
+        let text = format!("{text}: {}.{}.{key}", place.section, place.server);
+        warnings.push(Warning { server: place.server.to_owned(), text });
+    };
+    for (key, set) in [("oauth", table.oauth.is_some()), ("scopes", !table.scopes.is_empty())] {
+        if set && http::has_token(table) {
+            warn(key, "a token is given already, so this key has no effect");
+        }
+    }
+    // Other programs' files are as they are.
+    if place.section != "mcp_servers" {
+        return;
+    }
+    let plain = "a secret stands here in plain text; put it into an environment variable and write \
+                 ${NAME} in its place";
+    let env = table.env.iter().map(|(name, text)| ("env", name, text));
+    let headers = table.http_headers.iter().map(|(name, text)| ("http_headers", name, text));
+    for (key, name, text) in env.chain(headers) {
+        if secret::is_plain(name, text) {
+            warn(&format!("{key}.{name}"), plain);
+        }
+    }
+    if !secret::in_args(&table.args).is_empty() {
+        warn("args", plain);
+    }
+    if table.url.as_deref().is_some_and(secret::is_in_address) {
+        warn("url", plain);
+    }
+}
+
+fn is_server_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'))
+}

@@ -1,0 +1,24 @@
+//! The servers of a file, each with its life: started when it is needed, watched, replaced, closed.
+//!
+//! Enter at [`Pool`]. Invariant: a server's connection is moved from state to state by the one who holds its lock
+//! ([`connection::Connection`]), and what is shown of it needs no lock ([`view::View`]). Deliberately absent: what a call
+//! sends and what comes back.
+
+mod admission;
+mod breaker;
+mod connection;
+mod context;
+mod login;
+mod looking;
+mod menu;
+mod monitor;
+mod opening;
+mod quarantine;
+mod reload;
+mod server;
+mod servers;
+mod view;
+
+pub use menu::{agent_name, menu_line};
+pub use reload::Reloaded;
+pub use servers::{Looked, Pool, PoolOptions};

@@ -1,0 +1,24 @@
+//! Reaches servers: child processes and HTTP, logins, sessions, and requests that always end.
+//!
+//! Enter at `connect::connect`, which gives a [`session::Session`], and at `request::send`. Invariant: every process is
+//! owned and reaped, and every wait is bounded. Deliberately absent: what is asked for, and what an answer means.
+
+mod address;
+pub(super) mod connect;
+pub(super) mod delivery;
+mod http;
+mod http_session;
+mod line_sanitizer;
+pub(super) mod list_changes;
+mod memory;
+pub(super) mod oauth;
+pub(super) mod open_calls;
+mod process;
+mod process_mark;
+pub(super) mod progress;
+pub(super) mod request;
+mod sandbox;
+pub(super) mod session;
+#[cfg(test)]
+pub(super) mod silent_tests;
+mod stderr;

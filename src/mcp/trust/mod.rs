@@ -1,0 +1,11 @@
+//! What of a server is trusted: pins of what it says, the rules around its calls, characters that nobody sees.
+//!
+//! Enter at [`Pins`] and `Gate::of`. Invariant: the operator's word goes before the server's, and a server's word about
+//! itself loosens nothing. Deliberately absent: asking the server; what is judged here was said before.
+
+mod gate;
+pub(super) mod hidden;
+mod pins;
+
+pub use hidden::{is_invisible, written_out};
+pub use pins::{Change, Changes, Pins, ServerPin, ToolPin};

@@ -1,0 +1,72 @@
+//! A server as it is known after a scan: what an agent can be made of.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::tool::ToolDefinition;
+
+/// A file that the operator wrote about what a server holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Knowledge {
+    /// As it stands in the servers file.
+    pub file: String,
+    pub content: serde_json::Value,
+}
+
+/// How the operator wants the agent of a server to work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentBinding {
+    /// The kind of agent; by default the natural one of a bundled server, else the plain one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Which tool plays which role for that kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, String>,
+    /// What the operator wrote down of what the server holds, for the kind to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<Knowledge>,
+    /// The bundled server that this is, where the table starts one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundled: Option<String>,
+}
+
+impl AgentBinding {
+    fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A scanned server: what an agent can be made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Name of its table in the servers file.
+    pub name: String,
+    /// The operator's description, else the server's instructions or title; may be empty.
+    pub description: String,
+    /// Name and version that the server reported.
+    pub server_version: String,
+    /// Negotiated MCP protocol version.
+    pub protocol_version: String,
+    pub tools: Vec<ToolDefinition>,
+    /// Tools left out of the list, with the reason (malformed definition, disabled …).
+    #[serde(default)]
+    pub rejected_tools: Vec<(String, String)>,
+    /// The operator declared that anybody may have written what this server says, its definitions too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open_world: bool,
+    /// Its tools count as reaching the open world only because nobody said anything of them: neither the operator nor
+    /// the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undeclared: bool,
+    #[serde(default, skip_serializing_if = "AgentBinding::is_silent")]
+    pub agent: AgentBinding,
+}
+
+/// The result of scanning one configured server.
+#[derive(Debug)]
+pub struct ServerStatus {
+    pub name: String,
+    pub outcome: Result<ServerInfo, Error>,
+}

@@ -1,0 +1,141 @@
+//! A tool as its server lists it and the operator lets it be called.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::gate::Gate;
+use super::input_schema::InputSchema;
+
+/// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolAnnotations {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+/// One tool of one server, as listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    pub name: String,
+    #[serde(default)]
+    pub title: Option<String>,
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of the arguments, with what checks them against it.
+    pub input_schema: InputSchema,
+    /// JSON Schema of the structured result, where the server promises one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    #[serde(default)]
+    pub annotations: ToolAnnotations,
+    /// The *operator* declared in the servers file that the call may be repeated (read-only or idempotent).
+    #[serde(default)]
+    pub repeatable: bool,
+    /// A person approves each call: the operator wants it so, or the server calls the tool destructive.
+    #[serde(default)]
+    pub needs_approval: bool,
+    /// Seconds for which a call's approval can be given, where the operator says so of this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_timeout_sec: Option<u32>,
+    /// The operator approved every call in advance (`approval_mode = "approve"`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub approved_in_advance: bool,
+    /// A call changes nothing, by the word of the operator or of a server that is trusted in this.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub read_only: bool,
+    /// Anybody may have written what the tool returns, such as the authors of web pages.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub open_world: bool,
+}
+
+impl ToolDefinition {
+    /// Returns what surrounds its calls.
+    pub fn gate(&self) -> Gate {
+        Gate {
+            needs_approval: self.needs_approval,
+            approved_in_advance: self.approved_in_advance,
+            read_only: self.read_only,
+            repeatable: self.repeatable,
+            open_world: self.open_world,
+        }
+    }
+
+    /// Returns the tool with other rules around its calls.
+    pub fn under(&self, gate: Gate) -> Self {
+        Self {
+            needs_approval: gate.needs_approval,
+            approved_in_advance: gate.approved_in_advance,
+            read_only: gate.read_only,
+            repeatable: gate.repeatable,
+            open_world: gate.open_world,
+            ..self.clone()
+        }
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Checks the arguments of a call against the tool's input schema, before anything is sent.
+///
+/// # Errors
+/// The complaints, each with the place it is about, in words meant for the model that made the call.
+pub fn validate_arguments(
+    tool: &ToolDefinition,
+    arguments: &Map<String, Value>,
+) -> Result<(), String> {
+    tool.input_schema.check(&tool.name, arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(schema: Value) -> ToolDefinition {
+        let input_schema = schema.into();
+        ToolDefinition { name: "add".into(), input_schema, ..ToolDefinition::default() }
+    }
+
+    #[test]
+    fn wrong_arguments_are_named_with_their_place() {
+        let tool = tool(json!({
+            "type": "object", "required": ["a"],
+            "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}
+        }));
+        let arguments = |value: Value| value.as_object().cloned().unwrap();
+        assert_eq!(validate_arguments(&tool, &arguments(json!({"a": 1, "other": true}))), Ok(()));
+        let complaint = validate_arguments(&tool, &arguments(json!({"b": 7}))).unwrap_err();
+        assert!(complaint.contains("at /b:") && complaint.contains("\"a\""), "{complaint}");
+    }
+
+    #[test]
+    fn a_schema_elsewhere_is_not_fetched() {
+        let tool = tool(json!({"$ref": "https://example.invalid/schema.json"}));
+        let refused = validate_arguments(&tool, &Map::new()).unwrap_err();
+        assert!(refused.starts_with("the input schema of add cannot be used"), "{refused}");
+    }
+
+    #[test]
+    fn a_schema_is_compiled_once_for_all_who_hold_the_tool_under_whatever_rules() {
+        let tool = tool(json!({"type": "object"}));
+        // As an agent holds it, made before anybody compiled anything.
+        let copy = tool.clone();
+        let of = |tool: &ToolDefinition| std::ptr::from_ref(tool.input_schema.checker().unwrap());
+        let first = of(&tool);
+        assert_eq!(of(&tool), first, "a second call");
+        assert_eq!(of(&copy), first, "another holder");
+        assert_eq!(of(&copy.under(Gate { needs_approval: true, ..tool.gate() })), first);
+        let read: ToolDefinition = serde_json::from_value(json!(tool)).unwrap();
+        assert_eq!(read, tool, "as it is written, without what was compiled");
+        assert_ne!(of(&read), first);
+    }
+}
