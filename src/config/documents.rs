@@ -1,4 +1,4 @@
-//! The documents section: quotas, age, and who reads what our parser cannot.
+//! The documents section: quotas, age, weights of searches, and who reads what our parser cannot.
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,10 @@ section! {
         max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", positive_if_any;
         /// Documents that were not changed for so long are deleted, hourly by a service; none: of any age are kept.
         max_age: Option<Age> = None, "PERIHELION_DOCUMENTS_MAX_AGE", any;
+        /// How much words count where a search fuses what it found by words and by meaning.
+        weight_of_words: f64 = 1.0, "PERIHELION_DOCUMENTS_WEIGHT_OF_WORDS", positive;
+        /// How much meaning counts there.
+        weight_of_meaning: f64 = 1.0, "PERIHELION_DOCUMENTS_WEIGHT_OF_MEANING", positive;
         /// Program, or address of a docling-serve, that reads what our parser finds no text in or does not know; none: such are refused.
         parser: Option<OtherParser> = None, "PERIHELION_DOCUMENTS_PARSER", any;
         /// Endings of names whose documents it reads in any case.

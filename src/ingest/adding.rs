@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perihelion_documents::{EmbeddingModel, Library, Prepared, Scope, Step};
+use perihelion_documents::{Attempt, EmbeddingModel, Library, Prepared, Scope, Step};
 use tokio_util::sync::CancellationToken;
 
 use super::nodes::{self, Work, WorkUpdate};
@@ -115,6 +115,30 @@ impl Ingest {
             .hash(adding.hash);
         self.runner.start(self.thread, input, options).await
     }
+}
+
+/// Deletes the threads by which a document was added, or was to be.
+///
+/// # Errors
+/// Whatever the store reports; those before it are deleted.
+pub async fn forget(
+    store: &dyn Store,
+    scope: &Scope,
+    attempts: &[Attempt],
+) -> Result<(), checkpoint::Error> {
+    for attempt in attempts {
+        let adding = Adding {
+            path: attempt.path.clone(),
+            collection: attempt.collection.clone(),
+            title: None,
+            hash: attempt.hash.clone(),
+        };
+        match store.delete(Ingest::thread_of(scope, &adding)).await {
+            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Returns why a run did not end well.

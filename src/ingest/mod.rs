@@ -8,6 +8,6 @@ mod adding;
 mod models;
 mod nodes;
 
-pub use adding::{Adding, Ingest, IngestParts, Listener, Reading, failure};
+pub use adding::{Adding, Ingest, IngestParts, Listener, Reading, failure, forget};
 pub use models::{ModelDescriber, ModelReranker};
 pub use nodes::{Document, Work};

@@ -133,10 +133,10 @@ pub(super) async fn embed(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer
                 request,
                 Box::new(|_| {
                     Box::pin(async {
-                        let asked = ask_missing(&parts, &prepared, batch).await;
+                        let asked = parts.library.embed_batch(&parts.scope, &**model, batch).await;
                         asked
                             .map(|count| json!({ "texts": count }))
-                            .map_err(EffectFailure::NoEffect)
+                            .map_err(|error| EffectFailure::NoEffect(error.to_string()))
                     }) as BoxFuture<'_, Result<Value, EffectFailure>>
                 }),
             )
@@ -151,30 +151,6 @@ pub(super) async fn embed(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer
         }
     }
     Ok(NodeOutput::update(WorkUpdate::new().embedded(embedded).by_words_only(None)))
-}
-
-/// Asks for the vectors of a batch that are not kept yet, and keeps them; returns how many texts were asked.
-async fn ask_missing(
-    parts: &IngestParts,
-    prepared: &Prepared,
-    batch: &[([u8; 32], String)],
-) -> Result<usize, String> {
-    let Some(model) = &parts.embeddings else { return Ok(0) };
-    let missing = parts.library.missing(&parts.scope, prepared, model.model()).await;
-    let missing = missing.map_err(|error| error.to_string())?;
-    let wanted: Vec<([u8; 32], String)> = batch
-        .iter()
-        .filter(|one| missing.iter().any(|(hash, _)| *hash == one.0))
-        .cloned()
-        .collect();
-    if wanted.is_empty() {
-        return Ok(0);
-    }
-    let texts: Vec<String> = wanted.iter().map(|(_, text)| text.clone()).collect();
-    let vectors = model.embed(&texts).await.map_err(|error| error.to_string())?;
-    let kept = parts.library.keep_vectors(&parts.scope, model.model(), &wanted, vectors).await;
-    kept.map_err(|error| error.to_string())?;
-    Ok(wanted.len())
 }
 
 pub(super) async fn keep(parts: Arc<IngestParts>, ctx: Context<Work>) -> Answer {

@@ -1,10 +1,11 @@
 //! Documents as a whole: written out, and deleted by their age.
 
 use chrono::{DateTime, Utc};
-use perihelion_documents::{Document, Error as DocumentError};
+use perihelion_documents::{Attempt, Document, Error as DocumentError};
 use serde::Serialize;
 
 use super::{Documents, Error};
+use crate::ingest::forget;
 
 /// A document with its text, as an export has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,13 +40,28 @@ impl Documents {
         Ok(listed.into_iter().filter(|one| one.changed_at < before).collect())
     }
 
+    /// Returns addings that were begun before a time and never came to an end.
+    ///
+    /// # Errors
+    /// [`Error::Documents`].
+    pub async fn abandoned(
+        &self,
+        collection: Option<&str>,
+        before: DateTime<Utc>,
+    ) -> Result<Vec<Attempt>, Error> {
+        Ok(self.library.abandoned(&self.scope, collection, before).await?)
+    }
+
     /// Deletes a document as [`Documents::delete`] does, unless it was changed since that time; says whether it did.
     ///
     /// # Errors
     /// [`Error::Documents`].
     pub async fn delete_older(&self, id: &str, before: DateTime<Utc>) -> Result<bool, Error> {
         match self.library.delete_older(&self.scope, id, before).await? {
-            Some(document) => self.forget_thread(&document).await.map(|()| true),
+            Some(deleted) => {
+                forget(&*self.store, &self.scope, &deleted.attempts).await?;
+                Ok(true)
+            }
             None => Ok(false),
         }
     }

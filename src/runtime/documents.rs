@@ -6,21 +6,24 @@ use std::sync::{Arc, Mutex};
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Document, DocumentPage, EmbeddingModel, Judgement, Library, Measures, PageAt, Query, Read,
-    Reranker, Retrieved, Room, Scope, Source,
+    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Library, Measures,
+    PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights,
 };
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Folders, open_store};
-use crate::checkpoint::{self, Store};
+use crate::checkpoint::Store;
+use crate::clock;
 use crate::config::Settings;
 use crate::graph::EngineError;
 use crate::ids::ThreadId;
-use crate::ingest::{Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure};
+use crate::ingest::{
+    Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure, forget,
+};
 use crate::llm::{ChatModel, OpenAiModel};
 use crate::runner::RunResult;
-use crate::servers::documents::{OWNER, TENANT, embeddings, parser_of, quotas};
+use crate::servers::documents::{OWNER, TENANT, embeddings, library_of};
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
@@ -74,8 +77,7 @@ impl Documents {
         };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-        let parser = parser_of(settings).map_err(Error::Client)?;
-        let library = Library::new(database, parser).with_quotas(quotas(settings));
+        let library = library_of(settings, database).map_err(Error::Client)?;
         let own = &settings.documents;
         let endings = own.parser.as_ref().map(|_| own.parser_for.0.clone()).unwrap_or_default();
         let stop = CancellationToken::new();
@@ -162,6 +164,15 @@ impl Documents {
                 thread,
             });
         }
+        // Before there is a thread, so that what is left of it is found by the document.
+        let begun = self.library.begin(
+            &self.scope,
+            &adding.collection,
+            &adding.path,
+            &adding.hash,
+            clock::now(),
+        );
+        begun.await?;
         let parts = IngestParts {
             library: self.library.clone(),
             scope: self.scope.clone(),
@@ -257,34 +268,28 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn retrieve(&self, query: &Query) -> Result<Retrieved, Error> {
-        let reranker =
-            self.model.clone().map(|model| ModelReranker { model, thread: String::new() });
+        let reranker = self.reranker();
         let reranker = reranker.as_ref().map(|one| one as &dyn Reranker);
         Ok(self.library.retrieve(&self.scope, query, self.embeddings.as_deref(), reranker).await?)
     }
 
-    /// Deletes a document, and the thread that added it.
+    /// Returns every adding of a document, also of one that never got there.
     ///
     /// # Errors
     /// [`Error::Documents`].
-    pub async fn delete(&self, given: &str) -> Result<Document, Error> {
-        let document = self.library.delete(&self.scope, given).await?;
-        self.forget_thread(&document).await?;
-        Ok(document)
+    pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
+        Ok(self.library.attempts(&self.scope, given).await?)
     }
 
-    /// Deletes the thread that added a document.
-    pub(super) async fn forget_thread(&self, document: &Document) -> Result<(), Error> {
-        let adding = Adding {
-            path: document.path.clone(),
-            collection: document.collection.clone(),
-            title: None,
-            hash: document.hash.clone(),
-        };
-        match self.store.delete(Ingest::thread_of(&self.scope, &adding)).await {
-            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+    /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
+    ///
+    /// # Errors
+    /// [`Error::Documents`], [`Error::Store`].
+    pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
+        // The threads first: without the document nobody would find them.
+        let attempts = self.begun(given).await?;
+        forget(&*self.store, &self.scope, &attempts).await?;
+        Ok(self.library.delete(&self.scope, given).await?)
     }
 
     /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
@@ -298,15 +303,28 @@ impl Documents {
         Ok(Some(count))
     }
 
-    /// Measures retrieval on judgements.
+    /// Measures retrieval on judgements, with other weights where they are given; with `rerank` as an agent retrieves.
     ///
     /// # Errors
     /// [`Error::Documents`].
-    pub async fn evaluate(&self, judgements: &[Judgement]) -> Result<Measures, Error> {
-        let model = self.embeddings.as_deref();
-        let measures =
-            perihelion_documents::evaluate(&self.library, &self.scope, judgements, model);
-        Ok(measures.await?)
+    pub async fn evaluate(
+        &self,
+        judgements: &[Judgement],
+        weights: Option<Weights>,
+        rerank: bool,
+    ) -> Result<Measures, Error> {
+        let reranker = self.reranker().filter(|_| rerank);
+        let asking = Asking {
+            weights,
+            model: self.embeddings.as_deref(),
+            reranker: reranker.as_ref().map(|one| one as &dyn Reranker),
+        };
+        let library = &self.library;
+        Ok(perihelion_documents::evaluate(library, &self.scope, judgements, asking).await?)
+    }
+
+    fn reranker(&self) -> Option<ModelReranker> {
+        self.model.clone().map(|model| ModelReranker { model, thread: String::new() })
     }
 
     /// Closes the connections.

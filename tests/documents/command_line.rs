@@ -1,8 +1,8 @@
 //! `perihelion documents …`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -194,26 +194,9 @@ async fn a_deleted_document_leaves_no_byte_in_any_file() {
     std::fs::write(&path, format!("# Secret\n\nThe word is {canary}.\n")).unwrap();
     let added = home.json(&["documents", "add", "secret.md", "--json"]).await;
     std::fs::remove_file(&path).unwrap();
-    let files = Mutex::new(Vec::new());
-    let holds = || {
-        let entries = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
-        let holding = entries.filter(|path| {
-            path.is_file()
-                && std::fs::read(path)
-                    .unwrap()
-                    .windows(canary.len())
-                    .any(|part| part == canary.as_bytes())
-        });
-        *files.lock().unwrap() = holding.collect();
-        !files.lock().unwrap().is_empty()
-    };
-    assert!(holds());
-    home.json(&[
-        "documents",
-        "delete",
-        added["documents"][0]["document"].as_str().unwrap(),
-        "--json",
-    ])
-    .await;
-    assert!(!holds(), "{files:?}");
+    assert!(!home.holding(canary).is_empty());
+    let id = added["documents"][0]["document"].as_str().unwrap();
+    home.json(&["documents", "delete", id, "--json"]).await;
+    let files = home.holding(canary);
+    assert!(files.is_empty(), "{files:?}");
 }

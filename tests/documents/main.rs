@@ -6,13 +6,14 @@
 
 mod agent;
 mod command_line;
+mod deleting;
 mod docling;
 mod endpoint;
 mod external;
 mod server;
 mod watching;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
@@ -35,6 +36,20 @@ impl Home {
         std::fs::write(directory.path().join("lease.md"), LEASE).unwrap();
         std::fs::write(directory.path().join("garden.md"), GARDEN).unwrap();
         Self { directory, model_url }
+    }
+
+    /// Returns the files of the directory in which a word stands: the database's, its log's and whatever else there is.
+    fn holding(&self, word: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+        let holds = |path: &PathBuf| {
+            let is_file = path.is_file();
+            is_file
+                && std::fs::read(path)
+                    .unwrap()
+                    .windows(word.len())
+                    .any(|part| part == word.as_bytes())
+        };
+        entries.filter(holds).collect()
     }
 
     fn path(&self) -> &Path {

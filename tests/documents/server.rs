@@ -10,7 +10,7 @@ use super::{Home, LEASE, characters};
 
 type Client = RunningService<RoleClient, ()>;
 
-async fn start(home: &Home, arguments: &[&str]) -> Client {
+pub(super) async fn start(home: &Home, arguments: &[&str]) -> Client {
     let arguments: Vec<&str> =
         ["mcp", "documents"].into_iter().chain(arguments.iter().copied()).collect();
     ().serve(TokioChildProcess::new(home.command(&arguments)).unwrap()).await.unwrap()
@@ -25,7 +25,7 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {
 }
 
 /// Calls a tool that must succeed and returns its data, checked against the schema it promises.
-async fn data(client: &Client, tool: &str, arguments: Value) -> Value {
+pub(super) async fn data(client: &Client, tool: &str, arguments: Value) -> Value {
     let result = call(client, tool, arguments).await;
     assert_ne!(result.is_error, Some(true), "{result:?}");
     let data = result.structured_content.unwrap();

@@ -260,7 +260,7 @@ impl Database {
     /// The file itself is overwritten by each deletion (`secure_delete`). Postgres reclaims by its own vacuum.
     ///
     /// # Errors
-    /// [`Error::Failed`].
+    /// [`Error::Unscrubbed`] where others read what was there before and do not end; [`Error::Failed`].
     pub async fn scrub(&self) -> Result<(), Error> {
         match &self.kind {
             Kind::Sqlite(file) => file.scrub().await,

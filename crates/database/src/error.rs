@@ -23,6 +23,11 @@ pub enum Error {
         "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
     )]
     ReadOnly { url: String },
+    /// Something was deleted, but others read the file as it was before, so that bytes of it stay in its log.
+    #[error(
+        "what was deleted is found by nobody any more, but bytes of it stay in the log of {url}, which another connection reads as it was before; once that has ended, the next deletion removes them"
+    )]
+    Unscrubbed { url: String },
     /// A row does not hold what its reader expects.
     #[error("column {column} of a stored row cannot be read: {reason}")]
     Column { column: String, reason: String },

@@ -50,6 +50,9 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 20, "0020_authors"),
     migration!("sqlite", 22, "0022_threads_of_tenants"),
     migration!("sqlite", 23, "0023_blobs"),
+    migration!("sqlite", 24, "0024_document_segments"),
+    migration!("sqlite", 25, "0025_recall_changes"),
+    migration!("sqlite", 26, "0026_document_attempts"),
 ];
 
 /// Postgres's migrations in order.
@@ -76,6 +79,9 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 21, "0021_service_of_tenants"),
     migration!("postgres", 22, "0022_threads_of_tenants"),
     migration!("postgres", 23, "0023_blobs"),
+    migration!("postgres", 24, "0024_document_segments"),
+    migration!("postgres", 25, "0025_recall_changes"),
+    migration!("postgres", 26, "0026_document_attempts"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -1,6 +1,7 @@
 //! How fast documents are added, found, changed and deleted, on both databases; no model's time is in it.
 //!
-//! `DOCUMENTS_CHUNKS` says how many pieces there are (20,000 unless given); `TEST_DATABASE_URL` names a Postgres server.
+//! `DOCUMENTS_CHUNKS` says how many pieces there are (20,000 unless given), `DOCUMENTS_LARGE_MB` how large the one large document is
+//! (20); `TEST_DATABASE_URL` names a Postgres server.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -79,82 +80,185 @@ fn document(number: usize, version: usize) -> Input {
     }
 }
 
-async fn measured(name: &str, database: Database, chunks: usize) {
-    let library = Library::new(database, Parser::Here(Limits::default()));
-    let scope = Scope::new("bench", "bench").unwrap();
-    let documents = chunks / PIECES;
+/// Adds a document in the steps in which the product's runs add it: each batch of texts is looked up and asked for by itself.
+async fn ingest(library: &Library, scope: &Scope, input: Input) {
+    if library.known(scope, &input).await.unwrap().is_some() {
+        return;
+    }
+    let prepared = library.prepare(scope, input).await.unwrap();
+    library.stage(scope, &prepared).await.unwrap();
+    for batch in prepared.meanings().chunks(Drawn.batch()) {
+        library.embed_batch(scope, &Drawn, batch).await.unwrap();
+    }
+    library.flip(scope, &prepared).await.unwrap();
+}
+
+/// Asks questions of drawn words.
+struct Asker<'a> {
+    library: &'a Library,
+    scope: &'a Scope,
+    words: Words,
+}
+
+impl Asker<'_> {
+    async fn ask(&mut self, filters: Filters) -> Duration {
+        let mut query = Query::new(self.words.text(6));
+        query.filters = filters;
+        let began = Instant::now();
+        self.library.search(self.scope, &query, Some(&Drawn)).await.unwrap();
+        began.elapsed()
+    }
+
+    async fn ask_often(&mut self, what: &str, filters: impl Fn(usize) -> Filters) {
+        let mut times = Vec::new();
+        for number in 0..200 {
+            times.push(self.ask(filters(number)).await);
+        }
+        report(what, times);
+    }
+}
+
+fn of_collection(number: usize) -> Filters {
+    Filters { collection: Some(format!("c{}", number % 10)), ..Filters::default() }
+}
+
+/// Medians of what a change and a deletion take.
+struct Changes {
+    change: Duration,
+    deletion: Duration,
+}
+
+async fn filled(library: &Library, scope: &Scope, documents: usize) {
     let (mut bytes, mut last) = (0, Duration::ZERO);
     let began = Instant::now();
     for number in 0..documents {
         let input = document(number, 1);
         bytes += input.bytes.len();
         let at = Instant::now();
-        library.add(&scope, input, None, Some(&Drawn), &|_| {}).await.unwrap();
+        ingest(library, scope, input).await;
         last = at.elapsed();
     }
-    let kept = library.room(&scope).await.unwrap().used.chunks;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
     println!(
-        "{name}: {documents} documents, {kept} pieces, {:.1} MB of text in {:.0} s: {:.0} MB a minute (≥ 20); the last in {last:?}",
+        "  {documents} documents, {:.1} MB of text in {:.0} s: {:.0} MB a minute (≥ 20); the last in {last:?}",
         bytes as f64 / 1e6,
         minutes * 60.0,
         bytes as f64 / 1e6 / minutes
     );
-    let mut words = Words(99);
-    let mut ask = async |filters: Filters| {
-        let mut query = Query::new(words.text(6));
-        query.filters = filters;
-        let began = Instant::now();
-        library.search(&scope, &query, Some(&Drawn)).await.unwrap();
-        began.elapsed()
-    };
-    println!("  first search: {:?}", ask(Filters::default()).await);
-    let mut times = Vec::new();
-    for _ in 0..200 {
-        times.push(ask(Filters::default()).await);
-    }
-    report("search", times);
-    let mut times = Vec::new();
-    for number in 0..200 {
-        let collection = Some(format!("c{}", number % 10));
-        times.push(ask(Filters { collection, ..Filters::default() }).await);
-    }
-    report("search in one of ten collections", times);
-    let (mut changes, mut searches) = (Vec::new(), Vec::new());
+}
+
+/// Changes and deletes some documents, with a search of each kind after every one.
+async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes {
+    let mut asker = Asker { library, scope, words: Words(99) };
+    println!("  first search: {:?}", asker.ask(Filters::default()).await);
+    println!("  first search of a collection: {:?}", asker.ask(of_collection(0)).await);
+    let (mut times, mut searches, mut filtered) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..20 {
         let at = Instant::now();
-        library
-            .add(&scope, document(number * 7 % documents, 2), None, Some(&Drawn), &|_| {})
-            .await
-            .unwrap();
-        changes.push(at.elapsed());
-        searches.push(ask(Filters::default()).await);
+        ingest(library, scope, document(number * 7 % documents, 2)).await;
+        times.push(at.elapsed());
+        searches.push(asker.ask(Filters::default()).await);
+        filtered.push(asker.ask(of_collection(0)).await);
     }
-    report("a change of one paragraph", changes);
+    let change = report("a change of one paragraph", times);
     report("the search after it", searches);
-    let (mut deletions, mut searches) = (Vec::new(), Vec::new());
-    let listed = library.list(&scope, None).await.unwrap();
-    for document in listed.iter().take(20) {
+    report("the search of a collection after it", filtered);
+    let (mut times, mut searches, mut filtered) = (Vec::new(), Vec::new(), Vec::new());
+    let listed = library.list(scope, None).await.unwrap();
+    for document in listed.iter().filter(|one| one.bytes < 100_000).take(20) {
         let at = Instant::now();
-        library.delete(&scope, &document.id).await.unwrap();
-        deletions.push(at.elapsed());
-        searches.push(ask(Filters::default()).await);
+        library.delete(scope, &document.id).await.unwrap();
+        times.push(at.elapsed());
+        searches.push(asker.ask(Filters::default()).await);
+        filtered.push(asker.ask(of_collection(0)).await);
     }
-    report("a deletion", deletions);
+    let deletion = report("a deletion", times);
     report("the search after it", searches);
+    report("the search of a collection after it", filtered);
+    Changes { change, deletion }
+}
+
+/// Adds a document of many megabytes beside the small ones, reads it, changes a paragraph and deletes it.
+async fn large(library: &Library, scope: &Scope, megabytes: usize) {
+    let mut words = Words(7);
+    let mut text = "# Large\n\n".to_owned();
+    let mut part = 0;
+    while text.len() < megabytes * 1_000_000 {
+        part += 1;
+        text += &format!("## Part {part}\n\n{}.\n\n", words.text(110));
+    }
+    let input = |text: &str| Input { bytes: text.as_bytes().to_vec(), ..document(1_000_000, 1) };
+    let timed = async |what: &str, text: &str| {
+        let began = Instant::now();
+        ingest(library, scope, input(text)).await;
+        println!("  {what}: {:?}", began.elapsed());
+    };
+    timed(&format!("a document of {megabytes} MB is added"), &text).await;
+    let mut asker = Asker { library, scope, words: Words(98) };
+    asker.ask_often("search with it there", |_| Filters::default()).await;
+    asker.ask_often("search in one of ten collections with it there", of_collection).await;
+    let id = library.at(scope, "c0", "d1000000.md").await.unwrap().unwrap();
+    let mut times = Vec::new();
+    for number in 0..200 {
+        let start = id.characters as usize / 200 * number;
+        let began = Instant::now();
+        library.read(scope, &id.id, Some(start), Some(start + 2_000)).await.unwrap();
+        times.push(began.elapsed());
+    }
+    report("2,000 characters of it are read", times);
+    let middle = format!("## Part {}\n\n", part / 2);
+    timed("a paragraph of it is changed", &text.replacen(&middle, &format!("{middle}Added. "), 1))
+        .await;
+    println!("  the search after it: {:?}", asker.ask(Filters::default()).await);
+    let began = Instant::now();
+    library.delete(scope, &id.id).await.unwrap();
+    println!("  it is deleted: {:?}", began.elapsed());
+}
+
+async fn measured(name: &str, database: Database, chunks: usize) {
+    let library = Library::new(database, Parser::Here(Limits::default()));
+    let (small, scope) =
+        (Scope::new("bench", "small").unwrap(), Scope::new("bench", "bench").unwrap());
+    let few = (chunks / PIECES / 8).max(25);
+    println!("{name}, an eighth of the documents:");
+    filled(&library, &small, few).await;
+    let before = changed(&library, &small, few).await;
+    let documents = (chunks / PIECES).max(25);
+    println!("{name}, all documents:");
+    filled(&library, &scope, documents).await;
+    let kept = library.room(&scope).await.unwrap().used.chunks;
+    println!("  {kept} pieces in all");
+    let mut asker = Asker { library: &library, scope: &scope, words: Words(97) };
+    asker.ask(Filters::default()).await;
+    asker.ask_often("search", |_| Filters::default()).await;
+    asker.ask_often("search in one of ten collections", of_collection).await;
+    let after = changed(&library, &scope, documents).await;
+    let ratio = |one: Duration, other: Duration| other.as_secs_f64() / one.as_secs_f64().max(1e-9);
+    println!(
+        "  {:.1} times the documents: a change takes {:.2} times as long, a deletion {:.2} times (1 is proportional to the change)",
+        documents as f64 / few as f64,
+        ratio(before.change, after.change),
+        ratio(before.deletion, after.deletion)
+    );
+    large(&library, &scope, number_of("DOCUMENTS_LARGE_MB", 20)).await;
     library.close().await;
 }
 
-fn report(what: &str, mut times: Vec<Duration>) {
+fn number_of(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Prints what something takes and returns the median.
+fn report(what: &str, mut times: Vec<Duration>) -> Duration {
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     println!("  {what}: median {:.1?}, 95th percentile {:.1?}", at(0.5), at(0.95));
+    at(0.5)
 }
 
 #[tokio::main]
 async fn main() {
-    let chunks = std::env::var("DOCUMENTS_CHUNKS").ok().and_then(|text| text.parse().ok());
-    let chunks: usize = chunks.unwrap_or(20_000);
+    let chunks = number_of("DOCUMENTS_CHUNKS", 20_000);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("p.db");
     let only = std::env::var("DOCUMENTS_ONLY").unwrap_or_default();

@@ -1,8 +1,13 @@
 //! What a model says a document is.
 
 use async_trait::async_trait;
+use perihelion_database::{Query, query};
+use perihelion_recall::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{Error, Library, Prepared};
 
 /// A model's description of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,3 +32,71 @@ pub trait Describer: Send + Sync {
 
 /// Characters of a text that its description is made from.
 pub(crate) const BEGINNING: usize = 6_000;
+
+/// What was said of some bytes, of whichever document of the tenant.
+const OF_BYTES: &str = "SELECT description FROM document_attempt
+        WHERE tenant = $1 AND hash = $2 AND description IS NOT NULL
+     UNION ALL SELECT description FROM document WHERE tenant = $1 AND hash = $2 AND description IS NOT NULL
+     LIMIT 1";
+
+const OF_ATTEMPT: &str = "SELECT description FROM document_attempt
+     WHERE tenant = $1 AND hash = $2 AND owner = $3 AND id = $4 AND description IS NOT NULL";
+
+impl Library {
+    /// Has a document described, unless these bytes were, here or in another document of the tenant; tells whether it is
+    /// described now.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn describe(
+        &self,
+        scope: &Scope,
+        prepared: &Prepared,
+        describer: &dyn Describer,
+    ) -> Result<bool, Error> {
+        if self.own_description(scope, prepared).await?.is_some() {
+            return Ok(true);
+        }
+        self.begin_prepared(scope, prepared).await?;
+        let known = query(OF_BYTES).bind(scope.tenant()).bind(&prepared.hash);
+        let description = match self.said(scope, known).await? {
+            Some(description) => Some(description),
+            None => describer.describe(&prepared.path, &prepared.beginning()).await,
+        };
+        let Some(description) = description else { return Ok(false) };
+        let keep = query(
+            "UPDATE document_attempt SET description = $5 WHERE tenant = $1 AND owner = $2 AND id = $3 AND hash = $4",
+        );
+        let keep = keep.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
+        let keep = keep.bind(&prepared.hash).bind(json!(description));
+        self.database_of(scope).execute(&keep).await?;
+        Ok(true)
+    }
+
+    /// Returns what was said of the document that is being added.
+    pub(crate) async fn own_description(
+        &self,
+        scope: &Scope,
+        prepared: &Prepared,
+    ) -> Result<Option<Description>, Error> {
+        let own = query(OF_ATTEMPT).bind(scope.tenant()).bind(&prepared.hash);
+        self.said(scope, own.bind(scope.owner()).bind(&prepared.id)).await
+    }
+
+    async fn said(&self, scope: &Scope, read: Query) -> Result<Option<Description>, Error> {
+        let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
+            return Ok(None);
+        };
+        let kept: serde_json::Value = row.get(0)?;
+        Ok(serde_json::from_value(kept).ok())
+    }
+
+    pub(crate) async fn begin_prepared(
+        &self,
+        scope: &Scope,
+        prepared: &Prepared,
+    ) -> Result<(), Error> {
+        let Prepared { collection, path, hash, now, .. } = prepared;
+        self.begin(scope, collection, path, hash, *now).await
+    }
+}

@@ -1,10 +1,10 @@
 //! Measures retrieval on a user's own judgements: questions, and what should be found for each.
 
-use perihelion_recall::{EmbeddingModel, Scope};
+use perihelion_recall::{EmbeddingModel, Scope, Weights};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Library, Query};
+use crate::{Error, Library, Query, Reranker};
 
 /// A question and what answers it: one line of JSON in a file of judgements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,19 @@ pub fn read_judgements(text: &str) -> Result<Vec<Judgement>, Error> {
     judgements.collect()
 }
 
+/// How questions are asked.
+#[derive(Clone, Copy, Default)]
+pub struct Asking<'a> {
+    /// As the library has them where nothing is said.
+    pub weights: Option<Weights>,
+    pub model: Option<&'a dyn EmbeddingModel>,
+    /// Ranks what was found; then each hit is a parent, as an agent reads it.
+    pub reranker: Option<&'a dyn Reranker>,
+}
+
+/// Hits that count.
+const FIRST: usize = 10;
+
 /// Asks every question and looks where the answer stands.
 ///
 /// # Errors
@@ -58,19 +71,17 @@ pub async fn evaluate(
     library: &Library,
     scope: &Scope,
     judgements: &[Judgement],
-    model: Option<&dyn EmbeddingModel>,
+    asking: Asking<'_>,
 ) -> Result<Measures, Error> {
     let mut measures = Measures { questions: judgements.len(), ..Measures::default() };
     let documents = library.list(scope, None).await?;
     for judgement in judgements {
-        let mut query = Query::new(&judgement.question);
-        query.limit = 10;
-        let hits = library.search(scope, &query, model).await?;
+        let hits = ask(library, scope, &judgement.question, asking).await?;
         let right: Vec<bool> = hits
             .iter()
-            .map(|hit| {
+            .map(|(id, text)| {
                 let of_document = judgement.document.as_ref().is_none_or(|wanted| {
-                    let document = documents.iter().find(|one| one.id == hit.document);
+                    let document = documents.iter().find(|one| one.id == *id);
                     document.is_some_and(|one| {
                         one.id == *wanted || one.title == *wanted || one.path.ends_with(wanted)
                     })
@@ -78,7 +89,7 @@ pub async fn evaluate(
                 let says = judgement
                     .quote
                     .as_ref()
-                    .is_none_or(|quote| plain(&hit.quote).contains(&plain(quote)));
+                    .is_none_or(|quote| plain(text).contains(&plain(quote)));
                 of_document && says
             })
             .collect();
@@ -96,6 +107,24 @@ pub async fn evaluate(
     measures.mean_reciprocal_rank /= count;
     measures.ndcg_at_10 /= count;
     Ok(measures)
+}
+
+/// Returns the documents and the texts of the first hits.
+async fn ask(
+    library: &Library,
+    scope: &Scope,
+    question: &str,
+    asking: Asking<'_>,
+) -> Result<Vec<(String, String)>, Error> {
+    let mut query = Query::new(question);
+    query.limit = FIRST;
+    query.weights = asking.weights;
+    if asking.reranker.is_none() {
+        let hits = library.search(scope, &query, asking.model).await?;
+        return Ok(hits.into_iter().map(|hit| (hit.document, hit.quote)).collect());
+    }
+    let found = library.retrieve(scope, &query, asking.model, asking.reranker).await?;
+    Ok(found.passages.into_iter().map(|one| (one.source.document, one.text)).collect())
 }
 
 fn plain(text: &str) -> String {

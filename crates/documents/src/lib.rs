@@ -2,7 +2,7 @@
 //!
 //! Enter at [`Library`], which adds, lists, reads and deletes, and at [`Library::retrieve`]. A document is one canonical text;
 //! its *children* are found by words and by meaning, its *parents* are read around a hit, and both are ranges of that text.
-//! Adding is a list of steps ([`Library::prepare`], [`Library::stage`], [`Library::missing`], [`Library::flip`]), so that
+//! Adding is a list of steps ([`Library::prepare`], [`Library::stage`], [`Library::embed_batch`], [`Library::flip`]), so that
 //! a run can make each request to a model an effect of its own; [`Library::add`] takes them all.
 //!
 //! Invariants: nothing can be kept, found or read without a [`Scope`]; a citation's quote is `text[start..end]`, counted
@@ -10,29 +10,35 @@
 //! (they are asked through [`Describer`], [`Reranker`] and [`EmbeddingModel`]), and any knowledge of runs.
 
 mod add;
+mod attempt;
 mod child;
 mod cite;
 mod describe;
+mod embedding;
 mod error;
 mod evaluate;
 mod external;
+mod flip;
 mod library;
 mod page;
 mod people;
 mod prepare;
+mod question;
 mod record;
 mod remove;
 mod rerank;
 mod retrieve;
+mod segments;
 mod text;
 mod usage;
 
 pub use add::{Added, Progress, Step};
+pub use attempt::Attempt;
 pub use child::Parser;
 pub use cite::{Checked, check};
 pub use describe::{Describer, Description};
 pub use error::Error;
-pub use evaluate::{Judgement, Measures, evaluate, read_judgements};
+pub use evaluate::{Asking, Judgement, Measures, evaluate, read_judgements};
 pub use external::{Docling, External, Reader, ends_in};
 pub use library::{Library, Read};
 pub use page::{DocumentPage, PageAt};
@@ -40,9 +46,11 @@ pub use perihelion_parse::chunk::Options as ChunkOptions;
 pub use perihelion_parse::{self as parse, Limits};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
 pub use prepare::{Input, Prepared};
+pub use question::{Filters, Query};
 pub use record::Document;
+pub use remove::Deleted;
 pub use rerank::{Reranker, reordered};
-pub use retrieve::{Filters, Passage, Query, Retrieved, Source};
+pub use retrieve::{Passage, Retrieved, Source};
 pub use usage::{Quotas, Room, Usage};
 
 /// The collection that documents lie in unless another one is named.

@@ -2,18 +2,17 @@
 
 use perihelion_database::{Database, query};
 use perihelion_parse::chunk::Options;
-use perihelion_recall::{EmbeddingModel, Scope, StoredIndex, embed_pending};
+use perihelion_recall::{EmbeddingModel, Scope, StoredIndex, Weights, embed_pending};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
-use crate::{Document, Error, Parser, Quotas, prepare, record, text};
+use crate::embedding::UnderWay;
+use crate::segments::Range;
+use crate::{Document, Error, Parser, Quotas, prepare, record};
 
 /// The kind of items that children are in the index.
 pub(crate) const KIND: &str = "document";
-
-/// The kind of items whose vectors are being made; no search looks there.
-pub(crate) const STAGED: &str = "document.staged";
 
 /// Documents in a database; cheap to clone.
 #[derive(Clone)]
@@ -22,6 +21,8 @@ pub struct Library {
     pub(crate) parser: Parser,
     pub(crate) options: Options,
     pub(crate) quotas: Quotas,
+    pub(crate) weights: Weights,
+    pub(crate) asking: UnderWay,
 }
 
 /// A part of a document's text.
@@ -43,13 +44,27 @@ impl Library {
     /// Stands on a database; documents are parsed by `parser`.
     pub fn new(database: Database, parser: Parser) -> Self {
         let index = StoredIndex::new(database);
-        Self { index, parser, options: Options::default(), quotas: Quotas::default() }
+        Self {
+            index,
+            parser,
+            options: Options::default(),
+            quotas: Quotas::default(),
+            weights: Weights::default(),
+            asking: UnderWay::default(),
+        }
     }
 
     /// Divides documents into pieces of other sizes.
     #[must_use]
     pub fn with_chunks(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Has words and meaning count otherwise where a question does not say how much they do.
+    #[must_use]
+    pub fn with_weights(mut self, weights: Weights) -> Self {
+        self.weights = weights;
         self
     }
 
@@ -151,11 +166,12 @@ impl Library {
         let length = usize::try_from(document.characters).unwrap_or(usize::MAX);
         let start = start.unwrap_or(0);
         let end = end.unwrap_or(length).min(length);
-        let body = self.body(scope, &document.id).await?;
-        let text = text::part(&body, start, end).ok_or(Error::Range { start, end, length })?;
+        if start > end {
+            return Err(Error::Range { start, end, length });
+        }
+        let text = self.text(scope, Range { document: document.id.clone(), start, end }).await?;
         let place = self.place(scope, &document.id, start).await?;
         let (page, section) = place.unwrap_or_default();
-        let text = text.to_owned();
         Ok(Read {
             document: document.id,
             title: document.title,
@@ -168,16 +184,11 @@ impl Library {
         })
     }
 
-    /// Returns a document's whole text.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`].
-    pub async fn body(&self, scope: &Scope, id: &str) -> Result<String, Error> {
-        let read =
-            query("SELECT body FROM document_text WHERE tenant = $1 AND owner = $2 AND id = $3");
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
-        let row = self.database_of(scope).fetch_optional(&read).await?;
-        row.ok_or_else(|| Error::Unknown(id.to_owned()))?.get(0).map_err(Error::from)
+    /// Returns the text of a range that lies in its document.
+    pub(crate) async fn text(&self, scope: &Scope, range: Range) -> Result<String, Error> {
+        let id = range.document.clone();
+        let text = self.texts(scope, &[range]).await?.pop().flatten();
+        text.ok_or_else(|| Error::Damaged { id, what: "a part of its text is missing".to_owned() })
     }
 
     /// Returns the page and the section of a place.

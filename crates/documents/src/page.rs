@@ -1,11 +1,13 @@
 //! The pages of a document, for those who check what was cited.
 
-use perihelion_database::query;
-use perihelion_parse::Page;
+use perihelion_database::{Row, Transaction, query};
 use serde::Serialize;
+use serde_json::{Value as Json, json};
+use sqlx::AssertSqlSafe;
 
+use crate::segments::Range;
 use crate::text::Places;
-use crate::{Error, Library, Scope};
+use crate::{Error, Library, Prepared, Scope};
 
 /// Which page is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,13 @@ pub struct DocumentPage {
     pub text: String,
 }
 
+/// Where a page lies.
+struct Place {
+    number: u32,
+    start: usize,
+    end: usize,
+}
+
 impl Library {
     /// Returns a page of a document; `None` where its format has no pages.
     ///
@@ -41,44 +50,105 @@ impl Library {
         at: PageAt,
     ) -> Result<Option<DocumentPage>, Error> {
         let document = self.find(scope, given).await?;
-        let read = query(
-            "SELECT body, outline FROM document_text WHERE tenant = $1 AND owner = $2 AND id = $3",
-        );
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(&document.id);
-        let row = self.database_of(scope).fetch_optional(&read).await?;
-        let row = row.ok_or_else(|| Error::Unknown(given.to_owned()))?;
-        let (body, mut outline): (String, serde_json::Value) = (row.get(0)?, row.get(1)?);
-        let pages: Vec<Page> = serde_json::from_value(outline["pages"].take())
-            .map_err(|error| Error::Damaged { id: document.id.clone(), what: error.to_string() })?;
-        let Some(last) = pages.last() else { return Ok(None) };
-        let mut places = Places::new(&body);
-        let mut found = None;
-        for page in &pages {
-            let (start, end) = (places.character(page.start), places.character(page.end));
-            let is_meant = match at {
-                PageAt::Number(number) => page.number == number,
-                PageAt::Character(at) => at < end || (page == last && at == end),
-            };
-            if is_meant {
-                found = Some((page, start, end));
-                break;
-            }
-        }
-        let Some((page, start, end)) = found else {
-            let length = body.chars().count();
+        let Some((last, pages)) = self.last_page(scope, &document.id).await? else {
+            return Ok(None);
+        };
+        let (number, end) = (last.number, last.end);
+        let found = match (self.page_place(scope, &document.id, at).await?, at) {
+            // The end of the text belongs to its last page.
+            (None, PageAt::Character(at)) if at == end => Some(last),
+            (found, _) => found,
+        };
+        let Some(place) = found else {
+            let length = usize::try_from(document.characters).unwrap_or(usize::MAX);
             return Err(match at {
-                PageAt::Number(number) => Error::Page { number, last: last.number },
+                PageAt::Number(wanted) => Error::Page { number: wanted, last: number },
                 PageAt::Character(at) => Error::Range { start: at, end: at, length },
             });
         };
+        let (start, end) = (place.start, place.end);
+        let text = self.text(scope, Range { document: document.id.clone(), start, end }).await?;
         Ok(Some(DocumentPage {
-            number: page.number,
-            pages: pages.len(),
+            number: place.number,
+            pages,
             start,
             end,
-            text: body.get(page.start..page.end).unwrap_or_default().to_owned(),
+            text,
             document: document.id,
             title: document.title,
         }))
     }
+
+    /// Returns the last page of a document, and how many there are.
+    async fn last_page(&self, scope: &Scope, id: &str) -> Result<Option<(Place, usize)>, Error> {
+        let read = query(
+            "SELECT number, first, past, count(*) OVER () FROM document_page
+             WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number DESC LIMIT 1",
+        );
+        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
+        let row = self.database_of(scope).fetch_optional(&read).await?;
+        let last = |row: &Row| Ok((place(row)?, count(row, 3)?));
+        row.as_ref().map(last).transpose()
+    }
+
+    async fn page_place(
+        &self,
+        scope: &Scope,
+        id: &str,
+        at: PageAt,
+    ) -> Result<Option<Place>, Error> {
+        let (sql, at) = match at {
+            PageAt::Number(number) => (
+                "SELECT number, first, past FROM document_page
+                 WHERE tenant = $1 AND owner = $2 AND id = $3 AND number = $4",
+                i64::from(number),
+            ),
+            PageAt::Character(at) => (
+                "SELECT number, first, past FROM document_page
+                 WHERE tenant = $1 AND owner = $2 AND id = $3 AND past > $4 ORDER BY number LIMIT 1",
+                i64::try_from(at).unwrap_or(i64::MAX),
+            ),
+        };
+        let read = query(sql).bind(scope.tenant()).bind(scope.owner()).bind(id).bind(at);
+        self.database_of(scope).fetch_optional(&read).await?.as_ref().map(place).transpose()
+    }
+}
+
+fn place(row: &Row) -> Result<Place, Error> {
+    let number = u32::try_from(row.get::<i64>(0)?).unwrap_or(u32::MAX);
+    Ok(Place { number, start: count(row, 1)?, end: count(row, 2)? })
+}
+
+fn count(row: &Row, column: usize) -> Result<usize, Error> {
+    Ok(usize::try_from(row.get::<i64>(column)?).unwrap_or(0))
+}
+
+/// Writes where the pages of a document lie, in place of those of its last version.
+pub(crate) async fn write(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    prepared: &Prepared,
+) -> Result<(), Error> {
+    let delete = query("DELETE FROM document_page WHERE tenant = $1 AND owner = $2 AND id = $3");
+    let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(&prepared.id);
+    transaction.execute(&delete).await?;
+    let mut places = Places::new(&prepared.parsed.text);
+    let pages = prepared.parsed.pages.iter().map(|page| {
+        let (first, past) = (places.character(page.start), places.character(page.end));
+        json!({ "number": page.number, "first": first, "past": past })
+    });
+    let pages: Vec<Json> = pages.collect();
+    // Of two pages of one number, as another program may count them, the first one is meant.
+    let sql = transaction.dialect().pick(
+        "INSERT INTO document_page (tenant, owner, id, number, first, past)
+         SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past' FROM json_each($4) WHERE true
+         ON CONFLICT DO NOTHING",
+        "INSERT INTO document_page (tenant, owner, id, number, first, past)
+         SELECT $1, $2, $3, number, first, past
+         FROM jsonb_to_recordset($4) AS listed (number bigint, first bigint, past bigint)
+         ON CONFLICT DO NOTHING",
+    );
+    let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+    transaction.execute(&insert.bind(&prepared.id).bind(json!(pages))).await?;
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Makes of a file what is kept of it: text, outline, parents, and items for the index.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use perihelion_parse::Parsed;
@@ -73,6 +73,13 @@ pub(crate) fn id(scope: &crate::Scope, collection: &str, path: &str) -> String {
     uuid::Uuid::new_v5(&DOCUMENTS, name.as_bytes()).simple().to_string()
 }
 
+/// Returns what stands for all by which an item is found.
+fn says(item: &Item) -> String {
+    let fields: Vec<&str> = item.fields.iter().map(|field| field.text.as_str()).collect();
+    let all = json!([fields, item.attributes]).to_string();
+    blake3::hash(all.as_bytes()).to_hex().chars().take(32).collect()
+}
+
 impl Prepared {
     pub(crate) fn new(
         id: String,
@@ -115,9 +122,11 @@ impl Prepared {
             .collect()
     }
 
+    /// Returns the document's items, named by what is searched of them: those of two versions that are alike have one name.
     pub(crate) fn items(&self) -> Vec<Item> {
         let mut places = Places::new(&self.parsed.text);
-        let items = self.chunks.children.iter().enumerate().map(|(number, child)| {
+        let mut equal: HashMap<String, usize> = HashMap::new();
+        let items = self.chunks.children.iter().map(|child| {
             let start = places.character(child.start);
             let end = places.character(child.end);
             let payload = Payload {
@@ -129,7 +138,7 @@ impl Prepared {
                 section: child.section.clone(),
             };
             let text = self.parsed.text.get(child.start..child.end).unwrap_or_default();
-            let mut item = Item::new(format!("{}/{}/{number}", self.id, self.version), text)
+            let mut item = Item::new(self.id.clone(), text)
                 .with_field(0.5, child.context.clone())
                 .with_parent(self.id.clone())
                 .with_attribute("collection", &self.collection)
@@ -143,6 +152,10 @@ impl Prepared {
             }
             item.meaning = Some(child.indexed(&self.parsed.text));
             item.at = Some(self.now);
+            let says = says(&item);
+            let before = equal.entry(says.clone()).or_default();
+            item.id = format!("{}/{says}/{before}", self.id);
+            *before += 1;
             item
         });
         items.collect()

@@ -2,66 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
 use perihelion_database::query;
-use perihelion_parse::Format;
-use perihelion_recall::{
-    EmbeddingModel, Filter, Hit, Index as _, QueryVector, Scope, Search, Weights,
-};
+use perihelion_recall::{EmbeddingModel, Hit, Index as _, QueryVector, Scope, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
 use crate::prepare::Payload;
-use crate::{Error, Library, Reranker, people, reordered, text};
+use crate::question::filter;
+use crate::segments::Range;
+use crate::{Error, Library, Query, Reranker, reordered};
 
 /// Children that are reranked.
 const CANDIDATES: usize = 20;
-
-/// Parents that are read.
-const PASSAGES: usize = 8;
-
-/// What a document must be to be found at all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Filters {
-    /// Name of the collection.
-    pub collection: Option<String>,
-    /// Ids of documents.
-    pub documents: Vec<String>,
-    /// Format, such as pdf or docx; endings of files are understood.
-    pub format: Option<String>,
-    /// Title of the section, in full.
-    pub section: Option<String>,
-    /// Name of an author, in full or one word of it.
-    pub person: Option<String>,
-    /// Changed at this time or later.
-    pub since: Option<DateTime<Utc>>,
-    /// Changed before this time.
-    pub until: Option<DateTime<Utc>>,
-}
-
-/// A question to the documents of a scope.
-#[derive(Clone, Debug)]
-pub struct Query {
-    pub text: String,
-    pub filters: Filters,
-    pub weights: Weights,
-    /// Passages wanted at most.
-    pub limit: usize,
-}
-
-impl Query {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            filters: Filters::default(),
-            weights: Weights::default(),
-            limit: PASSAGES,
-        }
-    }
-}
 
 /// A place in a document: `quote` is `text[start..end]`, counted in characters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,8 +66,47 @@ struct Candidate {
     title: String,
 }
 
+/// A parent: the id of its document, and its number there.
+type ParentKey = (String, usize);
+
+impl Candidate {
+    fn parent(&self) -> ParentKey {
+        (self.payload.document.clone(), self.payload.parent)
+    }
+}
+
+/// How many children are enough.
+#[derive(Clone, Copy)]
+enum Enough {
+    Children(usize),
+    /// As many as have so many parents, and as are reranked.
+    Parents(usize),
+}
+
+impl Enough {
+    fn at_first(self) -> usize {
+        match self {
+            Self::Children(count) => count,
+            Self::Parents(count) => CANDIDATES.max(count),
+        }
+    }
+
+    /// Returns how many of these are enough; none where they are too few.
+    fn of(self, hits: &[(Hit, Payload)]) -> Option<usize> {
+        let Self::Parents(wanted) = self else { return Some(hits.len()) };
+        let mut parents = BTreeSet::new();
+        for (place, (_, payload)) in hits.iter().enumerate() {
+            if parents.len() == wanted && place >= CANDIDATES {
+                return Some(place);
+            }
+            parents.insert((payload.document.as_str(), payload.parent));
+        }
+        (parents.len() >= wanted).then_some(hits.len())
+    }
+}
+
 impl Library {
-    /// Finds what answers a question among the documents of a scope.
+    /// Finds what answers a question among the documents of a scope: as many parents as were asked for, where there are so many.
     ///
     /// Without a model, or when it fails, it looks by words alone; when the reranker fails, the fused order stays.
     ///
@@ -125,32 +119,31 @@ impl Library {
         model: Option<&dyn EmbeddingModel>,
         reranker: Option<&dyn Reranker>,
     ) -> Result<Retrieved, Error> {
-        let (candidates, by_meaning) = self.candidates(scope, asked, model, CANDIDATES).await?;
+        let enough = Enough::Parents(asked.limit);
+        let (candidates, by_meaning) = self.candidates(scope, asked, model, enough).await?;
+        let best = candidates.get(..CANDIDATES).unwrap_or(&candidates);
         let texts: Vec<String> =
-            candidates.iter().map(|one| format!("{}\n{}", one.title, one.quote)).collect();
+            best.iter().map(|one| format!("{}\n{}", one.title, one.quote)).collect();
         let ranking = match reranker {
-            Some(reranker) if candidates.len() > 1 => reranker.rank(&asked.text, &texts).await,
+            Some(reranker) if texts.len() > 1 => reranker.rank(&asked.text, &texts).await,
             _ => None,
         };
         let reranked = ranking.is_some();
-        let order = reordered(ranking, candidates.len());
+        let mut order = reordered(ranking, texts.len());
+        order.extend(texts.len()..candidates.len());
         let confidence = confidence(&candidates, &order);
-        let mut passages: Vec<Passage> = Vec::new();
-        let mut seen = Vec::new();
-        for candidate in order.iter().filter_map(|place| candidates.get(*place)) {
-            let parent = (candidate.payload.document.clone(), candidate.payload.parent);
-            if passages.len() == asked.limit || seen.contains(&parent) {
-                continue;
-            }
-            let text = self.parent_text(scope, &parent.0, parent.1).await?;
-            passages.push(Passage {
-                number: passages.len() + 1,
-                source: source(candidate),
-                text: text.unwrap_or_else(|| candidate.quote.clone()),
-            });
-            seen.push(parent);
-        }
-        Ok(Retrieved { passages, confidence, by_meaning, reranked })
+        let mut seen: BTreeSet<ParentKey> = BTreeSet::new();
+        let ordered = order.iter().filter_map(|place| candidates.get(*place));
+        let first = ordered.filter(|candidate| seen.insert(candidate.parent())).take(asked.limit);
+        let first: Vec<&Candidate> = first.collect();
+        let parents: Vec<ParentKey> = first.iter().map(|one| one.parent()).collect();
+        let mut texts = self.parent_texts(scope, parents).await?;
+        let passages = (1..).zip(first).map(|(number, candidate)| Passage {
+            number,
+            source: source(candidate),
+            text: texts.remove(&candidate.parent()).unwrap_or_else(|| candidate.quote.clone()),
+        });
+        Ok(Retrieved { passages: passages.collect(), confidence, by_meaning, reranked })
     }
 
     /// Finds pieces by words and meaning, without rerank; the hits of a search that a person or a tool asks for.
@@ -163,7 +156,8 @@ impl Library {
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
     ) -> Result<Vec<Source>, Error> {
-        let (candidates, _) = self.candidates(scope, asked, model, asked.limit).await?;
+        let enough = Enough::Children(asked.limit);
+        let (candidates, _) = self.candidates(scope, asked, model, enough).await?;
         Ok(candidates.iter().map(source).collect())
     }
 
@@ -172,7 +166,7 @@ impl Library {
         scope: &Scope,
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
-        count: usize,
+        enough: Enough,
     ) -> Result<(Vec<Candidate>, bool), Error> {
         if asked.text.trim().is_empty() {
             return Err(Error::EmptyQuery);
@@ -182,26 +176,38 @@ impl Library {
             None => None,
         };
         let mut search = Search::new(scope, KIND, &asked.text)
-            .limit(count)
+            .limit(enough.at_first())
             .with_vector(vector)
             .with_filter(filter(&asked.filters));
-        search.weights = asked.weights;
-        let found = self.index.search(&search).await?;
-        let hits = found.hits.into_iter().filter_map(|hit| {
-            let payload: Payload = serde_json::from_value(hit.payload.clone()).ok()?;
-            Some((hit, payload))
+        search.weights = asked.weights.unwrap_or(self.weights);
+        let (hits, by_meaning) = loop {
+            let found = self.index.search(&search).await?;
+            let are_all = found.hits.len() < search.limit;
+            let hits = found.hits.into_iter().filter_map(|hit| {
+                let payload: Payload = serde_json::from_value(hit.payload.clone()).ok()?;
+                Some((hit, payload))
+            });
+            let mut hits: Vec<(Hit, Payload)> = hits.collect();
+            match enough.of(&hits) {
+                None if !are_all => search.limit *= 2,
+                count => {
+                    hits.truncate(count.unwrap_or(hits.len()));
+                    break (hits, found.by_meaning);
+                }
+            }
+        };
+        let titles = self.titles(scope, &hits).await?;
+        let ranges = hits.iter().map(|(_, payload)| Range {
+            document: payload.document.clone(),
+            start: payload.start,
+            end: payload.end,
         });
-        let hits: Vec<(Hit, Payload)> = hits.collect();
-        let documents: BTreeSet<&str> =
-            hits.iter().map(|(_, payload)| payload.document.as_str()).collect();
-        let bodies = self.titled_bodies(scope, documents).await?;
-        let mut candidates = Vec::new();
-        for (hit, payload) in hits {
-            let Some((title, body)) = bodies.get(&payload.document) else { continue };
-            let Some(quote) = text::part(body, payload.start, payload.end) else { continue };
-            candidates.push(candidate(&hit, payload, quote.to_owned(), title.clone()));
-        }
-        Ok((candidates, found.by_meaning))
+        let quotes = self.texts(scope, &ranges.collect::<Vec<_>>()).await?;
+        let candidates = hits.into_iter().zip(quotes).filter_map(|((hit, payload), quote)| {
+            let title = titles.get(&payload.document)?.clone();
+            Some(candidate(&hit, payload, quote?, title))
+        });
+        Ok((candidates.collect(), by_meaning))
     }
 
     async fn vector(&self, model: &dyn EmbeddingModel, text: &str) -> Option<QueryVector> {
@@ -210,46 +216,60 @@ impl Library {
         Some(QueryVector { model: model.model().to_owned(), values })
     }
 
-    /// Returns titles and texts of documents, by their ids.
-    async fn titled_bodies(
+    /// Returns the titles of documents, by their ids.
+    async fn titles(
         &self,
         scope: &Scope,
-        ids: BTreeSet<&str>,
-    ) -> Result<BTreeMap<String, (String, String)>, Error> {
+        hits: &[(Hit, Payload)],
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let ids: BTreeSet<&String> = hits.iter().map(|(_, payload)| &payload.document).collect();
         if ids.is_empty() {
             return Ok(BTreeMap::new());
         }
         let database = self.database_of(scope);
         let each = database.dialect().each("$3");
         let sql = format!(
-            "SELECT d.id, d.title, t.body FROM document d JOIN document_text t
-             ON t.tenant = d.tenant AND t.owner = d.owner AND t.id = d.id
-             WHERE d.tenant = $1 AND d.owner = $2 AND d.id IN {each}"
+            "SELECT id, title FROM document WHERE tenant = $1 AND owner = $2 AND id IN {each}"
         );
-        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        let ids: Vec<String> = ids.into_iter().cloned().collect();
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(ids);
         let rows = database.fetch_all(&read).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))).collect()
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    async fn parent_text(
+    /// Returns the texts of parents.
+    async fn parent_texts(
         &self,
         scope: &Scope,
-        id: &str,
-        number: usize,
-    ) -> Result<Option<String>, Error> {
-        let read = query(
-            "SELECT substr(t.body, CAST(p.first + 1 AS INTEGER), CAST(p.past - p.first AS INTEGER))
-             FROM document_parent p JOIN document_text t
-             ON t.tenant = p.tenant AND t.owner = p.owner AND t.id = p.id
-             WHERE p.tenant = $1 AND p.owner = $2 AND p.id = $3 AND p.number = $4",
-        );
-        let number = i64::try_from(number).unwrap_or(i64::MAX);
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(number);
-        match self.database_of(scope).fetch_optional(&read).await? {
-            Some(row) => Ok(Some(row.get(0)?)),
-            None => Ok(None),
+        parents: Vec<ParentKey>,
+    ) -> Result<BTreeMap<ParentKey, String>, Error> {
+        if parents.is_empty() {
+            return Ok(BTreeMap::new());
         }
+        let database = self.database_of(scope);
+        let listed = database.dialect().pick(
+            "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
+            "jsonb_to_recordset($3) AS w (id text, number bigint)",
+        );
+        let sql = format!(
+            "SELECT p.id, p.number, p.first, p.past FROM {listed} CROSS JOIN document_parent p
+             WHERE p.tenant = $1 AND p.owner = $2 AND p.id = w.id AND p.number = w.number"
+        );
+        let wanted = parents.iter().map(|(id, number)| json!({ "id": id, "number": number }));
+        let wanted: Vec<Json> = wanted.collect();
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
+        let mut keys = Vec::new();
+        let mut ranges = Vec::new();
+        for row in &rows {
+            let count =
+                |column| Ok::<_, Error>(usize::try_from(row.get::<i64>(column)?).unwrap_or(0));
+            let document: String = row.get(0)?;
+            keys.push((document.clone(), count(1)?));
+            ranges.push(Range { document, start: count(2)?, end: count(3)? });
+        }
+        let texts = self.texts(scope, &ranges).await?;
+        Ok(keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text?))).collect())
     }
 }
 
@@ -275,32 +295,6 @@ fn source(candidate: &Candidate) -> Source {
         end: payload.end,
         quote: candidate.quote.clone(),
         score: candidate.score,
-    }
-}
-
-/// Returns the name under which a format is kept: `markdown` for `md`.
-fn format(wanted: &str) -> String {
-    let known = Format::by_name(&format!("a.{wanted}"));
-    known.map_or_else(|| wanted.to_lowercase(), |format| format.as_str().to_owned())
-}
-
-fn filter(filters: &Filters) -> Filter {
-    let section = filters.section.as_ref().map(|section| section.to_lowercase());
-    let attributes = [
-        ("collection", filters.collection.clone()),
-        ("format", filters.format.as_deref().map(format)),
-        ("section", section),
-    ];
-    let person = filters.person.as_deref().map(|name| (people::key(name), people::IS.to_owned()));
-    Filter {
-        attributes: attributes
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-            .chain(person)
-            .collect(),
-        parents: filters.documents.clone(),
-        since: filters.since,
-        until: filters.until,
     }
 }
 

@@ -23,20 +23,31 @@ impl<'a> Places<'a> {
         self.byte = byte;
         self.character
     }
+
+    /// Returns the place in bytes of a place in characters; none beyond the end of the text.
+    pub fn byte(&mut self, character: usize) -> Option<usize> {
+        if character < self.character {
+            self.byte = 0;
+            self.character = 0;
+        }
+        let rest = self.text.get(self.byte..)?;
+        let mut steps = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+        self.byte += steps.nth(character - self.character)?;
+        self.character = character;
+        Some(self.byte)
+    }
+
+    /// Returns the part between two places counted in characters; none where it does not lie in the text.
+    pub fn part(&mut self, start: usize, end: usize) -> Option<&'a str> {
+        let first = self.byte(start)?;
+        let last = if end < start { return None } else { self.byte(end)? };
+        self.text.get(first..last)
+    }
 }
 
 /// Returns the part of a text between two places counted in characters; none where it does not lie in it.
 pub(crate) fn part(text: &str, start: usize, end: usize) -> Option<&str> {
-    if start > end {
-        return None;
-    }
-    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    let first = places.nth(start)?;
-    let last = match end - start {
-        0 => first,
-        more => places.nth(more - 1)?,
-    };
-    text.get(first..last)
+    Places::new(text).part(start, end)
 }
 
 #[cfg(test)]
@@ -49,6 +60,7 @@ mod tests {
         let byte = text.find('€').unwrap();
         let mut places = Places::new(text);
         assert_eq!(places.character(byte), 7);
+        assert_eq!(places.byte(7), Some(byte));
         assert_eq!(places.character(0), 0);
         assert_eq!(part(text, 7, 8), Some("€"));
         assert_eq!(part(text, 0, 11), Some(text));

@@ -84,9 +84,8 @@ impl Usage {
 }
 
 /// What a document takes, read before it is replaced or deleted.
-const OF_DOCUMENT: &str = "SELECT 1, coalesce(octet_length(t.body), 0), d.chunks
-     FROM document d LEFT JOIN document_text t ON t.tenant = d.tenant AND t.owner = d.owner AND t.id = d.id
-     WHERE d.tenant = $1 AND d.owner = $2 AND d.id = $3";
+const OF_DOCUMENT: &str = "SELECT CAST(1 AS bigint), text_bytes, chunks FROM document
+     WHERE tenant = $1 AND owner = $2 AND id = $3";
 
 const OF_TENANT: &str =
     "SELECT documents, text_bytes, chunks FROM document_usage WHERE tenant = $1";

@@ -1,8 +1,12 @@
 //! Documents are added, found, cited, changed and deleted, on SQLite and Postgres.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod changes;
+mod earlier;
+mod forgetting;
 mod policies;
 mod quotas;
+mod retrieval;
 mod support;
 
 use std::collections::BTreeSet;
@@ -179,7 +183,7 @@ async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
         let endpoint = Endpoint::failing_after(2);
         let prepared = library.prepare(&ann, input("long.md", &text)).await.unwrap();
         library.stage(&ann, &prepared).await.unwrap();
-        let missing = library.missing(&ann, &prepared, "test").await.unwrap();
+        let missing = library.missing(&ann, "test", &prepared.meanings()).await.unwrap();
         let mut paid = 0;
         for batch in missing.chunks(64) {
             let texts: Vec<String> = batch.iter().map(|(_, text)| text.clone()).collect();

@@ -35,5 +35,5 @@ pub use measure::{average_precision, ndcg};
 pub use memory::{MemoryIndex, WordIndex};
 pub use scope::Scope;
 pub use search::{Filter, Found, Hit, QueryVector, Search, Weights};
-pub use store::{Generation, Pending, StoredIndex};
+pub use store::{Generation, Kept, Pending, StoredIndex};
 pub use vector::{ContentHash, content_hash, cosine};

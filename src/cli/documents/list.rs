@@ -177,16 +177,25 @@ pub(super) async fn prune(
     let age = args.older_than.or(max_age).ok_or(Error::NoDocumentAge)?;
     // Nothing is older than time.
     let before = age.before(clock::now()).unwrap_or(DateTime::UNIX_EPOCH);
+    let collection = args.place.named();
+    let old = documents.older(collection, before).await?;
+    let mut named: Vec<(String, String)> = old.into_iter().map(|one| (one.id, one.title)).collect();
+    for attempt in documents.abandoned(collection, before).await? {
+        // Begun several times, it is one document.
+        if named.iter().all(|(id, _)| *id != attempt.id) {
+            named.push((attempt.id, format!("{} (never added to its end)", attempt.path)));
+        }
+    }
     let mut gone = Vec::new();
-    for document in documents.older(args.place.named(), before).await? {
-        if !args.dry_run && !documents.delete_older(&document.id, before).await? {
+    for (id, title) in named {
+        if !args.dry_run && !documents.delete_older(&id, before).await? {
             continue;
         }
         if !args.json {
             let what = if args.dry_run { "would delete" } else { "deleted" };
-            output::text(&format!("{what}  {}  {}", document.id, document.title))?;
+            output::text(&format!("{what}  {id}  {title}"))?;
         }
-        gone.push(json!({ "document": document.id, "title": document.title }));
+        gone.push(json!({ "document": id, "title": title }));
     }
     match args.json {
         true => output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }))?,
@@ -200,22 +209,27 @@ pub(super) async fn prune(
 async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document, Error> {
     let document = documents.find(given).await?;
     match place.named() {
-        Some(collection) if collection != document.collection => {
-            let unknown = perihelion_documents::Error::Unknown(given.to_owned());
-            Err(crate::runtime::Error::from(unknown).into())
-        }
+        Some(collection) if collection != document.collection => Err(unknown(given)),
         _ => Ok(document),
     }
 }
 
+fn unknown(given: &str) -> Error {
+    let unknown = perihelion_documents::Error::Unknown(given.to_owned());
+    crate::runtime::Error::from(unknown).into()
+}
+
 pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<Exit, Error> {
-    let document = find(documents, &args.document, &args.place).await?;
-    let gone = documents.delete(&document.id).await?;
+    let named = args.place.named();
+    let begun = documents.begun(&args.document).await?;
+    if named.is_some_and(|named| begun.iter().any(|one| one.collection != named)) {
+        return Err(unknown(&args.document));
+    }
+    let gone = documents.delete(&args.document).await?;
+    let title = gone.title();
     match args.json {
-        true => {
-            output::json(&json!({ "document": gone.id, "title": gone.title, "deleted": true }))?
-        }
-        false => output::text(&format!("deleted  {}  {}", gone.id, gone.title))?,
+        true => output::json(&json!({ "document": gone.id, "title": title, "deleted": true }))?,
+        false => output::text(&format!("deleted  {}  {title}", gone.id))?,
     }
     Ok(Exit::Done)
 }

@@ -133,7 +133,7 @@ impl Following<'_> {
             let deleted = self.documents.delete(&document.id).await?;
             match self.args.json {
                 true => output::json_line(&event)?,
-                false => output::text(&format!("deleted  {}  {}", deleted.id, deleted.title))?,
+                false => output::text(&format!("deleted  {}  {}", deleted.id, deleted.title()))?,
             }
         }
         Ok(())

@@ -98,7 +98,8 @@ pub(super) struct DeleteDocument {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Deleted {
+#[schemars(rename = "Deleted")]
+pub(super) struct DeletedDocument {
     pub document: String,
     pub title: String,
     pub deleted: bool,

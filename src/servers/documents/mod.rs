@@ -13,8 +13,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use perihelion_database::Database;
-use perihelion_documents::{Docling, External, Library, Limits, Parser, Quotas, Reader, Scope};
+use perihelion_documents::{
+    Docling, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
+};
 
+use crate::checkpoint;
 use crate::config::{OtherParser, Overrides, Settings};
 pub use tools::Server;
 
@@ -67,6 +70,8 @@ pub enum Error {
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
     #[error(transparent)]
+    Threads(#[from] checkpoint::Error),
+    #[error(transparent)]
     Settings(#[from] crate::config::Error),
     #[error("cannot serve the directory {}: {source}", path.display())]
     Root { path: PathBuf, source: std::io::Error },
@@ -98,7 +103,7 @@ pub fn parser() -> Parser {
 ///
 /// # Errors
 /// When no HTTP client can be made.
-pub fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
+fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
     let own = &settings.documents;
     let reader = match &own.parser {
         None => return Ok(parser()),
@@ -148,7 +153,7 @@ pub fn embeddings(
 }
 
 /// Returns what the settings permit each tenant to keep.
-pub fn quotas(settings: &Settings) -> Quotas {
+fn quotas(settings: &Settings) -> Quotas {
     let own = &settings.documents;
     Quotas {
         documents: Some(own.max_documents),
@@ -157,10 +162,26 @@ pub fn quotas(settings: &Settings) -> Quotas {
     }
 }
 
-/// Opens what the options name: the library and the endpoint of its vectors.
-async fn open(
-    options: &Options,
-) -> Result<(Library, Scope, Option<perihelion_embeddings::Endpoint>), Error> {
+/// Makes the library on a database as the settings have it.
+///
+/// # Errors
+/// When no HTTP client can be made for the parser.
+pub fn library_of(settings: &Settings, database: Database) -> Result<Library, reqwest::Error> {
+    let own = &settings.documents;
+    let weights = Weights { words: own.weight_of_words, meaning: own.weight_of_meaning };
+    let library = Library::new(database, parser_of(settings)?);
+    Ok(library.with_quotas(quotas(settings)).with_weights(weights))
+}
+
+/// What the options name.
+struct Opened {
+    library: Library,
+    scope: Scope,
+    embeddings: Option<perihelion_embeddings::Endpoint>,
+    settings: Settings,
+}
+
+async fn open(options: &Options) -> Result<Opened, Error> {
     let env = |name: &str| std::env::var(name).ok();
     let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
     let file = Settings::file(None, &env);
@@ -168,6 +189,6 @@ async fn open(
     let database = Database::open(settings.store.database.expose()).await?;
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    let library = Library::new(database, parser_of(&settings)?).with_quotas(quotas(&settings));
-    Ok((library, scope, embeddings))
+    let library = library_of(&settings, database)?;
+    Ok(Opened { library, scope, embeddings, settings })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use perihelion_documents::{
-    COLLECTION, Document, EmbeddingModel, Input, Library, Query, Read, Scope,
+    COLLECTION, Deleted, Document, EmbeddingModel, Input, Library, Query, Read, Scope,
 };
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
@@ -14,13 +14,15 @@ use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
 use rmcp::{tool, tool_router};
 
 use super::answers::{
-    AddDocument, AddedDocument, DeleteDocument, Deleted, Documents, Hits, Listed, ReadDocument,
-    SearchDocuments,
+    AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hits, Listed,
+    ReadDocument, SearchDocuments,
 };
-use super::{Error, Options, TENANT_META};
-use crate::clock;
+use super::{Error, Opened, Options, TENANT_META};
+use crate::config::DatabaseUrl;
+use crate::ingest::forget;
 use crate::servers::answer::{answer, config, failure};
 use crate::servers::toolbox::Toolbox;
+use crate::{checkpoint, clock};
 
 /// Hits returned unless the call says otherwise, and the most it may ask for.
 const DEFAULT_HITS: usize = 8;
@@ -44,6 +46,8 @@ struct Shelf {
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
     embeddings: Option<perihelion_embeddings::Endpoint>,
+    /// Where the threads are that added documents.
+    database: DatabaseUrl,
     collection: Option<String>,
     root: Option<Dir>,
     read_only: bool,
@@ -55,7 +59,7 @@ impl Server {
     /// # Errors
     /// [`Error`] naming what cannot be opened.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
-        let (library, scope, embeddings) = super::open(options).await?;
+        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
         let root = match &options.root {
             Some(path) => Some(
                 Dir::open_ambient_dir(path, ambient_authority())
@@ -65,8 +69,16 @@ impl Server {
         };
         let collection = options.collection.clone();
         let read_only = options.read_only;
-        let shelf =
-            Shelf { library, scope, believes_callers, embeddings, collection, root, read_only };
+        let shelf = Shelf {
+            library,
+            scope,
+            believes_callers,
+            embeddings,
+            database: settings.store.database,
+            collection,
+            root,
+            read_only,
+        };
         let mut tool_router = Self::tool_router();
         if read_only {
             for tool in ["add_document", "delete_document"] {
@@ -192,7 +204,7 @@ impl Server {
     /// Deletes a document.
     #[tool(
         description = "Deletes a document for good: its text, what it is found by, and its vectors.",
-        output_schema = schema_for_output::<Deleted>(),
+        output_schema = schema_for_output::<DeletedDocument>(),
         annotations(title = "Delete a document", read_only_hint = false, destructive_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn delete_document(
@@ -202,8 +214,9 @@ impl Server {
     ) -> CallToolResult {
         match self.shelf.delete(&meta, &input.document).await {
             Ok(gone) => {
-                let text = format!("Deleted: {}", gone.title);
-                answer(&Deleted { document: gone.id, title: gone.title, deleted: true }, text)
+                let title = gone.title().to_owned();
+                let text = format!("Deleted: {title}");
+                answer(&DeletedDocument { document: gone.id, title, deleted: true }, text)
             }
             Err(error) => failure(&error),
         }
@@ -239,11 +252,18 @@ impl Shelf {
         Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
     }
 
-    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Document, Error> {
+    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        Ok(self.library.delete(&self.scope(meta)?, document).await?)
+        let scope = self.scope(meta)?;
+        // The threads first: without the document nobody would find them.
+        let attempts = self.library.attempts(&scope, document).await?;
+        let threads = checkpoint::open(self.database.expose()).await?;
+        let forgotten = forget(&*threads, &scope, &attempts).await;
+        threads.close().await;
+        forgotten?;
+        Ok(self.library.delete(&scope, document).await?)
     }
 
     async fn add(

@@ -229,7 +229,8 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("llm", &["recall", "config", "metrics", "clock", "ids"]);
     only("mcp", &["http", "config", "metrics", "clock", "ids"]);
     let crates = ["sql", "analysis", "documents", "embeddings", "database", "http", "mail"];
-    let more = ["openapi", "sandbox", "web", "config", "clock"];
+    // What adds documents is deleted with them.
+    let more = ["openapi", "sandbox", "web", "ingest", "checkpoint", "config", "clock"];
     only("servers", &[&crates[..], &more[..]].concat());
     let engine = ["runner", "journal", "checkpoint", "graph", "clock", "ids"];
     only("swarm", &[&engine[..], &["llm", "mcp", "recall", "config", "metrics"]].concat());

@@ -41,7 +41,7 @@ pub struct File {
     readers: Mutex<Vec<SqliteConnection>>,
     permits: Semaphore,
     /// Whether the one connection is the database: nothing else sees it, and it is never replaced.
-    is_in_memory: bool,
+    pub(super) is_in_memory: bool,
 }
 
 /// The writing connection, held alone within this process.
@@ -156,22 +156,6 @@ impl File {
             shown,
             is_in_memory: true,
         })
-    }
-
-    /// Moves the write-ahead log into the file and empties it, so that no byte of what was deleted stays there.
-    ///
-    /// While another process reads, the log stays until it is done; SQLite then empties it later by itself.
-    ///
-    /// # Errors
-    /// [`Error::Failed`], [`Error::Full`].
-    pub async fn scrub(&self) -> Result<(), Error> {
-        if self.is_in_memory {
-            return Ok(());
-        }
-        let mut writer = self.writer().await?;
-        let connection = writer.connection()?;
-        let done = sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(connection).await;
-        done.map(|_| ()).map_err(|error| self.refine(error))
     }
 
     /// Borrows the writing connection; one that was left within a transaction is replaced first.

@@ -7,9 +7,10 @@ use perihelion_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 /// The tables of documents and of what is found of them.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "document",
-    "document_text",
+    "document_attempt",
+    "document_segment",
     "document_parent",
     "document_usage",
     "recall_space",

@@ -45,6 +45,11 @@ impl Kind {
         self.directory.is_some()
     }
 
+    /// Returns the file, where it lies in one.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.path().join("documents.db"))
+    }
+
     /// Tells whether a word stands in any file of the database.
     pub fn holds(&self, word: &str) -> bool {
         let Some(directory) = &self.directory else { return false };

@@ -121,6 +121,9 @@ pub enum Error {
         "the database {url} can only be read: copy it to where it can be written to, or name another one with --database"
     )]
     ReadOnly { url: String },
+    /// Something was deleted, but bytes of it stay in the log of the file for now; the text says until when.
+    #[error("{0}")]
+    Unscrubbed(String),
     /// The database answered with an error of its own.
     #[error("the database failed: {0}")]
     Database(#[from] sqlx::Error),
@@ -172,6 +175,9 @@ impl From<perihelion_database::Error> for Error {
             perihelion_database::Error::Full { url, reason } => Self::Full { url, reason },
             perihelion_database::Error::ReadOnly { url } => Self::ReadOnly { url },
             perihelion_database::Error::Failed(error) => Self::Database(error),
+            unscrubbed @ perihelion_database::Error::Unscrubbed { .. } => {
+                Self::Unscrubbed(unscrubbed.to_string())
+            }
             column @ perihelion_database::Error::Column { .. } => Self::Damaged(column.to_string()),
         }
     }

@@ -1,11 +1,14 @@
-//! Which items pass a filter: asked of the database, and kept while nothing changes.
+//! Which items pass a filter: asked of the database once, then kept and brought up to date.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use perihelion_database::{Database, Value, query};
 use sqlx::AssertSqlSafe;
 
-use super::space::Space;
+use super::space::{self, Moment, Space};
 use crate::{Error, Filter};
 
 /// Answers that one process keeps.
@@ -16,18 +19,21 @@ const MOST_NUMBERS: usize = 2 << 20;
 
 /// What was asked last, and the numbers that passed, ascending.
 #[derive(Default)]
-pub(super) struct Filters(Mutex<Vec<(Key, Arc<Vec<u64>>)>>);
+pub(super) struct Filters(Mutex<Vec<Answer>>);
 
-/// Which answer, and how old: every change of the space is another key.
-#[derive(Clone, Debug, PartialEq)]
-struct Key {
+/// Which items of a space passed a filter at some moment.
+#[derive(Clone)]
+struct Answer {
     space: i64,
-    revision: i64,
     filter: Filter,
+    moment: Moment,
+    numbers: Arc<Vec<u64>>,
 }
 
 impl Filters {
     /// Returns the numbers of the items that pass a filter, ascending; none when all do.
+    ///
+    /// What is kept of an earlier moment is brought up to date in time proportional to what changed.
     pub(super) async fn passing(
         &self,
         database: &Database,
@@ -37,62 +43,106 @@ impl Filters {
         if filter.is_empty() {
             return Ok(None);
         }
-        let key = Key { space: space.id, revision: space.revision, filter: filter.clone() };
-        if let Some(known) = self.get(&key) {
-            return Ok(Some(known));
-        }
-        let numbers = Arc::new(ask(database, space, filter).await?);
-        self.keep(key, Arc::clone(&numbers));
+        let earlier = self.take(space, filter);
+        let mut answer = match earlier {
+            Some(answer) if answer.moment == space.moment => answer,
+            Some(mut answer) if space.moment.is_noted_since(answer.moment) => {
+                let since = answer.moment.revision;
+                let changed = ask(database, space, filter, Some(since)).await?;
+                let gone = space::gone_since(database, space, since).await?;
+                bring_up_to_date(Arc::make_mut(&mut answer.numbers), changed, &gone);
+                answer
+            }
+            _ => {
+                let all = ask(database, space, filter, None).await?;
+                let numbers = all.into_iter().map(|(number, _)| number).collect();
+                let (filter, moment) = (filter.clone(), space.moment);
+                Answer { space: space.id, filter, moment, numbers: Arc::new(numbers) }
+            }
+        };
+        answer.moment = space.moment;
+        let numbers = Arc::clone(&answer.numbers);
+        self.keep(answer);
         Ok(Some(numbers))
     }
 
-    fn get(&self, key: &Key) -> Option<Arc<Vec<u64>>> {
+    /// Takes an answer out, of whatever moment; another search that asks meanwhile asks the database.
+    fn take(&self, space: &Space, filter: &Filter) -> Option<Answer> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().position(|(known, _)| known == key)?;
-        let found = kept.remove(at);
-        let numbers = Arc::clone(&found.1);
-        kept.push(found);
-        Some(numbers)
+        let at = kept.iter().position(|one| one.space == space.id && one.filter == *filter)?;
+        let found = kept[at].clone();
+        if found.moment != space.moment {
+            kept.remove(at);
+        }
+        Some(found)
     }
 
-    /// Keeps an answer; older ones of its space are of no use any more, and what was used longest ago makes room.
-    fn keep(&self, key: Key, numbers: Arc<Vec<u64>>) {
+    /// Keeps an answer in place of an earlier one; what was used longest ago makes room.
+    fn keep(&self, answer: Answer) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(known, _)| {
-            known.space != key.space
-                || (known.revision == key.revision && known.filter != key.filter)
-        });
-        kept.push((key, numbers));
-        let mut all: usize = kept.iter().map(|(_, numbers)| numbers.len()).sum();
+        kept.retain(|one| one.space != answer.space || one.filter != answer.filter);
+        kept.push(answer);
+        let mut all: usize = kept.iter().map(|one| one.numbers.len()).sum();
         while kept.len() > 1 && (kept.len() > MOST || all > MOST_NUMBERS) {
-            all -= kept.remove(0).1.len();
+            all -= kept.remove(0).numbers.len();
         }
     }
 }
 
-async fn ask(database: &Database, space: &Space, filter: &Filter) -> Result<Vec<u64>, Error> {
+/// Takes out what changed or went, and puts in what changed and passes.
+fn bring_up_to_date(numbers: &mut Vec<u64>, changed: Vec<(u64, bool)>, gone: &[u64]) {
+    let mut changed: BTreeMap<u64, bool> = changed.into_iter().collect();
+    changed.extend(gone.iter().map(|number| (*number, false)));
+    if changed.is_empty() {
+        return;
+    }
+    numbers.retain(|number| !changed.contains_key(number));
+    numbers.extend(changed.iter().filter(|(_, passes)| **passes).map(|(number, _)| *number));
+    // Two runs that ascend already.
+    numbers.sort();
+}
+
+/// Asks which items pass: all that do, or each one that changed since a revision with whether it does.
+async fn ask(
+    database: &Database,
+    space: &Space,
+    filter: &Filter,
+    since: Option<i64>,
+) -> Result<Vec<(u64, bool)>, Error> {
     let mut values: Vec<Value> = vec![space.id.into()];
-    let mut sql = "SELECT number FROM recall_item WHERE space = $1".to_owned();
     let mut place = |value: Value| {
         values.push(value);
         format!("${}", values.len())
     };
+    let mut all = vec!["true".to_owned()];
     for (name, value) in &filter.attributes {
         let (name, value) = (place(name.into()), place(value.into()));
-        sql += &format!(" AND attributes ->> {name} = {value}");
+        all.push(format!("attributes ->> {name} = {value}"));
     }
     if !filter.parents.is_empty() {
         let each = database.dialect().each(&place(filter.parents.clone().into()));
-        sql += &format!(" AND parent IN {each}");
+        all.push(format!("parent IN {each}"));
     }
     if let Some(since) = filter.since {
-        sql += &format!(" AND at >= {}", place(since.into()));
+        all.push(format!("at >= {}", place(since.into())));
     }
     if let Some(until) = filter.until {
-        sql += &format!(" AND at < {}", place(until.into()));
+        all.push(format!("at < {}", place(until.into())));
     }
-    sql += " ORDER BY number";
+    let passes = all.join(" AND ");
+    let sql = match since {
+        None => format!(
+            "SELECT number, CAST(1 AS bigint) FROM recall_item WHERE space = $1 AND {passes} ORDER BY number"
+        ),
+        Some(revision) => {
+            let revision = place(revision.into());
+            format!(
+                "SELECT number, CAST(CASE WHEN {passes} THEN 1 ELSE 0 END AS bigint) FROM recall_item
+                 WHERE space = $1 AND changed > {revision}"
+            )
+        }
+    };
     let read = values.into_iter().fold(query(AssertSqlSafe(sql)), |read, value| read.bind(value));
     let rows = database.fetch_all(&read).await?;
-    rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64)).collect()
+    rows.iter().map(|row| Ok((row.get::<i64>(0)? as u64, row.get::<i64>(1)? == 1))).collect()
 }

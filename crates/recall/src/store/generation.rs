@@ -1,12 +1,13 @@
 //! The embedding models of a tenant: one that searches use, and one that is being built beside it.
 
-use perihelion_database::{Query, Transaction, Value, query};
+use perihelion_database::{Query, Value, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
     StoredIndex, pgvector,
     put::hex,
     rows::{parts, with_cast_rows},
+    vectors,
 };
 use crate::{ContentHash, Error, Scope, vector};
 
@@ -108,7 +109,7 @@ impl StoredIndex {
         rows.iter().map(decode).collect()
     }
 
-    /// Keeps vectors of texts that an item still has; the rest is dropped.
+    /// Keeps vectors of texts that an item still has, or that are claimed; the rest is dropped.
     ///
     /// The first vectors of a model that was never begun begin it.
     ///
@@ -146,7 +147,8 @@ impl StoredIndex {
             transaction.execute(&insert).await?;
         }
         let hashes = vectors.iter().map(|(hash, _)| hex(hash)).collect();
-        drop_unused(&mut transaction, scope, hashes).await?;
+        // Their items may have been removed while they were asked for.
+        vectors::forget_unused(&mut transaction, scope, hashes).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -201,20 +203,4 @@ fn insert_of(rows: usize, with_column: bool) -> Query {
                 DO UPDATE SET body = excluded.body, embedding = excluded.embedding",
         ),
     }
-}
-
-/// Deletes vectors whose items were removed while they were asked for.
-async fn drop_unused(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    hashes: Vec<String>,
-) -> Result<(), Error> {
-    let each = transaction.dialect().each("$2");
-    let sql = format!(
-        "DELETE FROM recall_vector WHERE tenant = $1 AND hash IN {each} AND NOT EXISTS (
-            SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
-            WHERE i.hash = recall_vector.hash AND s.tenant = $1)"
-    );
-    transaction.execute(&query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes)).await?;
-    Ok(())
 }

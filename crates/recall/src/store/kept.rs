@@ -1,7 +1,7 @@
 //! The vectors of spaces that were searched last, kept in memory while they are current.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,9 +10,9 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     nearest::{Asked, first, similarity},
-    space::Space,
+    space::{self, Moment, Space},
 };
-use crate::{Error, Scope, vector};
+use crate::{Error, vector};
 
 /// Bytes of vectors that one process keeps unless another bound is set: 80,000 of 768 numbers.
 const MOST_BYTES: usize = 256 << 20;
@@ -41,19 +41,21 @@ pub(super) struct Cache {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) space: i64,
-    pub(super) space_revision: i64,
+    pub(super) moment: Moment,
     pub(super) model: String,
     pub(super) model_revision: i64,
 }
 
-/// The vectors of a space, one after the other, in the order of their numbers.
+/// The vectors of a space, one after the other, in any order.
 #[derive(Clone, Default)]
 pub(super) struct Vectors {
     dimension: usize,
     numbers: Vec<u64>,
     values: Vec<f32>,
+    /// Where the vector of a number stands.
+    places: HashMap<u64, usize>,
     /// Items that have no vector by the model yet.
-    without: Vec<u64>,
+    without: BTreeSet<u64>,
     /// Items from this number on were not looked at.
     next: u64,
 }
@@ -69,12 +71,20 @@ pub(super) async fn current(
         return Ok(vectors);
     }
     let dimension = asked.unit.len();
-    let mut vectors = match cache.take_older(&key, dimension) {
-        Some(older) => Arc::unwrap_or_clone(older),
+    let vectors = match cache.take_older(&key, dimension) {
+        Some((older, vectors)) => {
+            let mut vectors = Arc::unwrap_or_clone(vectors);
+            for number in space::gone_since(database, asked.space, older.moment.revision).await? {
+                vectors.remove(number);
+            }
+            if older.model_revision != key.model_revision {
+                vectors.look_again(database, asked).await?;
+            }
+            vectors
+        }
         None => Vectors { dimension, ..Vectors::default() },
     };
-    vectors.catch_up(database, asked.scope, asked.space, asked.model).await?;
-    let vectors = Arc::new(vectors);
+    let vectors = Arc::new(vectors.with_new(database, asked).await?);
     cache.keep(key, vectors.clone());
     Ok(vectors)
 }
@@ -91,38 +101,26 @@ impl Vectors {
         first(similar.collect(), asked.most)
     }
 
-    /// Reads what is new since the last look, and drops what is gone: in time proportional to the change but for a look at the
-    /// numbers where something is gone.
-    async fn catch_up(
-        &mut self,
-        database: &Database,
-        scope: &Scope,
-        space: &Space,
-        model: &str,
-    ) -> Result<(), Error> {
-        let waiting = std::mem::take(&mut self.without);
-        if !waiting.is_empty() {
-            let each = database.dialect().each("$4");
-            let sql = format!("{FROM} AND i.number IN {each} ORDER BY i.number");
-            let waiting: Vec<i64> = waiting.iter().map(|number| *number as i64).collect();
-            let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(space.id);
-            let before = self.numbers.len();
-            self.take(&database.fetch_all(&read.bind(waiting)).await?)?;
-            if self.numbers.len() > before {
-                self.put_in_order();
-            }
-        }
+    /// Reads the items that are new since the last look.
+    async fn with_new(mut self, database: &Database, asked: &Asked<'_>) -> Result<Self, Error> {
         let read = query(AssertSqlSafe(format!("{FROM} AND i.number >= $4 ORDER BY i.number")));
-        let read = read.bind(scope.tenant()).bind(model).bind(space.id).bind(self.next as i64);
+        let read = read.bind(asked.scope.tenant()).bind(asked.model).bind(asked.space.id);
+        let read = read.bind(i64::try_from(self.next).unwrap_or(i64::MAX));
         self.take(&database.fetch_all(&read).await?)?;
-        let known = (self.numbers.len() + self.without.len()) as u64;
-        if known != space.statistics.items {
-            let read = query("SELECT number FROM recall_item WHERE space = $1 ORDER BY number");
-            let rows = database.fetch_all(&read.bind(space.id)).await?;
-            let there = rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64));
-            self.retain(&there.collect::<Result<Vec<u64>, Error>>()?);
+        Ok(self)
+    }
+
+    /// Looks for vectors of items that had none.
+    async fn look_again(&mut self, database: &Database, asked: &Asked<'_>) -> Result<(), Error> {
+        if self.without.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let each = database.dialect().each("$4");
+        let sql = format!("{FROM} AND i.number IN {each}");
+        let waiting = std::mem::take(&mut self.without);
+        let waiting: Vec<i64> = waiting.into_iter().map(|number| number as i64).collect();
+        let read = query(AssertSqlSafe(sql)).bind(asked.scope.tenant()).bind(asked.model);
+        self.take(&database.fetch_all(&read.bind(asked.space.id).bind(waiting)).await?)
     }
 
     fn take(&mut self, rows: &[Row]) -> Result<(), Error> {
@@ -132,42 +130,29 @@ impl Vectors {
             let values = row.get::<Option<Vec<u8>>>(1)?.map(|body| vector::from_bytes(&body));
             match values.filter(|values| values.len() == self.dimension) {
                 Some(values) => {
+                    self.places.insert(number, self.numbers.len());
                     self.numbers.push(number);
                     self.values.extend(values);
                 }
-                None => self.without.push(number),
+                None => {
+                    self.without.insert(number);
+                }
             }
         }
         Ok(())
     }
 
-    /// Puts vectors that came later than those of newer items where they belong.
-    fn put_in_order(&mut self) {
-        let mut order: Vec<usize> = (0..self.numbers.len()).collect();
-        order.sort_by_key(|at| self.numbers[*at]);
-        let size = self.dimension;
-        self.values =
-            order.iter().flat_map(|at| &self.values[at * size..(at + 1) * size]).copied().collect();
-        self.numbers.sort_unstable();
-    }
-
-    /// Drops all items but these, which ascend.
-    fn retain(&mut self, there: &[u64]) {
-        let mut kept = 0;
-        for at in 0..self.numbers.len() {
-            if there.binary_search(&self.numbers[at]).is_err() {
-                continue;
-            }
-            if kept < at {
-                self.numbers[kept] = self.numbers[at];
-                let from = at * self.dimension;
-                self.values.copy_within(from..from + self.dimension, kept * self.dimension);
-            }
-            kept += 1;
+    /// Drops an item: the last vector takes the place of its own.
+    fn remove(&mut self, number: u64) {
+        self.without.remove(&number);
+        let Some(place) = self.places.remove(&number) else { return };
+        self.numbers.swap_remove(place);
+        if let Some(moved) = self.numbers.get(place) {
+            self.places.insert(*moved, place);
         }
-        self.numbers.truncate(kept);
-        self.values.truncate(kept * self.dimension);
-        self.without.retain(|number| there.binary_search(number).is_ok());
+        let last = self.values.len() - self.dimension;
+        self.values.copy_within(last.., place * self.dimension);
+        self.values.truncate(last);
     }
 }
 
@@ -222,13 +207,13 @@ impl Cache {
         Some(vectors)
     }
 
-    /// Takes out what was kept of the same space and model at another time.
-    fn take_older(&self, key: &Key, dimension: usize) -> Option<Arc<Vectors>> {
+    /// Takes out what was kept of the same space and model at another time, with that time.
+    fn take_older(&self, key: &Key, dimension: usize) -> Option<(Key, Arc<Vectors>)> {
         let mut kept = self.kept();
         let is_older =
             |(known, vectors): &(Key, Arc<Vectors>)| key.is_after(known, vectors, dimension);
         let at = kept.iter().position(is_older)?;
-        Some(kept.remove(at).1)
+        Some(kept.remove(at))
     }
 
     /// Keeps vectors in place of older ones of their space; what was used longest ago makes room.
@@ -257,7 +242,7 @@ impl Key {
     fn is_after(&self, known: &Self, vectors: &Vectors, dimension: usize) -> bool {
         known.space == self.space
             && known.model == self.model
-            && known.space_revision <= self.space_revision
+            && self.moment.is_noted_since(known.moment)
             && vectors.dimension == dimension
     }
 }

@@ -5,7 +5,7 @@
 //! the ranking itself is [`crate::bm25`] in this process, so both databases give the same list. Deliberately absent: a database's own
 //! full-text search, whose ranking counts what other tenants keep.
 
-mod embedded;
+mod change;
 mod filters;
 mod find;
 mod generation;
@@ -17,13 +17,17 @@ mod put;
 mod remove;
 mod rows;
 mod space;
+mod vectors;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use perihelion_database::{Database, Transaction};
 
-pub use self::generation::{Generation, Pending};
+pub use self::{
+    change::Kept,
+    generation::{Generation, Pending},
+};
 use self::{filters::Filters, kept::Cache, pgvector::Pgvector};
 use crate::{Error, Found, Index, Item, Scope, Search};
 

@@ -50,7 +50,7 @@ pub(super) async fn best(
     }
     let key = Key {
         space: space.id,
-        space_revision: space.revision,
+        moment: space.moment,
         model: model.to_owned(),
         model_revision: row.get(1)?,
     };

@@ -9,7 +9,7 @@ use super::{
     lists::Lists,
     remove,
     rows::{parts, with_rows},
-    space,
+    space::{self, Space},
 };
 use crate::{
     Error, Item, Scope,
@@ -72,21 +72,21 @@ pub(super) async fn put(
         space.statistics.length += u64::from(one.length);
     }
     lists.write(transaction).await?;
-    insert(transaction, space.id, &new).await?;
+    insert(transaction, &space, &new).await?;
     space::save(transaction, &space).await
 }
 
 async fn insert(
     transaction: &mut Transaction<'_>,
-    space: i64,
+    space: &Space,
     new: &[New<'_>],
 ) -> Result<(), Error> {
     for part in parts(new) {
         let mut insert = with_rows(
             "INSERT INTO recall_item (space, number, id, parent, attributes, at, payload, meaning, hash, terms,
-                length) VALUES ",
+                length, changed) VALUES ",
             part.len(),
-            11,
+            12,
             "",
         );
         for one in part {
@@ -94,7 +94,7 @@ async fn insert(
             let meaning = one.item.meaning_text();
             let hash = hex(&content_hash(&meaning));
             insert = insert
-                .bind(space)
+                .bind(space.id)
                 .bind(one.number as i64)
                 .bind(&one.item.id)
                 .bind(one.item.parent.clone())
@@ -104,7 +104,8 @@ async fn insert(
                 .bind(meaning)
                 .bind(hash)
                 .bind(terms.join("\n"))
-                .bind(i64::from(one.length));
+                .bind(i64::from(one.length))
+                .bind(space.moment.next_revision());
         }
         transaction.execute(&insert).await?;
     }

@@ -8,8 +8,12 @@ use sqlx::AssertSqlSafe;
 use super::{
     lists::Lists,
     space::{self, Space},
+    vectors,
 };
-use crate::{Error, Scope};
+use crate::{Error, Scope, posting::BLOCK};
+
+/// How far apart two numbers may lie to be looked for together.
+const NEAR: u64 = 2 * BLOCK as u64;
 
 /// What a row says about where its item stands.
 pub(super) struct Placed {
@@ -81,14 +85,20 @@ pub(super) async fn take_out(
     scope: &Scope,
     space: &mut Space,
     lists: &mut Lists<'_>,
-    placed: Vec<Placed>,
+    mut placed: Vec<Placed>,
 ) -> Result<(), Error> {
+    if placed.is_empty() {
+        return Ok(());
+    }
+    for cluster in clusters(&mut placed) {
+        let mut terms: Vec<String> =
+            cluster.iter().flat_map(|one| one.terms.iter().cloned()).collect();
+        terms.sort();
+        terms.dedup();
+        let (Some(first), Some(last)) = (cluster.first(), cluster.last()) else { continue };
+        lists.read_between(transaction, &terms, (first.number, last.number)).await?;
+    }
     let numbers: BTreeSet<u64> = placed.iter().map(|one| one.number).collect();
-    let (Some(least), Some(most)) = (numbers.first(), numbers.last()) else { return Ok(()) };
-    let mut terms: Vec<String> = placed.iter().flat_map(|one| one.terms.iter().cloned()).collect();
-    terms.sort();
-    terms.dedup();
-    lists.read_between(transaction, &terms, (*least, *most)).await?;
     lists.remove(&numbers);
     for one in &placed {
         space.statistics.items = space.statistics.items.saturating_sub(1);
@@ -97,27 +107,18 @@ pub(super) async fn take_out(
     let each = transaction.dialect().each("$2");
     let delete = format!("DELETE FROM recall_item WHERE space = $1 AND number IN {each}");
     let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
+    space::note_gone(transaction, space, &numbers).await?;
     let delete = query(AssertSqlSafe(delete)).bind(space.id).bind(numbers);
     transaction.execute(&delete).await?;
-    forget_vectors(transaction, scope, placed).await
+    let hashes = placed.into_iter().map(|one| one.hash).collect();
+    vectors::forget_unused(transaction, scope, hashes).await?;
+    Ok(())
 }
 
-/// Deletes vectors of texts that no item of the tenant has any more.
-async fn forget_vectors(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    placed: Vec<Placed>,
-) -> Result<(), Error> {
-    let hashes: Vec<String> = placed.into_iter().map(|one| one.hash).collect();
-    let each = transaction.dialect().each("$2");
-    let sql = format!(
-        "DELETE FROM recall_vector WHERE tenant = $1 AND hash IN {each} AND NOT EXISTS (
-            SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
-            WHERE i.hash = recall_vector.hash AND s.tenant = $1)"
-    );
-    let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes);
-    transaction.execute(&delete).await?;
-    Ok(())
+/// Puts items in the order of their numbers and divides them where numbers lie far apart: what is between is not theirs to read.
+fn clusters(placed: &mut [Placed]) -> impl Iterator<Item = &[Placed]> {
+    placed.sort_by_key(|one| one.number);
+    placed.chunk_by(|one, next| next.number - one.number <= NEAR)
 }
 
 fn decode(row: &Row) -> Result<Placed, Error> {

@@ -1,8 +1,9 @@
-//! The row that a space has: statistics, the next number, and the lock for changes.
+//! The row that a space has: statistics, the next number, the lock for changes, and which of its items went when.
 
 use std::collections::BTreeSet;
 
 use perihelion_database::{Database, Dialect, Query, Row, Transaction, query};
+use sqlx::AssertSqlSafe;
 
 use crate::{Error, Scope, bm25::Statistics, words::Language};
 
@@ -12,15 +13,71 @@ pub(super) struct Space {
     pub(super) id: i64,
     pub(super) statistics: Statistics,
     pub(super) next_item: u64,
-    pub(super) revision: i64,
+    pub(super) moment: Moment,
     pub(super) languages: BTreeSet<Language>,
 }
 
-const READ: &str = "SELECT id, items, length, next_item, revision, languages FROM recall_space
+/// Revisions whose changes are remembered.
+const REMEMBERED: i64 = 1_000;
+
+/// How far the changes of a space were when it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) revision: i64,
+    /// How many of the revisions are noted item by item; programs of an earlier version note none.
+    noted: i64,
+}
+
+impl Moment {
+    /// Returns the revision that the change under way will be.
+    pub(super) fn next_revision(self) -> i64 {
+        self.revision + 1
+    }
+
+    /// Tells whether all that changed since an earlier moment can be read item by item.
+    pub(super) fn is_noted_since(self, earlier: Self) -> bool {
+        let revisions = self.revision - earlier.revision;
+        (0..=REMEMBERED).contains(&revisions) && self.noted - earlier.noted == revisions
+    }
+}
+
+/// Returns the numbers of items that went since a revision.
+pub(super) async fn gone_since(
+    database: &Database,
+    space: &Space,
+    revision: i64,
+) -> Result<Vec<u64>, Error> {
+    let read = query("SELECT number FROM recall_gone WHERE space = $1 AND revision > $2");
+    let rows = database.fetch_all(&read.bind(space.id).bind(revision)).await?;
+    rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64)).collect()
+}
+
+/// Notes numbers of items that go with the change under way, and forgets what nobody asks for any more.
+pub(super) async fn note_gone(
+    transaction: &mut Transaction<'_>,
+    space: &Space,
+    numbers: &[i64],
+) -> Result<(), Error> {
+    let each = transaction.dialect().pick(
+        "SELECT $1, $2, value FROM json_each($3)",
+        "SELECT $1, $2, number FROM unnest($3) AS listed (number)",
+    );
+    let note = format!("INSERT INTO recall_gone (space, revision, number) {each}");
+    let note = query(AssertSqlSafe(note)).bind(space.id).bind(space.moment.next_revision());
+    transaction.execute(&note.bind(numbers.to_vec())).await?;
+    let forget = query("DELETE FROM recall_gone WHERE space = $1 AND revision <= $2");
+    let forget = forget.bind(space.id).bind(space.moment.revision - REMEMBERED);
+    transaction.execute(&forget).await?;
+    Ok(())
+}
+
+const READ: &str =
+    "SELECT id, items, length, next_item, revision, languages, noted FROM recall_space
      WHERE tenant = $1 AND owner = $2 AND kind = $3";
 
 /// The lock makes writers of one space take turns; SQLite's transaction is a lock already.
-const LOCK: &str = "SELECT id, items, length, next_item, revision, languages FROM recall_space
+const LOCK: &str =
+    "SELECT id, items, length, next_item, revision, languages, noted FROM recall_space
      WHERE tenant = $1 AND owner = $2 AND kind = $3 FOR UPDATE";
 
 const MAKE: &str = "INSERT INTO recall_space (tenant, owner, kind) VALUES ($1, $2, $3)
@@ -67,7 +124,7 @@ pub(super) async fn save(transaction: &mut Transaction<'_>, space: &Space) -> Re
     let languages: Vec<&str> = space.languages.iter().map(|language| language.code()).collect();
     let save = query(
         "UPDATE recall_space SET items = $2, length = $3, next_item = $4, languages = $5,
-            revision = revision + 1 WHERE id = $1",
+            revision = revision + 1, noted = noted + 1 WHERE id = $1",
     );
     let save = save
         .bind(space.id)
@@ -92,7 +149,7 @@ fn decode(row: &Row) -> Result<Space, Error> {
             length: row.get::<i64>(2)? as u64,
         },
         next_item: row.get::<i64>(3)? as u64,
-        revision: row.get(4)?,
+        moment: Moment { revision: row.get(4)?, noted: row.get(6)? },
         languages: languages.split(' ').filter_map(Language::from_code).collect(),
     })
 }

@@ -62,6 +62,32 @@ async fn a_vector_is_forgotten_with_the_last_item_of_its_text() {
     .await;
 }
 
+/// S3.06: the vectors of what somebody is about to add are kept before it is there, and go when it is given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_are_kept_for_the_one_who_claims_their_texts_until_they_are_given_up() {
+    on_each(|index| async move {
+        let hashes = ["one", "two", "three"].map(content_hash);
+        let vectors = hashes.map(|hash| (hash, vec![1.0, 0.0]));
+        index.claim(&scope(), "a", &hashes[..2]).await.unwrap();
+        index.put_vectors(&scope(), "m", &vectors).await.unwrap();
+        let kept = async || index.embedded(&scope(), "m", &hashes).await.unwrap();
+        assert_eq!(kept().await, hashes[..2], "nobody claims the third");
+        index.claim(&scope(), "b", &hashes[1..2]).await.unwrap();
+        // Claimed again, it is what was said last.
+        index.claim(&scope(), "a", &hashes[..1]).await.unwrap();
+        assert_eq!(kept().await, hashes[..2]);
+        index.put(&scope(), "note", &[Item::new("i", "one")]).await.unwrap();
+        let database = index.database_of(&scope());
+        for (holder, left) in [("a", &hashes[..2]), ("b", &hashes[..1])] {
+            let mut transaction = database.begin().await.unwrap();
+            StoredIndex::give_up_in(&mut transaction, &scope(), holder).await.unwrap();
+            transaction.commit().await.unwrap();
+            assert_eq!(kept().await, left, "an item has the first");
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_byte_of_what_was_removed_stays_in_the_files() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,8 +1,11 @@
 //! What a process keeps of an index between searches is what one that just began finds.
 
+use chrono::DateTime;
+use perihelion_database::query;
 use perihelion_recall::{
     Filter, Index as _, Item, QueryVector, Scope, Search, StoredIndex, content_hash,
 };
+use serde_json::json;
 
 use crate::databases::on_each;
 
@@ -15,9 +18,10 @@ fn vector(text: &str) -> Vec<f32> {
 fn item(number: usize, version: usize) -> Item {
     let text = format!("item {number} version {version} word{}", number % 7);
     let group = if number.is_multiple_of(2) { "even" } else { "odd" };
-    Item::new(format!("i{number}"), text)
+    let item = Item::new(format!("i{number}"), text)
         .with_parent(format!("p{}", number % 5))
-        .with_attribute("group", group)
+        .with_attribute("group", group);
+    Item { at: DateTime::from_timestamp(number as i64, 0), ..item }
 }
 
 async fn embed(index: &StoredIndex, scope: &Scope, items: &[Item]) {
@@ -50,12 +54,14 @@ async fn a_search_after_a_change_finds_what_a_new_process_finds() {
             let mut even = Filter::default();
             even.attributes.insert("group".to_owned(), "even".to_owned());
             let of_parent = Filter { parents: vec!["p1".to_owned()], ..Filter::default() };
-            for filter in [Filter::default(), even, of_parent] {
+            let late = Filter { since: DateTime::from_timestamp(1_000, 0), ..Filter::default() };
+            let any = Filter { until: DateTime::from_timestamp(1_000, 0), ..Filter::default() };
+            for filter in [Filter::default(), even, of_parent, late, any] {
                 let hits = found(&index, filter.clone()).await;
                 assert_eq!(hits, found(&fresh, filter.clone()).await, "{what}");
                 // Asked again, it is answered from what is kept.
-                assert_eq!(hits, found(&index, filter).await, "{what}");
-                assert!(!hits.is_empty(), "{what}");
+                assert_eq!(hits, found(&index, filter.clone()).await, "{what}");
+                assert!(!hits.is_empty() || filter.since.is_some(), "{what}");
             }
         };
         let first: Vec<Item> = (0..40).map(|number| item(number, 1)).collect();
@@ -81,6 +87,32 @@ async fn a_search_after_a_change_finds_what_a_new_process_finds() {
         index.remove(&scope, "note", &["i0".to_owned(), "i49".to_owned()]).await.unwrap();
         index.put(&scope, "note", &[item(60, 1), item(61, 1)]).await.unwrap();
         agrees("removed and added at once").await;
+        let later: Vec<_> =
+            [5, 8, 60].map(|number| (format!("i{number}"), json!({"n": number}))).into();
+        let database = index.database_of(&scope);
+        let mut transaction = database.begin().await.unwrap();
+        let at = DateTime::from_timestamp(2_000, 0);
+        StoredIndex::change_in(&mut transaction, &scope, "note", at, &later).await.unwrap();
+        transaction.commit().await.unwrap();
+        agrees("another time and payload").await;
+        let since = Filter { since: DateTime::from_timestamp(1_000, 0), ..Filter::default() };
+        assert_eq!(found(&index, since).await.len(), 3);
+        // A program of an earlier version notes nothing but the revision.
+        StoredIndex::new(database.clone()).remove_parent(&scope, "note", "p1").await.unwrap();
+        index.put(&scope, "note", &[item(71, 1)]).await.unwrap();
+        for sql in [
+            "DELETE FROM recall_gone",
+            "UPDATE recall_item SET changed = 0",
+            "UPDATE recall_space SET noted = noted - 2",
+        ] {
+            database.execute(&query(sql)).await.unwrap();
+        }
+        agrees("changed by an earlier version").await;
+        for number in 0..12 {
+            index.remove(&scope, "note", &[format!("i{number}")]).await.unwrap();
+            index.put(&scope, "note", &[item(80 + number, 1)]).await.unwrap();
+        }
+        agrees("many changes").await;
     })
     .await;
 }

@@ -1,0 +1,130 @@
+//! Each time that a document was begun to be added: what finds again what is left of one that never got there.
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{Row, query};
+use perihelion_recall::Scope;
+use sqlx::AssertSqlSafe;
+
+use crate::{Error, Library, prepare};
+
+/// An adding that was begun; it is remembered until the document is deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Of the document.
+    pub id: String,
+    pub collection: String,
+    pub path: String,
+    /// Of the file's bytes.
+    pub hash: String,
+    pub began_at: DateTime<Utc>,
+}
+
+/// The columns of an attempt, in the order in which [`read`] takes them.
+pub(crate) const COLUMNS: &str = "id, collection, path, hash, began_at";
+
+pub(crate) fn read(row: &Row) -> Result<Attempt, Error> {
+    Ok(Attempt {
+        id: row.get(0)?,
+        collection: row.get(1)?,
+        path: row.get(2)?,
+        hash: row.get(3)?,
+        began_at: row.get(4)?,
+    })
+}
+
+impl Library {
+    /// Notes that a document is being added, before anything of it is kept anywhere.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn begin(
+        &self,
+        scope: &Scope,
+        collection: &str,
+        path: &str,
+        hash: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let insert = query(
+            "INSERT INTO document_attempt (tenant, owner, id, hash, collection, path, began_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (tenant, owner, id, hash) DO UPDATE SET collection = excluded.collection,
+                path = excluded.path, began_at = excluded.began_at",
+        );
+        let insert = insert
+            .bind(scope.tenant())
+            .bind(scope.owner())
+            .bind(prepare::id(scope, collection, path))
+            .bind(hash)
+            .bind(collection)
+            .bind(path)
+            .bind(now);
+        self.database_of(scope).execute(&insert).await?;
+        Ok(())
+    }
+
+    /// Returns every adding of the document that is meant by its id, the beginning of it, or its path; also of one that
+    /// never got there.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], [`Error::Ambiguous`].
+    pub async fn attempts(&self, scope: &Scope, given: &str) -> Result<Vec<Attempt>, Error> {
+        let id = match self.find(scope, given).await {
+            Ok(document) => document.id,
+            Err(Error::Unknown(_)) => self.unfinished(scope, given).await?,
+            Err(error) => return Err(error),
+        };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM document_attempt WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY began_at, hash"
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(id);
+        self.database_of(scope).fetch_all(&read).await?.iter().map(self::read).collect()
+    }
+
+    /// Returns the addings of documents that never got there and were begun before a time, the last time as well.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn abandoned(
+        &self,
+        scope: &Scope,
+        collection: Option<&str>,
+        before: DateTime<Utc>,
+    ) -> Result<Vec<Attempt>, Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM document_attempt a WHERE tenant = $1 AND owner = $2
+                AND collection = coalesce($3, collection) AND {NOT_THERE} AND NOT EXISTS (
+                    SELECT 1 FROM document_attempt b
+                    WHERE b.tenant = a.tenant AND b.owner = a.owner AND b.id = a.id AND b.began_at >= $4)
+             ORDER BY began_at, id"
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let read = read.bind(collection.map(str::to_owned)).bind(before);
+        self.database_of(scope).fetch_all(&read).await?.iter().map(self::read).collect()
+    }
+
+    /// Finds the one document that was begun and is not there.
+    pub(crate) async fn unfinished(&self, scope: &Scope, given: &str) -> Result<String, Error> {
+        let sql = format!(
+            "SELECT DISTINCT id, path FROM document_attempt a WHERE tenant = $1 AND owner = $2
+                AND (path = $3 OR substr(id, 1, length($3)) = $3) AND {NOT_THERE} ORDER BY id"
+        );
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(given);
+        let rows = self.database_of(scope).fetch_all(&read).await?;
+        let found = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?)));
+        let found = found.collect::<Result<Vec<(String, String)>, Error>>()?;
+        match found.as_slice() {
+            [(id, _)] if !given.is_empty() => Ok(id.clone()),
+            [] | [_] => Err(Error::Unknown(given.to_owned())),
+            several => {
+                let shown = several.iter().take(5).map(|(id, path)| format!("{id} ({path})"));
+                let candidates = shown.collect::<Vec<_>>().join(", ");
+                Err(Error::Ambiguous { given: given.to_owned(), candidates })
+            }
+        }
+    }
+}
+
+/// What an attempt `a` is whose document never got there.
+pub(crate) const NOT_THERE: &str = "NOT EXISTS (SELECT 1 FROM document d
+    WHERE d.tenant = a.tenant AND d.owner = a.owner AND d.id = a.id)";

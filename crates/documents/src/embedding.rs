@@ -1,0 +1,122 @@
+//! UnderWay an embedding model: each text once, also where several documents that hold it are added at the same time.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, Scope};
+use tokio::sync::Notify;
+
+use crate::{Error, Library};
+
+/// A text that a model is asked for a tenant.
+type Key = (String, String, ContentHash);
+
+/// Texts that this process is asking for.
+#[derive(Clone, Default)]
+pub(crate) struct UnderWay(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    texts: Mutex<BTreeSet<Key>>,
+    answered: Notify,
+}
+
+/// Texts that nobody else of this process asks for meanwhile.
+struct Alone<'a> {
+    shared: &'a Shared,
+    keys: Vec<Key>,
+}
+
+impl UnderWay {
+    /// Waits until nobody asks for any of these texts; all or none are taken, so that nobody waits for one who waits.
+    async fn alone(&self, keys: Vec<Key>) -> Alone<'_> {
+        let shared = &*self.0;
+        loop {
+            let answered = shared.answered.notified();
+            {
+                let mut texts = shared.texts();
+                if keys.iter().all(|key| !texts.contains(key)) {
+                    texts.extend(keys.iter().cloned());
+                    return Alone { shared, keys };
+                }
+            }
+            answered.await;
+        }
+    }
+}
+
+impl Shared {
+    fn texts(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        let mut texts = self.shared.texts();
+        for key in &self.keys {
+            texts.remove(key);
+        }
+        self.shared.answered.notify_waiters();
+    }
+}
+
+impl Library {
+    /// Asks for the vectors of a batch that are not kept yet, and keeps them; returns how many texts were asked.
+    ///
+    /// # Errors
+    /// [`Error::Recall`] when the model fails, or its vectors do not fit; those of the batch are not kept then.
+    pub async fn embed_batch(
+        &self,
+        scope: &Scope,
+        model: &dyn EmbeddingModel,
+        batch: &[(ContentHash, String)],
+    ) -> Result<usize, Error> {
+        let key = |hash: &ContentHash| (scope.tenant().to_owned(), model.model().to_owned(), *hash);
+        let keys = batch.iter().map(|(hash, _)| key(hash)).collect();
+        let _alone = self.asking.alone(keys).await;
+        let missing = self.missing(scope, model.model(), batch).await?;
+        if missing.is_empty() {
+            return Ok(0);
+        }
+        let texts: Vec<String> = missing.iter().map(|(_, text)| text.clone()).collect();
+        let vectors = model.embed(&texts).await.map_err(perihelion_recall::Error::from)?;
+        self.keep_vectors(scope, model.model(), &missing, vectors).await?;
+        Ok(missing.len())
+    }
+
+    /// Returns the texts that have no vector by a model yet.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn missing(
+        &self,
+        scope: &Scope,
+        model: &str,
+        texts: &[(ContentHash, String)],
+    ) -> Result<Vec<(ContentHash, String)>, Error> {
+        let hashes: Vec<ContentHash> = texts.iter().map(|(hash, _)| *hash).collect();
+        let known: BTreeSet<ContentHash> =
+            self.index.embedded(scope, model, &hashes).await?.into_iter().collect();
+        Ok(texts.iter().filter(|(hash, _)| !known.contains(hash)).cloned().collect())
+    }
+
+    /// Keeps the vectors of a batch of texts.
+    ///
+    /// # Errors
+    /// [`Error::Recall`] when there are more or fewer than texts, or they do not fit the model's others.
+    pub async fn keep_vectors(
+        &self,
+        scope: &Scope,
+        model: &str,
+        batch: &[(ContentHash, String)],
+        vectors: Vec<Vec<f32>>,
+    ) -> Result<(), Error> {
+        if vectors.len() != batch.len() {
+            let said = format!("{} vectors for {} texts", vectors.len(), batch.len());
+            return Err(perihelion_recall::Error::from(EmbeddingError(said)).into());
+        }
+        let pairs: Vec<_> = batch.iter().map(|(hash, _)| *hash).zip(vectors).collect();
+        Ok(self.index.put_vectors(scope, model, &pairs).await?)
+    }
+}

@@ -1,0 +1,187 @@
+//! The text of a document, kept in segments of one size: a place is read without what stands before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perihelion_database::{Transaction, query};
+use perihelion_recall::Scope;
+use serde_json::{Value as Json, json};
+use sqlx::AssertSqlSafe;
+
+use crate::{Error, Library, text};
+
+/// Characters of a segment; the last one of a text is shorter. The migrations cut earlier texts in the same way.
+const SEGMENT: usize = 16_384;
+
+/// Segments that are written by one statement.
+const AT_ONCE: usize = 64;
+
+/// A part of a document's text, counted in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub document: String,
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Range {
+    fn segments(&self) -> std::ops::Range<usize> {
+        self.start / SEGMENT..self.end.div_ceil(SEGMENT)
+    }
+}
+
+/// Segments by the ids of their documents and their numbers.
+type Segments = BTreeMap<(String, usize), String>;
+
+impl Library {
+    /// Returns a document's whole text.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub async fn body(&self, scope: &Scope, id: &str) -> Result<String, Error> {
+        let read = query(
+            "SELECT body FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number",
+        );
+        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(id);
+        let rows = self.database_of(scope).fetch_all(&read).await?;
+        if rows.is_empty() {
+            return Err(Error::Unknown(id.to_owned()));
+        }
+        let mut body = String::new();
+        for row in &rows {
+            body.push_str(&row.get::<String>(0)?);
+        }
+        Ok(body)
+    }
+
+    /// Returns the texts of ranges, in their order; none for one that does not lie in its document.
+    pub(crate) async fn texts(
+        &self,
+        scope: &Scope,
+        ranges: &[Range],
+    ) -> Result<Vec<Option<String>>, Error> {
+        let wanted = ranges
+            .iter()
+            .flat_map(|range| range.segments().map(|number| (range.document.as_str(), number)));
+        let wanted: BTreeSet<(&str, usize)> = wanted.collect();
+        let segments = match wanted.is_empty() {
+            true => Segments::new(),
+            false => self.segments(scope, &wanted).await?,
+        };
+        Ok(ranges.iter().map(|range| cut(&segments, range)).collect())
+    }
+
+    async fn segments(
+        &self,
+        scope: &Scope,
+        wanted: &BTreeSet<(&str, usize)>,
+    ) -> Result<Segments, Error> {
+        let database = self.database_of(scope);
+        let listed = database.dialect().pick(
+            "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
+            "jsonb_to_recordset($3) AS w (id text, number bigint)",
+        );
+        // The list is gone through, and each segment looked up.
+        let sql = format!(
+            "SELECT s.id, s.number, s.body FROM {listed} CROSS JOIN document_segment s
+             WHERE s.tenant = $1 AND s.owner = $2 AND s.id = w.id AND s.number = w.number"
+        );
+        let wanted = wanted.iter().map(|(id, number)| json!({ "id": id, "number": number }));
+        let wanted: Vec<Json> = wanted.collect();
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
+        let segment = |row: &perihelion_database::Row| {
+            let number = usize::try_from(row.get::<i64>(1)?).unwrap_or(usize::MAX);
+            Ok(((row.get(0)?, number), row.get(2)?))
+        };
+        rows.iter().map(segment).collect()
+    }
+}
+
+fn cut(segments: &Segments, range: &Range) -> Option<String> {
+    let mut cut = String::new();
+    for number in range.segments() {
+        let segment = segments.get(&(range.document.clone(), number))?;
+        let first = number * SEGMENT;
+        let start = range.start.max(first) - first;
+        let end = range.end.min(first + SEGMENT) - first;
+        cut.push_str(text::part(segment, start, end)?);
+    }
+    (range.start <= range.end).then_some(cut)
+}
+
+/// Writes a text in place of the former one; segments that are as they were are not written again.
+pub(crate) async fn write(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    id: &str,
+    text: &str,
+) -> Result<(), Error> {
+    let sql = transaction.dialect().pick(
+        "INSERT INTO document_segment (tenant, owner, id, number, body)
+         SELECT $1, $2, $3, value ->> 'number', value ->> 'body' FROM json_each($4) WHERE true
+         ON CONFLICT (tenant, owner, id, number) DO UPDATE SET body = excluded.body
+         WHERE document_segment.body <> excluded.body",
+        "INSERT INTO document_segment (tenant, owner, id, number, body)
+         SELECT $1, $2, $3, number, body FROM jsonb_to_recordset($4) AS listed (number bigint, body text)
+         ON CONFLICT (tenant, owner, id, number) DO UPDATE SET body = excluded.body
+         WHERE document_segment.body <> excluded.body",
+    );
+    let segments: Vec<&str> = divided(text).collect();
+    let numbered: Vec<(usize, &str)> = segments.iter().copied().enumerate().collect();
+    for part in numbered.chunks(AT_ONCE) {
+        let part = part.iter().map(|(number, body)| json!({ "number": number, "body": body }));
+        let part: Vec<Json> = part.collect();
+        let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+        transaction.execute(&insert.bind(id).bind(json!(part))).await?;
+    }
+    let delete = query(
+        "DELETE FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 AND number >= $4",
+    );
+    let past = i64::try_from(segments.len()).unwrap_or(i64::MAX);
+    let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(id).bind(past);
+    transaction.execute(&delete).await?;
+    Ok(())
+}
+
+fn divided(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(SEGMENT).map_or(rest.len(), |(at, _)| at);
+        let (segment, after) = rest.split_at(end);
+        rest = after;
+        (!segment.is_empty()).then_some(segment)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_range_is_cut_from_the_segments_that_it_touches_alone() {
+        let text: String =
+            (0..3 * SEGMENT + 7).map(|n| if n % 3 == 0 { 'ü' } else { 'x' }).collect();
+        let all: Vec<&str> = divided(&text).collect();
+        assert_eq!(all.len(), 4);
+        assert_eq!(all.concat(), text);
+        let past = 3 * SEGMENT + 7;
+        for (start, end) in [
+            (0, 0),
+            (0, 1),
+            (SEGMENT - 1, SEGMENT + 1),
+            (SEGMENT, 2 * SEGMENT),
+            (5, past),
+            (past, past),
+            (past - 1, past),
+        ] {
+            let range = Range { document: "d".to_owned(), start, end };
+            let touched = range.segments().map(|at| (("d".to_owned(), at), all[at].to_owned()));
+            let wanted: String = text.chars().skip(start).take(end - start).collect();
+            assert_eq!(cut(&touched.collect(), &range), Some(wanted), "{start}..{end}");
+        }
+        let beyond = Range { document: "d".to_owned(), start: 3, end: past + 1 };
+        let there =
+            all.iter().enumerate().map(|(at, one)| (("d".to_owned(), at), (*one).to_owned()));
+        assert_eq!(cut(&there.collect(), &beyond), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Documents as programs of an earlier version left them.
+
+use perihelion_database::Database;
+use perihelion_database::migrations::SQLITE;
+use perihelion_documents::parse::Page;
+use perihelion_documents::{Library, Limits, PageAt, Parser, Query};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+
+use crate::support::{input, scope};
+
+/// The last migration before texts were divided into segments.
+const BEFORE: i64 = 23;
+
+/// Puts rows of now into the tables of then.
+const PUT_BACK: &str = "
+    INSERT INTO recall_space SELECT id, tenant, owner, kind, items, length, next_item, revision, languages
+        FROM now.recall_space;
+    INSERT INTO recall_item SELECT space, number, parent || '/1/' || number, parent, attributes, at, payload, meaning,
+        hash, terms, length FROM now.recall_item;
+    INSERT INTO recall_posting SELECT * FROM now.recall_posting;
+    INSERT INTO document SELECT tenant, owner, id, collection, path, title, format, hash, version, bytes, characters,
+        chunks, description, warnings, added_at, changed_at, authors FROM now.document;
+    INSERT INTO document_parent SELECT * FROM now.document_parent;
+    INSERT INTO document_usage SELECT * FROM now.document_usage;
+    INSERT INTO document_text SELECT tenant, owner, id, group_concat(body, ''), '{\"pages\": [
+            {\"number\": 1, \"start\": 0, \"end\": CUT}, {\"number\": 2, \"start\": CUT, \"end\": END}]}'
+        FROM (SELECT * FROM now.document_segment ORDER BY number) GROUP BY tenant, owner, id;";
+
+/// S3.05: nothing has to be added again after an upgrade.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let open = async |name: &str| {
+        let database = Database::open(&path(name)).await.unwrap();
+        Library::new(database, Parser::Here(Limits::default()))
+    };
+    let ann = scope("ann");
+    let part =
+        |n: usize| format!("## Teil {n}\n\nÜber Nummer{n}. {}\n\n", "Und so fort. ".repeat(40));
+    let text = format!("# Maße\n\n{}", (0..120).map(part).collect::<String>());
+    let now = open("now.db").await;
+    let mut prepared = now.prepare(&ann, input("long.md", &text)).await.unwrap();
+    let body = prepared.parsed.text.clone();
+    let cut = body.find("## Teil 90").unwrap();
+    prepared.parsed.pages = vec![
+        Page { number: 1, start: 0, end: cut },
+        Page { number: 2, start: cut, end: body.len() },
+    ];
+    let document = now.flip(&ann, &prepared).await.unwrap();
+    let asked = Query::new("Nummer100");
+    let hits = now.search(&ann, &asked, None).await.unwrap();
+    let page = now.page(&ann, &document.id, PageAt::Number(2)).await.unwrap();
+    now.close().await;
+
+    let options = SqliteConnectOptions::new().filename(path("then.db")).create_if_missing(true);
+    let mut then = options.connect().await.unwrap();
+    let earlier = SQLITE.iter().filter(|(number, ..)| *number <= BEFORE);
+    let applied = earlier.clone().count();
+    for (_, _, sql) in earlier {
+        sqlx::raw_sql(*sql).execute(&mut then).await.unwrap();
+    }
+    let put_back =
+        PUT_BACK.replace("CUT", &cut.to_string()).replace("END", &body.len().to_string());
+    let all = format!(
+        "ATTACH '{}' AS now; {put_back} PRAGMA application_id = {}; PRAGMA user_version = {applied}",
+        path("now.db"),
+        0x7065_7269
+    );
+    sqlx::raw_sql(AssertSqlSafe(all)).execute(&mut then).await.unwrap();
+    then.close().await.unwrap();
+
+    let library = open("then.db").await;
+    assert_eq!(library.find(&ann, "long.md").await.unwrap(), document);
+    assert_eq!(library.body(&ann, &document.id).await.unwrap(), body);
+    assert_eq!(library.search(&ann, &asked, None).await.unwrap(), hits);
+    assert_eq!(library.page(&ann, &document.id, PageAt::Number(2)).await.unwrap(), page);
+    let used = library.room(&ann).await.unwrap().used;
+    assert_eq!(used.text_bytes, body.len() as u64);
+    let changed = text.replacen("Über Nummer7.", "Über Nummer7 und Elefanten.", 1);
+    let added = library.add(&ann, input("long.md", &changed), None, None, &|_| {}).await.unwrap();
+    assert_eq!(added.document.version, 2);
+    let after = library.search(&ann, &asked, None).await.unwrap();
+    assert_eq!((after.len(), &after[0].quote), (hits.len(), &hits[0].quote));
+    assert_eq!(library.room(&ann).await.unwrap().used.text_bytes, used.text_bytes + 14);
+    let deleted = library.delete(&ann, "long.md").await.unwrap();
+    assert_eq!(deleted.attempts.len(), 2, "that of the earlier program among them");
+    assert_eq!(library.room(&ann).await.unwrap().used.documents, 0);
+    library.close().await;
+}

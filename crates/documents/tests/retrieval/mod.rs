@@ -1,0 +1,75 @@
+//! How many passages there are, and what decides their order.
+
+use std::collections::BTreeSet;
+
+use perihelion_documents::{Asking, Judgement, Query, Weights, evaluate};
+
+use crate::support::{Endpoint, input, kinds, scope};
+
+/// S3.06: pieces of one parent take the room of no other: there are as many passages as were asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
+    let paragraph = |n: usize| {
+        format!(
+            "The tariff of zone {n} is tariff {n}. {}\n\n",
+            "A tariff is paid per zone. ".repeat(35)
+        )
+    };
+    let text = format!("# Tariffs\n\n{}", (0..240).map(paragraph).collect::<String>());
+    for kind in kinds().await {
+        let (library, ann) = (&kind.library, scope("ann"));
+        library.add(&ann, input("tariffs.md", &text), None, None, &|_| {}).await.unwrap();
+        for limit in [1, 8, 50] {
+            let mut query = Query::new("tariff zone");
+            query.limit = limit;
+            let found = library.retrieve(&ann, &query, None, None).await.unwrap();
+            let texts: BTreeSet<&String> = found.passages.iter().map(|one| &one.text).collect();
+            assert_eq!((found.passages.len(), texts.len()), (limit, limit));
+            let numbers: Vec<usize> = found.passages.iter().map(|one| one.number).collect();
+            assert_eq!(numbers, (1..=limit).collect::<Vec<_>>());
+        }
+        let mut few = Query::new("zone 17");
+        few.limit = 1_000;
+        let all = library.retrieve(&ann, &few, None, None).await.unwrap().passages.len();
+        assert!(all > 50 && all < 1_000, "all that there are: {all}");
+        kind.end().await;
+    }
+}
+
+/// S3.06: what words and what meaning find counts as the library has it, and as a question says.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_and_meaning_count_as_much_as_is_said() {
+    for kind in kinds().await {
+        let (ann, endpoint) = (scope("ann"), Endpoint::default());
+        let add = async |path: &str, text: &str| {
+            let input = input(path, text);
+            let added = kind.library.add(&ann, input, None, Some(&endpoint), &|_| {}).await;
+            added.unwrap().document.id
+        };
+        // The endpoint's vectors count letters: an anagram means the same to it.
+        let by_words = add("a.md", "listen, says the old piano to the zebra by the jukebox").await;
+        let by_meaning = add("b.md", "silent").await;
+        let words = Weights { words: 1.0, meaning: 0.0 };
+        let meaning = Weights { words: 0.0, meaning: 1.0 };
+        for (weights, first) in [(words, &by_words), (meaning, &by_meaning)] {
+            let library = kind.library.clone().with_weights(weights);
+            let mut query = Query::new("listen");
+            let found = library.search(&ann, &query, Some(&endpoint)).await.unwrap();
+            assert_eq!(found[0].document, *first, "{weights:?}");
+            query.weights = Some(weights);
+            let found = kind.library.search(&ann, &query, Some(&endpoint)).await.unwrap();
+            assert_eq!(found[0].document, *first, "{weights:?}");
+
+            let judgement = Judgement {
+                question: "listen".to_owned(),
+                quote: None,
+                document: Some(first.clone()),
+            };
+            let (model, weights) = (Some(&endpoint as &_), Some(weights));
+            let asking = Asking { weights, model, reranker: None };
+            let measures = evaluate(&kind.library, &ann, &[judgement], asking).await.unwrap();
+            assert_eq!(measures.mean_reciprocal_rank, 1.0);
+        }
+        kind.end().await;
+    }
+}

@@ -1,0 +1,124 @@
+//! Which vectors are kept: those of texts that an item has, or that somebody claims who is about to have them as items.
+
+use std::collections::BTreeSet;
+
+use perihelion_database::{Transaction, query};
+use sqlx::AssertSqlSafe;
+
+use super::{StoredIndex, put::hex};
+use crate::{ContentHash, Error, Scope};
+
+impl StoredIndex {
+    /// Returns which of these texts the scope's tenant has a vector of, by a model.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn embedded(
+        &self,
+        scope: &Scope,
+        model: &str,
+        hashes: &[ContentHash],
+    ) -> Result<Vec<ContentHash>, Error> {
+        let each = self.database.dialect().each("$3");
+        let sql = format!(
+            "SELECT hash FROM recall_vector WHERE tenant = $1 AND model = $2 AND hash IN {each}"
+        );
+        let asked: Vec<String> = hashes.iter().map(hex).collect();
+        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(asked);
+        let rows = self.database_of(scope).fetch_all(&read).await?;
+        let found =
+            rows.iter().map(|row| row.get::<String>(0)).collect::<Result<BTreeSet<_>, _>>()?;
+        Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())
+    }
+
+    /// Has the vectors of texts kept before an item has them, until the holder gives them up or claims others.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn claim(
+        &self,
+        scope: &Scope,
+        holder: &str,
+        hashes: &[ContentHash],
+    ) -> Result<(), Error> {
+        let wanted: Vec<String> = hashes.iter().map(hex).collect();
+        let database = self.database_of(scope);
+        let mut transaction = database.begin().await?;
+        let known = held(&mut transaction, scope, holder).await?;
+        let listed: BTreeSet<&String> = wanted.iter().collect();
+        let stale = known.into_iter().filter(|hash| !listed.contains(hash)).collect();
+        let dropped = give_up(&mut transaction, scope, holder, stale).await?;
+        let sql = transaction.dialect().pick(
+            "INSERT INTO recall_claim (tenant, holder, hash) SELECT $1, $2, value FROM json_each($3)
+             WHERE true ON CONFLICT DO NOTHING",
+            "INSERT INTO recall_claim (tenant, holder, hash) SELECT $1, $2, unnest($3) ON CONFLICT DO NOTHING",
+        );
+        let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(holder).bind(wanted);
+        transaction.execute(&insert).await?;
+        transaction.commit().await?;
+        if dropped > 0 {
+            self.database.scrub().await?;
+        }
+        Ok(())
+    }
+
+    /// Gives up what a holder claims, in a transaction of the caller's, who calls
+    /// [`Database::scrub`](perihelion_database::Database::scrub) after it; returns how many vectors were deleted,
+    /// which no item has by then.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn give_up_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        holder: &str,
+    ) -> Result<u64, Error> {
+        let held = held(transaction, scope, holder).await?;
+        give_up(transaction, scope, holder, held).await
+    }
+}
+
+async fn held(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    holder: &str,
+) -> Result<Vec<String>, Error> {
+    let read = query("SELECT hash FROM recall_claim WHERE tenant = $1 AND holder = $2");
+    let rows = transaction.fetch_all(&read.bind(scope.tenant()).bind(holder)).await?;
+    rows.iter().map(|row| row.get(0).map_err(Error::from)).collect()
+}
+
+async fn give_up(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    holder: &str,
+    hashes: Vec<String>,
+) -> Result<u64, Error> {
+    if hashes.is_empty() {
+        return Ok(0);
+    }
+    let each = transaction.dialect().each("$3");
+    let delete =
+        format!("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 AND hash IN {each}");
+    let delete = query(AssertSqlSafe(delete)).bind(scope.tenant()).bind(holder);
+    transaction.execute(&delete.bind(hashes.clone())).await?;
+    forget_unused(transaction, scope, hashes).await
+}
+
+/// Deletes vectors of texts that no item of the tenant has and nobody claims; returns how many.
+pub(super) async fn forget_unused(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    hashes: Vec<String>,
+) -> Result<u64, Error> {
+    let each = transaction.dialect().each("$2");
+    let sql = format!(
+        "DELETE FROM recall_vector WHERE tenant = $1 AND hash IN {each} AND NOT EXISTS (
+            SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
+            WHERE i.hash = recall_vector.hash AND s.tenant = $1)
+         AND NOT EXISTS (
+            SELECT 1 FROM recall_claim c WHERE c.tenant = $1 AND c.hash = recall_vector.hash)"
+    );
+    let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes);
+    Ok(transaction.execute(&delete).await?)
+}
