@@ -3,5 +3,5 @@ DATA ?= docling/tests/data
 
 .PHONY: bench-parse
 
-bench-parse: ## Compare what is parsed with docling's ground truth, word by word; DATA=…/tests/data
+bench-parse: ## Hold what is parsed to docling's ground truth, word by word, with time and memory; DATA=…/tests/data
 	$(CARGO) run --release --package perihelion-parse --example fidelity -- $(DATA)
