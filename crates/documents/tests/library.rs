@@ -3,6 +3,7 @@
 
 mod policies;
 mod quotas;
+mod quotes;
 mod support;
 
 use std::collections::BTreeSet;
