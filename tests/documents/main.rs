@@ -9,6 +9,7 @@ mod command_line;
 mod docling;
 mod endpoint;
 mod external;
+mod safety;
 mod server;
 mod watching;
 
