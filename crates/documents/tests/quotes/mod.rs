@@ -74,13 +74,18 @@ async fn every_quote_of_a_search_is_the_text_at_its_place() {
         let mut quotes = 0;
         for version in 0..2 {
             for (number, ending) in ["md", "txt", "md", "html"].into_iter().enumerate() {
-                let blocks: String = (0..20).map(|_| block(&mut draw)).collect();
+                let blocks = |draw: &mut Draw| (0..10).map(|_| block(draw)).collect::<String>();
+                // A word that stands in one place alone, behind letters of all kinds.
+                let only = format!("xylophone{number}{version}");
+                let blocks = [&blocks(&mut draw), &only, "\n\n", &blocks(&mut draw)].concat();
                 let text = match ending {
                     "html" => format!("<h1>Page</h1><p>{}</p>", blocks.replace("\n\n", "</p><p>")),
                     _ => format!("# Version {version}\n\n{blocks}"),
                 };
                 let named = input(&format!("{number}.{ending}"), &text);
                 library.add(&ann, named, None, Some(&model), &|_| {}).await.unwrap();
+                let found = library.search(&ann, &Query::new(&only), None).await.unwrap();
+                assert!(found[0].quote.contains(&only), "{:?}", found[0]);
             }
             for word in WORDS {
                 let question = Query::new(format!("{word} {}", draw.of(&WORDS)));
@@ -101,6 +106,7 @@ async fn every_quote_of_a_search_is_the_text_at_its_place() {
                     let text = &texts[&source.document];
                     let said: String = text[source.start..source.end].iter().collect();
                     assert_eq!(said, source.quote, "{}", source.document);
+                    assert_eq!(said.trim(), said, "a quote is of whole words");
                     quotes += 1;
                 }
             }
