@@ -34,9 +34,11 @@ async fn refused(parser: &Parser, name: &str) -> (String, String) {
     let error = parser.parse(name, bytes).await.unwrap_err();
     let after = parser.parse("lease.md", bytes).await.unwrap();
     assert_eq!(after.title.as_deref(), Some("Lease"), "after {name}");
-    let Error::Parse { path, source } = &error else { panic!("{error}") };
-    assert_eq!(path, name);
-    (source.class().to_owned(), error.to_string())
+    let class = match &error {
+        Error::Parse { path, source } if path == name => source.class(),
+        _ => "another error",
+    };
+    (class.to_owned(), error.to_string())
 }
 
 /// S3.05: a process that dies, says nothing or half of something, or takes too much memory or processor time.
