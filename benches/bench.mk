@@ -26,7 +26,7 @@ bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph beside ours on 
 bench-report: bench bench-peers ## Both, for docs/performance.md
 
 # RECALL_COLLECTIONS names a directory with cranfield/ and cacm/, as crates/recall/benches/collections says.
-bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) and on 20,000 texts, on both databases
+bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) by words and meaning, and on 20,000 texts
 	$(BENCH_WITH) tests/postgres.sh run cargo bench --quiet -p perihelion-recall --bench collections
 
 # DOCUMENTS_CHUNKS says how many pieces (20,000), DOCUMENTS_ONLY=postgres leaves SQLite out.

@@ -10,6 +10,7 @@ mod deleting;
 mod docling;
 mod endpoint;
 mod external;
+mod safety;
 mod server;
 mod watching;
 

@@ -6,6 +6,7 @@ mod earlier;
 mod forgetting;
 mod policies;
 mod quotas;
+mod quotes;
 mod retrieval;
 mod support;
 

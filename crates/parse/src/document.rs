@@ -64,6 +64,8 @@ pub enum Warning {
     PagesWithoutText { pages: Vec<u32> },
     /// Right-to-left text was put into reading order by guesswork.
     DoubtfulOrder { pages: Vec<u32> },
+    /// Right-to-left text on these pages is set in a font that calls some of its letters by others' names.
+    DoubtfulLetters { pages: Vec<u32> },
     /// These pages could not be read.
     PagesUnread { pages: Vec<u32> },
     /// The bytes named no encoding; this one was guessed.
@@ -86,6 +88,13 @@ impl std::fmt::Display for Warning {
             }
             Self::DoubtfulOrder { pages } => {
                 write!(f, "right-to-left text whose order is doubtful, on pages: {}", listed(pages))
+            }
+            Self::DoubtfulLetters { pages } => {
+                write!(
+                    f,
+                    "right-to-left text whose letters are doubtful, on pages: {}",
+                    listed(pages)
+                )
             }
             Self::PagesUnread { pages } => {
                 write!(f, "pages that cannot be read: {}", listed(pages))

@@ -58,17 +58,18 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut builder = Builder::new(Format::Pdf);
     builder.title = title(&document);
     builder.authors = crate::authors::names(document.metadata().author.as_deref().map(said));
-    let doubtful: Vec<u32> = pages
-        .iter()
-        .zip(1u32..)
-        .filter(|(rows, _)| direction::is_doubtful(rows))
-        .map(|(_, number)| number)
-        .collect();
+    let where_so = |is_so: fn(&[Row]) -> bool| -> Vec<u32> {
+        let numbered = pages.iter().zip(1u32..).filter(|(rows, _)| is_so(rows));
+        numbered.map(|(_, number)| number).collect()
+    };
+    let doubtful = where_so(direction::is_doubtful);
+    let misnamed = where_so(direction::is_misnamed);
     flow::write(&pages, &mut builder);
     let warnings = [
         (!bare.is_empty()).then_some(Warning::PagesWithoutText { pages: bare }),
         (!unread.is_empty()).then_some(Warning::PagesUnread { pages: unread }),
         (!doubtful.is_empty()).then_some(Warning::DoubtfulOrder { pages: doubtful }),
+        (!misnamed.is_empty()).then_some(Warning::DoubtfulLetters { pages: misnamed }),
     ];
     builder.warnings.extend(warnings.into_iter().flatten());
     Ok(builder.finish())

@@ -4,7 +4,7 @@
 #[path = "support/pdf.rs"]
 mod support;
 
-use perihelion_parse::{Error, Limits, Parsed, parse};
+use perihelion_parse::{Error, Limits, Parsed, Warning, parse};
 
 use self::support::pdf;
 
@@ -66,6 +66,23 @@ fn aligned_cells_become_a_table() {
     let parsed = read(&[&content]);
     assert_eq!(parsed.text, "| Name | Age |\n| - | - |\n| Ann | 31 |\n| Ben | 29 |\n");
     assert_eq!(parsed.tables.len(), 1);
+}
+
+#[test]
+fn writing_from_right_to_left_is_read_with_its_ligatures_and_foreign_names() {
+    let right = |x: u32, y: u32, text: &str| format!("BT /R 10 Tf {x} {y} Td ({text}) Tj ET\n");
+    // Painted from the left: a word with a ligature, a name that touches the next word, and that word.
+    let content =
+        right(72, 700, "eAa ddc bbae") + &line(140, 700, 10, "Rust") + &right(158, 700, "be");
+    let parsed = read(&[&content]);
+    assert_eq!(parsed.text, "ين Rust يمنن وذذ ملاي\n");
+    assert_eq!(parsed.warnings, [Warning::DoubtfulOrder { pages: vec![1] }]);
+}
+
+#[test]
+fn letters_that_a_font_names_wrongly_are_said_to_be_doubtful() {
+    let parsed = read(&["BT /R 10 Tf 72 700 Td (adccccbe eccca becccca) Tj ET"]);
+    assert_eq!(parsed.warnings, [Warning::DoubtfulLetters { pages: vec![1] }]);
 }
 
 #[test]

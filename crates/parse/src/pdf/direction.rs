@@ -1,6 +1,7 @@
 //! Writing from right to left: a page holds it as it is painted, which is not the order of reading.
 
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 use super::rows::Row;
 
@@ -16,6 +17,20 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
+/// Returns a letter as it is painted: what a ligature stands for is typed in the order of reading, and painted in the other.
+pub(super) fn painted(text: &str) -> String {
+    let text = plain(text);
+    match text.chars().any(is_right) {
+        true => text.chars().rev().collect(),
+        false => text,
+    }
+}
+
+/// Returns whether a letter is nothing but marks (vowels, accents) on one written from right to left.
+pub(super) fn is_mark(text: &str) -> bool {
+    text.chars().all(|c| is_right(c) && is_combining_mark(c)) && !text.is_empty()
+}
+
 /// Returns whether most letters of a text are written from right to left.
 pub(super) fn is_right_to_left(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic());
@@ -28,39 +43,82 @@ pub(super) fn is_right_to_left(text: &str) -> bool {
 pub(super) fn is_doubtful(rows: &[Row]) -> bool {
     let text: String = rows.iter().map(Row::text).collect();
     let right = text.chars().filter(|c| is_right(*c)).count();
-    let left = text.chars().filter(|c| c.is_alphabetic() && !is_right(*c)).count();
+    let left = text.chars().filter(|c| is_left(*c)).count();
     right > 0 && right * 20 > left && left * 20 > right
+}
+
+/// Returns whether the letters of a page are not those that it shows. No word has one letter three times in a row, but a
+/// line has that is lengthened by strokes which their font calls a letter; other letters of it are wrong then, too.
+pub(super) fn is_misnamed(rows: &[Row]) -> bool {
+    /// Fewest such places: one may be an outcry.
+    const FEWEST: usize = 3;
+    let places = |text: &str| {
+        let letters: Vec<char> = text.chars().collect();
+        let is_thrice = |three: &&[char; 3]| {
+            three.iter().all(|c| *c == three[0] && c.is_alphabetic() && is_right(*c))
+        };
+        letters.array_windows().filter(is_thrice).count()
+    };
+    rows.iter().flat_map(|row| &row.pieces).map(|piece| places(&piece.text)).sum::<usize>()
+        >= FEWEST
 }
 
 /// Joins words that stand from left to right on the page.
 pub(super) fn in_reading_order(words: Vec<String>) -> String {
-    if !is_right_to_left(&words.concat()) {
-        return words.join(" ");
+    let from_right = is_right_to_left(&words.concat());
+    // A tatweel lengthens a line and is no letter.
+    let words = words.iter().map(|word| word.replace('\u{0640}', ""));
+    let mut words: Vec<String> = words.flat_map(|word| apart(&word)).collect();
+    if from_right {
+        words.reverse();
     }
     let mut read: Vec<String> = Vec::new();
-    // Where a run of words from left to right begins: such words keep their order among themselves.
+    // Where a run of words of the other direction begins: such words keep their order among themselves.
     let mut run = 0;
-    for word in words.into_iter().rev() {
-        if word.chars().any(|c| c.is_alphabetic() && !is_right(c)) {
+    for word in words {
+        let is_other = match from_right {
+            true => word.chars().any(is_left) && !word.chars().any(is_right),
+            false => word.chars().any(is_right),
+        };
+        let turns = word.chars().any(is_right) || (from_right && !is_other);
+        let word = if turns { turned(&word) } else { word };
+        if is_other {
             read.insert(run, word);
         } else {
-            read.push(turned(&word));
+            read.push(word);
             run = read.len();
         }
     }
     read.join(" ")
 }
 
-/// Turns the letters of a word around; numbers in it are written from left to right everywhere.
+/// Divides a word where letters of both directions touch: the space between them is often painted elsewhere.
+fn apart(word: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut last = None;
+    for c in word.chars() {
+        let touches = last
+            .is_some_and(|last| (is_right(last) && is_left(c)) || (is_left(last) && is_right(c)));
+        match parts.last_mut() {
+            Some(part) if !touches => part.push(c),
+            _ => parts.push(c.to_string()),
+        }
+        last = Some(c);
+    }
+    parts
+}
+
+/// Turns the letters of a word around; numbers and names in it that are written from left to right stay.
 fn turned(word: &str) -> String {
     let mut letters: Vec<char> = word.chars().rev().map(mirrored).collect();
-    let is_number = |c: &char| c.is_numeric() || matches!(c, '.' | ',' | '/' | ':' | '%');
+    let says = |c: &char| c.is_numeric() || is_left(*c);
+    let stays = |c: &char| says(c) || matches!(c, '.' | ',' | '/' | ':' | '%');
     let mut at = 0;
     while at < letters.len() {
-        let end = at + letters[at..].iter().take_while(|c| is_number(c)).count();
-        if letters[at..end].iter().any(|c| c.is_numeric()) {
+        let end = at + letters[at..].iter().take_while(|c| stays(c)).count();
+        if letters[at..end].iter().any(says) {
             // Signs at the ends belong to the sentence.
-            let signs = |part: &[char]| part.iter().take_while(|c| !c.is_numeric()).count();
+            let signs = |part: &[char]| part.iter().take_while(|c| !says(c)).count();
             let first = at + signs(&letters[at..end]);
             let reversed: Vec<char> = letters[first..end].iter().rev().copied().collect();
             let last = end - signs(&reversed);
@@ -83,6 +141,10 @@ fn mirrored(c: char) -> char {
     }
 }
 
+fn is_left(c: char) -> bool {
+    c.is_alphabetic() && !is_right(c)
+}
+
 fn is_right(c: char) -> bool {
     matches!(u32::from(c), 0x0590..=0x065F | 0x066A..=0x06EF | 0x06FA..=0x08FF | 0xFB1D..=0xFDFF | 0xFE70..=0xFEFF)
 }
@@ -98,6 +160,18 @@ mod tests {
         assert_eq!(in_reading_order(painted(".1948 תנש")), "שנת 1948.");
         assert_eq!(in_reading_order(painted("Rust םלוע םולש")), "שלום עולם Rust");
         assert_eq!(in_reading_order(painted("plain words")), "plain words");
+        assert_eq!(in_reading_order(painted("נוקRust םלוע")), "עולם Rust קונ");
+        assert_eq!(in_reading_order(painted("API-ה םלוע")), "עולם ה-API");
+        assert_eq!(in_reading_order(painted("say םלוע םולש to all")), "say שלום עולם to all");
         assert_eq!(plain("\u{FEE1}\u{FB01}"), "مfi");
+    }
+
+    #[test]
+    fn a_ligature_is_read_in_the_order_in_which_its_letters_are_typed() {
+        // Lam and alef are one letter on the page, with a yeh to its left.
+        let words = vec![["ي", &painted("\u{FEFB}"), "م"].concat()];
+        assert_eq!(in_reading_order(words), "ملاي");
+        assert_eq!(painted("ffi"), "ffi");
+        assert!(is_mark("\u{064B}") && !is_mark("ض\u{064B}") && !is_mark("\u{0301}"));
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Painted {
     /// Letters whose font does not say what they are.
     pub unknown: usize,
     /// Where each letter was painted: some are painted twice, for a shadow or a bold look.
-    seen: HashSet<(String, i64, i64)>,
+    seen: HashSet<(String, i64, i64, i64)>,
 }
 
 pub(super) fn paint<'a>(
@@ -74,7 +74,7 @@ impl<'a> Device<'a> for Painted {
                     continue;
                 }
             };
-            let text = super::direction::plain(&text);
+            let text = super::direction::painted(&text);
             if text.is_empty() {
                 continue;
             }
@@ -88,8 +88,13 @@ impl<'a> Device<'a> for Painted {
                 true => (origin.y.min(end.y), origin.y.max(end.y), origin.x + 100_000.0),
                 false => (origin.x.min(end.x), origin.x.max(end.x), origin.y),
             };
-            let near = |at: f64| (at / size * 8.0).round() as i64;
-            if !self.seen.insert((text.clone(), near(left), near(baseline))) && text != " " {
+            // Narrow letters stand close to each other: some Arabic lines are lengthened by many of one kind.
+            let near = |at: f64, step: f64| (at / step).round() as i64;
+            let beside = (size / 8.0).min((right - left) * 0.6).max(size / 100.0);
+            // Forms of one letter that differ in width have grids of their own.
+            let grid = near(beside, size / 1000.0);
+            let place = (text.clone(), grid, near(left, beside), near(baseline, size / 8.0));
+            if !self.seen.insert(place) && text != " " {
                 continue;
             }
             self.letters.push(Letter { text, left, right, baseline, size });

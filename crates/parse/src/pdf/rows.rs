@@ -82,6 +82,7 @@ pub(super) fn rows(mut letters: Vec<Letter>, width: f64, height: f64) -> Vec<Row
 
 fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
     letters.sort_by(|a, b| a.left.total_cmp(&b.left));
+    put_marks_beside_their_letters(&mut letters);
     let size =
         median(letters.iter().filter(|one| !one.text.trim().is_empty()).map(|one| one.size))?;
     let baseline = median(letters.iter().map(|one| one.baseline))?;
@@ -103,6 +104,27 @@ fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
     let pieces: Vec<Piece> = pieces.into_iter().filter_map(piece).collect();
     let place = (baseline / height.max(1.0)).clamp(0.0, 1.0);
     (!pieces.is_empty()).then_some(Row { pieces, baseline, size, place })
+}
+
+/// Puts each mark of writing from right to left before the letter that it stands on, as a page is painted from the left.
+fn put_marks_beside_their_letters(letters: &mut [Letter]) {
+    let bases: Vec<(f64, f64)> = letters
+        .iter()
+        .filter(|letter| !direction::is_mark(&letter.text) && !letter.text.trim().is_empty())
+        .map(|letter| (letter.left, letter.right))
+        .collect();
+    for mark in letters.iter_mut().filter(|letter| direction::is_mark(&letter.text)) {
+        let middle = f64::midpoint(mark.left, mark.right);
+        let beyond = bases.partition_point(|(left, _)| *left <= middle);
+        let base = beyond.checked_sub(1).and_then(|index| bases.get(index));
+        if let Some((left, _)) = base.filter(|(_, right)| middle <= *right) {
+            (mark.left, mark.right) = (*left, *left);
+        }
+    }
+    letters.sort_by(|a, b| {
+        let order = |letter: &Letter| !direction::is_mark(&letter.text);
+        a.left.total_cmp(&b.left).then_with(|| order(a).cmp(&order(b)))
+    });
 }
 
 fn piece(letters: Vec<Letter>) -> Option<Piece> {

@@ -1,0 +1,307 @@
+//! Office documents written here by hand: what a reader sees in them is in the text, in its place.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+#[path = "support/package.rs"]
+mod package;
+
+use perihelion_parse::{Limits, Parsed, parse};
+
+const WORD: &str = "xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main' \
+    xmlns:m='http://schemas.openxmlformats.org/officeDocument/2006/math' \
+    xmlns:wps='http://schemas.microsoft.com/office/word/2010/wordprocessingShape' \
+    xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'";
+const SLIDE: &str = "xmlns:p='http://schemas.openxmlformats.org/presentationml/2006/main' \
+    xmlns:a='http://schemas.openxmlformats.org/drawingml/2006/main' \
+    xmlns:c='http://schemas.openxmlformats.org/drawingml/2006/chart' \
+    xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/relationships'";
+const BOOK: &str = "xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main' \
+    xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/relationships'";
+
+/// The numbers of a pie, as charts of all kinds hold them.
+const CHART: &str = "<c:chartSpace xmlns:c='http://schemas.openxmlformats.org/drawingml/2006/chart' \
+    xmlns:a='http://schemas.openxmlformats.org/drawingml/2006/main'><c:chart><c:title><c:tx><c:rich><a:p><a:r>\
+    <a:t>Sales by quarter</a:t></a:r></a:p></c:rich></c:tx></c:title><c:plotArea><c:barChart><c:ser>\
+    <c:tx><c:strRef><c:strCache><c:pt idx='0'><c:v>North</c:v></c:pt></c:strCache></c:strRef></c:tx>\
+    <c:cat><c:strRef><c:strCache><c:pt idx='0'><c:v>Q1</c:v></c:pt><c:pt idx='1'><c:v>Q2</c:v></c:pt></c:strCache></c:strRef></c:cat>\
+    <c:val><c:numRef><c:numCache><c:pt idx='0'><c:v>8.2</c:v></c:pt><c:pt idx='1'><c:v>3.1</c:v></c:pt></c:numCache></c:numRef></c:val>\
+    </c:ser></c:barChart></c:plotArea></c:chart></c:chartSpace>";
+
+const SALES: &str = "Sales by quarter\n\n|  | North |\n| - | - |\n| Q1 | 8.2 |\n| Q2 | 3.1 |";
+
+fn read(name: &str, parts: &[(&str, String)]) -> Parsed {
+    let parts: Vec<(&str, &[u8])> =
+        parts.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    parse(&package::package(&parts), name, &Limits::default()).unwrap()
+}
+
+fn word(body: &str, more: &[(&str, String)]) -> Parsed {
+    let document = format!("<w:document {WORD}><w:body>{body}</w:body></w:document>");
+    let mut parts = vec![("word/document.xml", document)];
+    parts.extend_from_slice(more);
+    read("a.docx", &parts)
+}
+
+/// Relations of a part: id, kind and target of each.
+fn relations(of: &[(&str, &str, &str)]) -> String {
+    let one = |(id, kind, target): &(&str, &str, &str)| {
+        format!(
+            "<Relationship Id='{id}' Target='{target}' \
+             Type='http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}'/>"
+        )
+    };
+    let all: String = of.iter().map(one).collect();
+    format!(
+        "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'>{all}</Relationships>"
+    )
+}
+
+/// A paragraph of a Word document with its properties.
+fn paragraph(properties: &str, text: &str) -> String {
+    format!("<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>")
+}
+
+/// S3.05: headings are known by their styles, and numbers are counted as Word counts them.
+#[test]
+fn headings_and_numbers_of_a_word_document_are_those_that_word_shows() {
+    let styles = format!(
+        "<w:styles {WORD}><w:style w:type='paragraph' w:styleId='Kop1'><w:name w:val='heading 1'/></w:style>\
+         <w:style w:type='paragraph' w:styleId='Kop2'><w:name w:val='heading 2'/></w:style></w:styles>"
+    );
+    let level = |level: u8, format: &str, text: &str| {
+        format!(
+            "<w:lvl w:ilvl='{level}'><w:start w:val='1'/><w:numFmt w:val='{format}'/><w:lvlText w:val='{text}'/></w:lvl>"
+        )
+    };
+    let numbering = format!(
+        "<w:numbering {WORD}><w:abstractNum w:abstractNumId='0'>{}{}</w:abstractNum>\
+         <w:abstractNum w:abstractNumId='1'>{}</w:abstractNum>\
+         <w:num w:numId='1'><w:abstractNumId w:val='0'/></w:num><w:num w:numId='2'><w:abstractNumId w:val='1'/></w:num></w:numbering>",
+        level(0, "decimal", "%1."),
+        level(1, "decimal", "%1.%2"),
+        level(0, "lowerLetter", "%1)"),
+    );
+    let numbered = |style: &str, id: u8, level: u8| {
+        format!(
+            "<w:pStyle w:val='{style}'/><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='{id}'/></w:numPr>"
+        )
+    };
+    let body = [
+        paragraph(&numbered("Kop1", 1, 0), "Rent"),
+        paragraph(&numbered("Kop2", 1, 1), "Amount"),
+        paragraph(&numbered("Kop2", 1, 1), "Payment"),
+        paragraph(&numbered("", 2, 0), "by transfer"),
+        paragraph(&numbered("", 2, 0), "in cash"),
+        paragraph(&numbered("Kop1", 1, 0), "Term"),
+        paragraph(&numbered("Kop2", 1, 1), "Notice"),
+    ];
+    let parsed =
+        word(&body.concat(), &[("word/styles.xml", styles), ("word/numbering.xml", numbering)]);
+    assert_eq!(
+        parsed.text,
+        "# 1 Rent\n\n## 1.1 Amount\n\n## 1.2 Payment\n\na) by transfer\nb) in cash\n\n# 2 Term\n\n## 2.1 Notice\n"
+    );
+    let at = parsed.text.find("in cash").unwrap();
+    assert_eq!(parsed.section_path(at), ["1 Rent", "1.2 Payment"]);
+}
+
+/// S3.05: a merged cell says in each row and column that it covers what it says in the first.
+#[test]
+fn merged_cells_of_a_word_table_are_said_wherever_they_reach() {
+    let cell = |properties: &str, text: &str| {
+        format!("<w:tc><w:tcPr>{properties}</w:tcPr>{}</w:tc>", paragraph("", text))
+    };
+    let table = [
+        "<w:tbl><w:tr>".to_owned(),
+        cell("", "Region"),
+        cell("<w:gridSpan w:val='2'/>", "Sales"),
+        "</w:tr><w:tr>".to_owned(),
+        cell("<w:vMerge w:val='restart'/>", "North"),
+        cell("", "May"),
+        cell("", "12"),
+        "</w:tr><w:tr>".to_owned(),
+        cell("<w:vMerge/>", ""),
+        cell("", "June"),
+        cell("", "15"),
+        "</w:tr></w:tbl>".to_owned(),
+    ];
+    let parsed = word(&table.concat(), &[]);
+    assert_eq!(
+        parsed.text,
+        "| Region | Sales | Sales |\n| - | - | - |\n| North | May | 12 |\n| North | June | 15 |\n"
+    );
+    assert_eq!(parsed.tables.len(), 1);
+}
+
+/// S3.05: formulas are LaTeX, text boxes and notes are read, and what was deleted is not.
+#[test]
+fn formulas_boxes_and_notes_of_a_word_document_are_read_and_deletions_are_not() {
+    let run = |text: &str| format!("<m:r><m:t>{text}</m:t></m:r>");
+    let formula = format!(
+        "<m:oMath><m:f><m:num>{}</m:num><m:den>{}</m:den></m:f></m:oMath>",
+        run("a"),
+        run("b")
+    );
+    let boxed = format!(
+        "<w:p><w:r><mc:AlternateContent><mc:Choice Requires='wps'><wps:txbx><w:txbxContent>{}</w:txbxContent></wps:txbx>\
+         </mc:Choice><mc:Fallback>{}</mc:Fallback></mc:AlternateContent></w:r></w:p>",
+        paragraph("", "A box beside the text"),
+        paragraph("", "A box beside the text"),
+    );
+    let body = format!(
+        "<w:p><w:r><w:t>The share is</w:t></w:r>{formula}<w:del><w:r><w:delText>never</w:delText></w:r></w:del>\
+         <w:ins><w:r><w:t>always.</w:t></w:r></w:ins></w:p>{boxed}"
+    );
+    let notes = format!(
+        "<w:footnotes {WORD}><w:footnote w:type='separator' w:id='0'>{}</w:footnote><w:footnote w:id='2'>{}</w:footnote></w:footnotes>",
+        paragraph("", "no note"),
+        paragraph("", "Counted in May.")
+    );
+    let parsed = word(&body, &[("word/footnotes.xml", notes)]);
+    assert_eq!(
+        parsed.text,
+        "The share is $\\frac{a}{b}$ always.\n\nA box beside the text\n\nCounted in May.\n"
+    );
+}
+
+/// S3.05: a slide's title, list, merged table, the numbers behind its chart, its notes and comments, each slide a page.
+#[test]
+fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
+    let said = |text: &str| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>");
+    let shape = |kind: &str, body: &str| {
+        format!(
+            "<p:sp><p:nvSpPr><p:nvPr><p:ph type='{kind}'/></p:nvPr></p:nvSpPr><p:txBody>{body}</p:txBody></p:sp>"
+        )
+    };
+    let cell = |merged: &str, text: &str| {
+        format!("<a:tc {merged}><a:txBody>{}</a:txBody></a:tc>", said(text))
+    };
+    let frame = |data: &str| {
+        format!(
+            "<p:graphicFrame><a:graphic><a:graphicData>{data}</a:graphicData></a:graphic></p:graphicFrame>"
+        )
+    };
+    let table = format!(
+        "<a:tbl><a:tr>{}{}</a:tr><a:tr>{}{}</a:tr></a:tbl>",
+        cell("gridSpan='2'", "Both"),
+        cell("hMerge='1'", ""),
+        cell("", "one"),
+        cell("", "two")
+    );
+    let slide = |shapes: &str| {
+        format!("<p:sld {SLIDE}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>")
+    };
+    let first = [
+        shape("title", &said("Results")),
+        shape("body", &(said("good") + &said("better"))),
+        frame(&table),
+        frame("<c:chart r:id='rId1'/>"),
+        shape("sldNum", &said("1")),
+    ];
+    let list =
+        "<p:sldIdLst><p:sldId id='256' r:id='rId1'/><p:sldId id='257' r:id='rId2'/></p:sldIdLst>";
+    let parts = [
+        ("ppt/presentation.xml", format!("<p:presentation {SLIDE}>{list}</p:presentation>")),
+        (
+            "ppt/_rels/presentation.xml.rels",
+            relations(&[("rId1", "slide", "slides/b.xml"), ("rId2", "slide", "slides/a.xml")]),
+        ),
+        ("ppt/slides/b.xml", slide(&first.concat())),
+        ("ppt/slides/a.xml", slide(&shape("title", &said("Thanks")))),
+        (
+            "ppt/slides/_rels/b.xml.rels",
+            relations(&[
+                ("rId1", "chart", "../charts/chart1.xml"),
+                ("rId2", "notesSlide", "../notesSlides/n.xml"),
+                ("rId3", "comments", "../comments/c.xml"),
+            ]),
+        ),
+        ("ppt/charts/chart1.xml", CHART.to_owned()),
+        (
+            "ppt/notesSlides/n.xml",
+            format!("<p:notes {SLIDE}>{}</p:notes>", shape("body", &said("Speak slowly."))),
+        ),
+        (
+            "ppt/comments/c.xml",
+            format!("<p:cmLst {SLIDE}><p:cm><p:text>Is that so?</p:text></p:cm></p:cmLst>"),
+        ),
+    ];
+    let parsed = read("a.pptx", &parts);
+    assert_eq!(
+        parsed.text,
+        format!(
+            "# Results\n\n- good\n- better\n\n| Both | Both |\n| - | - |\n| one | two |\n\n{SALES}\n\n\
+             Speak slowly.\n\nIs that so?\n\n# Thanks\n"
+        )
+    );
+    let page = |words: &str| parsed.page_at(parsed.text.find(words).unwrap());
+    assert_eq!((page("Speak"), page("Thanks")), (Some(1), Some(2)));
+}
+
+/// S3.05: a sheet's groups of cells are tables, its merged cells are filled, formulas show their results, its charts their numbers.
+#[test]
+fn a_sheet_is_a_page_of_tables_with_results_merged_cells_charts_and_comments() {
+    let text = |place: &str, text: &str| {
+        format!("<c r='{place}' t='inlineStr'><is><t>{text}</t></is></c>")
+    };
+    let cells = format!(
+        "<row r='1'>{}{}</row><row r='2'>{}<c r='B2'><v>12</v></c></row><row r='3'><c r='B3'><v>15</v></c></row>\
+         <row r='4'>{}<c r='B4'><f>SUM(B2:B3)</f><v>27</v></c></row><row r='8'>{}</row>",
+        text("A1", "Region"),
+        text("B1", "Sales"),
+        text("A2", "North"),
+        text("A4", "All"),
+        text("D8", "Set apart."),
+    );
+    let sheet = format!(
+        "<worksheet {BOOK}><sheetData>{cells}</sheetData><mergeCells><mergeCell ref='A2:A3'/></mergeCells>\
+         <drawing r:id='rId1'/></worksheet>"
+    );
+    let empty = format!(
+        "<worksheet {BOOK}><sheetData><row r='1'>{}</row></sheetData></worksheet>",
+        text("A1", "Last")
+    );
+    let book = format!(
+        "<workbook {BOOK}><sheets><sheet name='May' sheetId='1' r:id='rId1'/><sheet name='June' sheetId='2' r:id='rId2'/></sheets></workbook>"
+    );
+    let parts = [
+        ("_rels/.rels", relations(&[("rId1", "officeDocument", "xl/workbook.xml")])),
+        ("xl/workbook.xml", book),
+        (
+            "xl/_rels/workbook.xml.rels",
+            relations(&[
+                ("rId1", "worksheet", "worksheets/sheet1.xml"),
+                ("rId2", "worksheet", "worksheets/sheet2.xml"),
+            ]),
+        ),
+        ("xl/worksheets/sheet1.xml", sheet),
+        ("xl/worksheets/sheet2.xml", empty),
+        (
+            "xl/worksheets/_rels/sheet1.xml.rels",
+            relations(&[
+                ("rId1", "drawing", "../drawings/drawing1.xml"),
+                ("rId2", "comments", "../comments1.xml"),
+            ]),
+        ),
+        ("xl/drawings/drawing1.xml", "<d/>".to_owned()),
+        (
+            "xl/drawings/_rels/drawing1.xml.rels",
+            relations(&[("rId1", "chart", "../charts/chart1.xml")]),
+        ),
+        ("xl/charts/chart1.xml", CHART.to_owned()),
+        (
+            "xl/comments1.xml",
+            format!(
+                "<comments {BOOK}><commentList><comment ref='B4'><text><t>Checked twice.</t></text></comment></commentList></comments>"
+            ),
+        ),
+    ];
+    let parsed = read("a.xlsx", &parts);
+    assert_eq!(
+        parsed.text,
+        format!(
+            "## May\n\n| Region | Sales |\n| - | - |\n| North | 12 |\n| North | 15 |\n| All | 27 |\n\nSet apart.\n\n{SALES}\n\n\
+             Checked twice.\n\n## June\n\nLast\n"
+        )
+    );
+    assert_eq!(parsed.page_at(parsed.text.find("Last").unwrap()), Some(2));
+}

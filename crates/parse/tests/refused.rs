@@ -1,0 +1,128 @@
+//! Documents that give no text, or would take too much: each is refused by name.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+#[path = "support/package.rs"]
+mod package;
+#[path = "support/pdf.rs"]
+mod written;
+
+use perihelion_parse::{Error, Format, Limits, parse};
+
+use self::package::package;
+use self::written::pdf;
+
+/// An office document that is encrypted: a compound file whose directory names the parts that hold it.
+fn encrypted_office() -> Vec<u8> {
+    const FREE: u32 = 0xFFFF_FFFF;
+    const END: u32 = 0xFFFF_FFFE;
+    const TABLE: u32 = 0xFFFF_FFFD;
+    const SECTOR: usize = 512;
+    let mut file = vec![0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
+    file.resize(24, 0);
+    // Version 3.62, little-endian, sectors of 2^9 and 2^6 bytes.
+    file.extend([0x3E, 0, 3, 0, 0xFE, 0xFF, 9, 0, 6, 0]);
+    file.resize(44, 0);
+    for number in [1, 1, 0, 4096, END, 0, END, 0, 0] {
+        file.extend(number.to_le_bytes());
+    }
+    file.resize(SECTOR, 0xFF);
+    for number in [TABLE, END] {
+        file.extend(u32::to_le_bytes(number));
+    }
+    file.resize(2 * SECTOR, 0xFF);
+    for (name, kind, beside, child) in [
+        ("Root Entry", 5, FREE, 1),
+        ("EncryptionInfo", 2, 2, FREE),
+        ("EncryptedPackage", 2, FREE, FREE),
+    ] {
+        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut entry = name.clone();
+        entry.resize(64, 0);
+        entry.extend((name.len() as u16 + 2).to_le_bytes());
+        entry.extend([kind, 1]);
+        for number in [FREE, beside, child] {
+            entry.extend(u32::to_le_bytes(number));
+        }
+        entry.resize(116, 0);
+        entry.extend(END.to_le_bytes());
+        entry.resize(128, 0);
+        file.extend(entry);
+    }
+    file.resize(3 * SECTOR, 0);
+    file
+}
+
+/// A PDF whose key is not that of an empty password.
+fn encrypted_pdf() -> Vec<u8> {
+    let plain = pdf(&["BT /F 10 Tf 72 700 Td (Nobody reads this sentence.) Tj ET"]);
+    let text = String::from_utf8(plain).unwrap();
+    let hash = "5A".repeat(32);
+    let protected = format!(
+        "/Root 1 0 R /ID [<{id}> <{id}>] /Encrypt << /Filter /Standard /V 1 /R 2 /O <{hash}> /U <{hash}> /P -4 >>",
+        id = "00".repeat(16)
+    );
+    text.replace("/Root 1 0 R", &protected).into_bytes()
+}
+
+/// S3.05: what is protected by a password is refused with what to do, whatever kind it is.
+#[test]
+fn a_password_is_named_for_pdf_word_and_excel() {
+    let office = encrypted_office();
+    let pdf = encrypted_pdf();
+    for (name, bytes) in [("a.pdf", &pdf), ("a.docx", &office), ("a.xlsx", &office)] {
+        let error = parse(bytes, name, &Limits::default()).unwrap_err();
+        assert!(matches!(error, Error::Password), "{name}: {error}");
+        assert_eq!(error.class(), "password");
+        assert!(error.to_string().contains("remove it"), "{error}");
+    }
+}
+
+/// S3.05: an archive that unpacks to far more than it is, or than is permitted, is refused before it is held in memory.
+#[test]
+fn an_archive_that_unpacks_without_end_is_named() {
+    let zeros = vec![b' '; 20 << 20];
+    let word = package(&[("word/document.xml", &zeros)]);
+    let book = package(&[("xl/workbook.xml", &zeros)]);
+    assert!(word.len() < 100_000);
+    let small = Limits { unpacked_bytes: 1 << 20, ..Limits::default() };
+    for (name, bytes) in [("a.docx", &word), ("a.xlsx", &book)] {
+        for limits in [&Limits::default(), &small] {
+            let error = parse(bytes, name, limits).unwrap_err();
+            assert!(matches!(error, Error::Bomb { .. }), "{name}: {error}");
+            assert_eq!(error.class(), "too_large");
+        }
+    }
+}
+
+/// S3.05: what an archive says of its sizes is not believed.
+#[test]
+fn an_archive_that_lies_about_its_sizes_is_refused_as_well() {
+    let zeros = vec![b' '; 20 << 20];
+    let mut word = package(&[("word/document.xml", &zeros)]);
+    let said = u32::to_le_bytes(20 << 20);
+    let places: Vec<usize> = (0..word.len() - 4).filter(|at| word[*at..*at + 4] == said).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        word[at..at + 4].copy_from_slice(&u32::to_le_bytes(1000));
+    }
+    for limits in [Limits::default(), Limits { unpacked_bytes: 1 << 20, ..Limits::default() }] {
+        let error = parse(&word, "a.docx", &limits).unwrap_err();
+        assert!(matches!(error, Error::Bomb { .. }), "{error}");
+    }
+}
+
+/// S3.05: what is too large, empty or of no known kind says so.
+#[test]
+fn what_is_too_large_empty_or_unknown_says_so() {
+    let limits = Limits { input_bytes: 10, ..Limits::default() };
+    let class = |bytes: &[u8], name: &str, limits: &Limits| {
+        parse(bytes, name, limits).unwrap_err().class().to_owned()
+    };
+    assert_eq!(class(b"eleven bytes", "a.txt", &limits), "too_large");
+    assert_eq!(class(b"", "a.txt", &limits), "empty");
+    assert_eq!(class(b" \n ", "a.txt", &Limits::default()), "no_text");
+    assert_eq!(class(&package(&[("a", b"b")]), "a.zip", &Limits::default()), "unsupported");
+    let torn = &package(&[("word/document.xml", b"<w:document")])[..60];
+    let error = parse(torn, "a.docx", &Limits::default()).unwrap_err();
+    assert!(matches!(error, Error::Broken { format: Format::Docx, .. }), "{error}");
+}
