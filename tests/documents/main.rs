@@ -5,10 +5,14 @@
 )]
 
 mod agent;
+mod asking;
 mod command_line;
+mod demo;
 mod docling;
 mod endpoint;
 mod external;
+mod killed;
+mod progress;
 mod server;
 mod watching;
 

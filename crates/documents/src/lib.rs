@@ -11,7 +11,6 @@
 
 mod add;
 mod child;
-mod cite;
 mod describe;
 mod error;
 mod evaluate;
@@ -29,7 +28,6 @@ mod usage;
 
 pub use add::{Added, Progress, Step};
 pub use child::Parser;
-pub use cite::{Checked, check};
 pub use describe::{Describer, Description};
 pub use error::Error;
 pub use evaluate::{Judgement, Measures, evaluate, read_judgements};
