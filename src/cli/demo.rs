@@ -110,7 +110,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
 fn crash(resume: String, documents: bool) -> Observer {
     let done = AtomicBool::new(false);
     Arc::new(move |event| {
-        let RunEvent::Published { mode: StreamMode::Custom, payload, .. } = event else { return };
+        let payload = match event {
+            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => payload,
+            // What an agent's own graph says of itself.
+            RunEvent::Nested { event, .. } => &event["payload"],
+            _ => return,
+        };
         let judged = payload["status"].as_str();
         let wanted = match documents {
             true => payload["agent"] == demo::DOCUMENTS_LAST && judged == Some("APPROVED"),

@@ -55,7 +55,9 @@ impl Node<GraphState> for Qa {
             attached: Vec::new(),
             citations_removed: removed,
         };
-        metrics::citations_removed(node::QA, removed);
+        if model.was_live() {
+            metrics::citations_removed(node::QA, removed);
+        }
         let update = GraphUpdate::new()
             .answer(Some(answer))
             .messages(vec![message])

@@ -21,6 +21,7 @@ pub(crate) fn servers(home: &Home, more: &[&str]) -> String {
 async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     let endpoint = Endpoint::willing().await;
     let home = Home::new(Some(endpoint.url.clone()));
+    std::fs::write(home.path().join("office.md"), "# Office\n\nA lease ended in May.\n").unwrap();
     home.json(&["documents", "add", ".", "--json"]).await;
     std::fs::write(home.path().join("mcp-servers.toml"), servers(&home, &[])).unwrap();
     let report = home.json(&["run", "What is the rent of the lease?", "--json", "--quiet"]).await;

@@ -78,12 +78,12 @@ async fn which_documents_there_are_is_answered_from_the_list() {
 /// S3.06: of documents that are compared each one has its share of the passages, however much more the other one says.
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_of_a_comparison_are_among_the_passages() {
-    let much: String = (0..40)
+    let much: String = (0..24)
         .map(|n| {
             format!(
                 "## Part {n}\n\n{} Item {n} {}\n\n",
                 "crowns ".repeat(20),
-                "and more words of it ".repeat(30)
+                "and more words of it ".repeat(180)
             )
         })
         .collect();

@@ -46,7 +46,9 @@ async fn the_demo_of_documents_answers_with_pages_and_a_count_that_stands_on_the
     // What was added is described, embedded, and on a thread of its own each.
     let kept = home.path().join(".local/share/perihelion/demo/documents.db");
     let of_demo = format!("sqlite:{}", kept.display());
-    let listed = home.json(&["--database", &of_demo, "documents", "list", "--json"]).await;
+    let listed = home
+        .json(&["--database", &of_demo, "documents", "list", "--tenant", "demo", "--json"])
+        .await;
     let listed = listed.as_array().unwrap();
     assert_eq!(listed.len(), 3, "{listed:#?}");
     for document in listed {

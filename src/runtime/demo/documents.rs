@@ -78,7 +78,8 @@ async fn add(
     kept: &Kept,
     tell: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<(), Error> {
-    let documents = Documents::open(&kept.settings()?).await?;
+    // The tenant whose calls the servers are told that they answer.
+    let documents = Documents::open(&kept.settings()?).await?.for_tenant(TENANT)?;
     let papers =
         [(RELEASES, "releases-2013.pdf"), (RELEASES, "releases-2018.pdf"), (THEORY, "theory.pdf")];
     for (collection, name) in papers {
