@@ -55,8 +55,11 @@ pub fn check_citations(answer: &str, known: usize) -> CheckedCitations {
 fn code(text: &str) -> Option<usize> {
     let ticks = |text: &str| text.len() - text.trim_start_matches('`').len();
     let opened = ticks(text);
+    if opened == 0 {
+        return None;
+    }
     let mut at = opened;
-    while opened > 0 {
+    loop {
         at += text[at..].find('`')?;
         let run = ticks(&text[at..]);
         at += run;
@@ -64,7 +67,6 @@ fn code(text: &str) -> Option<usize> {
             return Some(at);
         }
     }
-    None
 }
 
 /// Reads the numbers of `[n]` or `[n, m]` at the start of a text, and its length; `[n](…)` and `[n]:` are Markdown's own.

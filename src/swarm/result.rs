@@ -161,7 +161,7 @@ pub struct Source {
     pub place: Option<Place>,
 }
 
-/// A place in a document, as whoever keeps it counts: the characters from `start` to `end` are the quote.
+/// A place in a document, as its keeper counts: the characters from `start` to `end` are the quote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Id of the document.
