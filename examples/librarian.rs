@@ -117,6 +117,7 @@ async fn answer(stage: Stage<Shelf>) -> StageResult<Shelf> {
         source: format!("{}.read", stage.server().name),
         reference: Some(stage.state().path.clone()),
         quote: Some(said.quote),
+        ..Source::default()
     };
     Ok(Step::done(Finding::text(said.answer).confidence(said.confidence).source(source)))
 }

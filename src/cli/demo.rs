@@ -24,7 +24,7 @@ Examples:
   perihelion demo --analyst
   perihelion demo --hands        an analyst counts, a program computes, an API is asked
   perihelion demo --crash        then: perihelion resume THREAD
-  perihelion demo --documents    two agents with documents, one with tables that waits for both")]
+  perihelion demo --documents    two agents with documents, and an analyst that waits for both")]
 pub struct Args {
     /// Ask the analyst three questions about the data, with a table each and a chart
     #[arg(long, conflicts_with = "crash")]
@@ -32,7 +32,7 @@ pub struct Args {
     /// Kill this process with SIGKILL in the middle of the run, to be resumed afterwards
     #[arg(long)]
     crash: bool,
-    /// Ask documents: passages are found, ranked and cited, and a third agent counts on what two found
+    /// Ask documents: two agents find, rank and cite pages, and an analyst counts on what both found
     #[arg(long, conflicts_with = "analyst")]
     documents: bool,
     /// Use hands: an analyst counts, a Python program computes on its table, an HTTP API is asked about the outcome
@@ -104,15 +104,23 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::finish(runtime, ended, &signals).await
 }
 
-/// Kills the process when the first output was judged: calls have been made, and the stage is not committed.
+/// Kills the process when an output was judged: calls have been made, and the stage is not committed.
 ///
-/// The demo of documents is killed at the first judgement, the other one at the first rejection.
-fn crash(resume: String, at_any: bool) -> Observer {
+/// The demo of documents is killed at the analyst's, when nothing else is under way; the other one at the first rejection.
+fn crash(resume: String, documents: bool) -> Observer {
     let done = AtomicBool::new(false);
     Arc::new(move |event| {
-        let RunEvent::Published { mode: StreamMode::Custom, payload, .. } = event else { return };
+        let payload = match event {
+            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => payload,
+            // What an agent's own graph says of itself.
+            RunEvent::Nested { event, .. } => &event["payload"],
+            _ => return,
+        };
         let judged = payload["status"].as_str();
-        let wanted = if at_any { judged == Some("APPROVED") } else { judged == Some("REJECTED") };
+        let wanted = match documents {
+            true => payload["agent"] == demo::DOCUMENTS_LAST && judged == Some("APPROVED"),
+            false => judged == Some("REJECTED"),
+        };
         if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(
                 "killing this process now, in the middle of a step; continue with: {resume}"

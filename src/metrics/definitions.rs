@@ -182,6 +182,8 @@ instruments! {
         [l::MODEL, l::ROLE], "US dollars for model calls, where prices are set";
     reflections: Counter "perihelion.reflections", "{reflection}",
         [l::AGENT, l::VERDICT], "Judgements of agents' outputs";
+    citations_removed: Counter "perihelion.citations.removed", "{citation}",
+        [l::AGENT], "Citations of an answer that named nothing and were removed";
     threads: Gauge "perihelion.threads", "{thread}",
         [l::STATUS], "Threads in the database, the same from every process";
     pending: Gauge "perihelion.traces.pending", "{thread}",

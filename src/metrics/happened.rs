@@ -98,6 +98,12 @@ pub fn reflected(agent: &str, verdict: &'static str) {
     to.reflections.add(1, &[agent, KeyValue::new(l::VERDICT, verdict)]);
 }
 
+/// So many citations of an answer named nothing and were removed.
+pub fn citations_removed(agent: &str, count: u64) {
+    let Some(to) = instruments().filter(|_| count > 0) else { return };
+    to.citations_removed.add(count, &[KeyValue::new(l::AGENT, agent.to_owned())]);
+}
+
 /// So many threads of the database have this status now.
 pub fn threads_stand(status: &'static str, count: u64) {
     let Some(to) = instruments() else { return };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use perihelion_database::Database;
@@ -12,6 +13,7 @@ use perihelion_documents::{
 
 use tokio_util::sync::CancellationToken;
 
+use super::counted::{Counted, Counting};
 use super::{Error, Folders, open_store};
 use crate::checkpoint::Store;
 use crate::clock;
@@ -293,13 +295,14 @@ impl Documents {
     }
 
     /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
-    /// that were, none without an endpoint.
+    /// that were, none without an endpoint. `listener` hears after each request how many there were so far.
     ///
     /// # Errors
     /// [`Error::Documents`].
-    pub async fn reindex(&self) -> Result<Option<u64>, Error> {
+    pub async fn reindex(&self, listener: Counting) -> Result<Option<u64>, Error> {
         let Some(model) = &self.embeddings else { return Ok(None) };
-        let count = self.library.reindex(&self.scope, &**model).await?;
+        let counted = Counted { model: &**model, done: AtomicU64::new(0), listener };
+        let count = self.library.reindex(&self.scope, &counted).await?;
         Ok(Some(count))
     }
 

@@ -10,6 +10,7 @@ mod assemble;
 mod audit;
 mod by_hand;
 pub mod checkup;
+mod counted;
 pub mod demo;
 mod document_ages;
 mod documents;

@@ -54,6 +54,8 @@ pub struct Metadata {
     pub context: BTreeMap<String, String>,
     /// Whether the answer leaves something out: an agent failed, the turn ended early, or no model could write it.
     pub partial: bool,
+    /// Citations of results and answer that named nothing and were removed.
+    pub citations_removed: u64,
 }
 
 /// The result of `run` and `resume`.
@@ -160,6 +162,7 @@ impl RunReport {
                 turn: state.turn,
                 context: state.request_context.clone(),
                 partial: ending::is_partial(state),
+                citations_removed: state.citations_removed_of_turn(),
             },
             interrupts: Vec::new(),
             finish_reason: (status == RunStatusView::Done).then(|| ending::reason_of_end(state)),

@@ -1,4 +1,4 @@
-//! The demo's data, carried in the binary: the IANA time zone database as tables and as prose.
+//! The demo's data, carried in the binary: the IANA time zone database as tables, as prose, and typeset.
 //!
 //! Enter at [`install`]. Source, licence (public domain) and contents: `examples/data/README.md`.
 //! Invariant: an installed set is complete or absent; a crash while installing leaves nothing that would
@@ -17,10 +17,12 @@ pub struct DemoData {
     pub database: PathBuf,
     /// A directory with the text documents.
     pub documents: PathBuf,
+    /// A directory with those of them that are typeset, which have pages.
+    pub papers: PathBuf,
 }
 
 /// Changes whenever the data do, so that an older set is replaced.
-const VERSION: &str = "tz-2026b-1";
+const VERSION: &str = "tz-2026b-2";
 
 macro_rules! document {
     ($path:literal) => {
@@ -98,6 +100,15 @@ const DOCUMENTS: &[(&str, &str)] = &[
     document!("theory.txt"),
 ];
 
+macro_rules! paper {
+    ($name:literal) => {
+        ($name, include_bytes!(concat!("../../examples/data/papers/", $name)))
+    };
+}
+
+const PAPERS: &[(&str, &[u8])] =
+    &[paper!("releases-2013.pdf"), paper!("releases-2018.pdf"), paper!("theory.pdf")];
+
 /// Rows written by one statement.
 const BATCH: usize = 500;
 
@@ -106,10 +117,15 @@ const BATCH: usize = 500;
 /// # Errors
 /// When the directory cannot be written or the database not be made.
 pub async fn install(dir: &Path) -> io::Result<DemoData> {
-    let data = DemoData { database: dir.join("timezones.db"), documents: dir.join("documents") };
+    let data = DemoData {
+        database: dir.join("timezones.db"),
+        documents: dir.join("documents"),
+        papers: dir.join("papers"),
+    };
     let mark = dir.join("version");
     let installed = std::fs::read_to_string(&mark).is_ok_and(|version| version == VERSION);
-    if installed && data.database.is_file() && data.documents.is_dir() {
+    let is_there = data.database.is_file() && data.documents.is_dir() && data.papers.is_dir();
+    if installed && is_there {
         return Ok(data);
     }
     std::fs::create_dir_all(dir)?;
@@ -119,7 +135,7 @@ pub async fn install(dir: &Path) -> io::Result<DemoData> {
     let built = build_in(&build, &data).await;
     std::fs::remove_dir_all(&build)?;
     built?;
-    write_whole(&mark, VERSION)?;
+    write_whole(&mark, VERSION.as_bytes())?;
     Ok(data)
 }
 
@@ -140,18 +156,21 @@ async fn build_in(build: &Path, data: &DemoData) -> io::Result<()> {
     fill(&database).await.map_err(io::Error::other)?;
     std::fs::rename(&database, &data.database)?;
     for (path, text) in DOCUMENTS {
-        write_whole(&data.documents.join(path), text)?;
+        write_whole(&data.documents.join(path), text.as_bytes())?;
+    }
+    for (path, bytes) in PAPERS {
+        write_whole(&data.papers.join(path), bytes)?;
     }
     Ok(())
 }
 
 /// Writes a file so that it is whole or absent, making its directory if needed.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
     let part = path.with_extension("part");
-    std::fs::write(&part, text)?;
+    std::fs::write(&part, bytes)?;
     std::fs::rename(&part, path)
 }
 
@@ -209,14 +228,17 @@ mod tests {
 
     #[test]
     fn every_document_of_the_repository_is_carried() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/documents");
-        let mut files = Vec::new();
-        files_below(&root, &mut files);
-        let mut found: Vec<String> =
-            files.iter().map(|f| f.strip_prefix(&root).unwrap().to_str().unwrap().into()).collect();
-        found.sort();
-        let carried: Vec<&str> = DOCUMENTS.iter().map(|(path, _)| *path).collect();
-        assert_eq!(found, carried);
+        let documents: Vec<&str> = DOCUMENTS.iter().map(|(path, _)| *path).collect();
+        let papers: Vec<&str> = PAPERS.iter().map(|(path, _)| *path).collect();
+        for (folder, carried) in [("documents", documents), ("papers", papers)] {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(folder);
+            let mut files = Vec::new();
+            files_below(&root, &mut files);
+            let name = |file: &PathBuf| file.strip_prefix(&root).unwrap().display().to_string();
+            let mut found: Vec<String> = files.iter().map(name).collect();
+            found.sort();
+            assert_eq!(found, carried);
+        }
     }
 
     #[tokio::test]
@@ -230,7 +252,7 @@ mod tests {
         let mut names: Vec<_> =
             std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, ["documents", "timezones.db", "version"]);
+        assert_eq!(names, ["documents", "papers", "timezones.db", "version"]);
 
         let options = SqliteConnectOptions::new().filename(&data.database).read_only(true);
         let mut connection = options.connect().await.unwrap();

@@ -48,7 +48,8 @@ impl Assignment {
 /// One thing that a task is about: a person, a date, an identifier, a metric (S3.02).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entity {
-    /// What it is, such as `person`; for documents: `collection`, `format`, `section`, `author`, `since`, `until`.
+    /// What it is, such as `person`; for documents: `collection`, `document`, `format`, `section`, `author`, `since`, `until`. The
+    /// same name twice compares both.
     pub name: String,
     /// Dates as YYYY-MM-DD.
     pub value: String,

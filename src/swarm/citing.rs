@@ -1,65 +1,122 @@
-//! Keeps the citations of an answer honest: a number that no result has points nowhere.
+//! Keeps citations honest: a number in brackets names a passage or a result, or it is removed and counted.
 
-/// Removes `[n]` where `n` is no result's number; code and links stay as they are.
+use std::collections::BTreeSet;
+
+/// Numbers from here on are no citations: `[2031]` is a year.
+const TOO_LARGE: usize = 1_000;
+
+/// An answer whose citations all name something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckedCitations {
+    pub text: String,
+    /// What is cited, in order, each once.
+    pub cited: Vec<usize>,
+    /// Citations that named nothing and were removed.
+    pub removed: u64,
+}
+
+/// Removes citations that name none of the `known` things, which are numbered from 1; `[1, 3]` and `[1][3]` are both read.
 ///
-/// `results` is how many results there are; they are numbered from 1.
-pub(super) fn without_unknown(answer: &str, results: usize) -> String {
-    let mut kept = String::with_capacity(answer.len());
-    let mut in_code = false;
+/// Code, links, notes and indexes such as `rows[0]` stay as they are.
+pub fn check_citations(answer: &str, known: usize) -> CheckedCitations {
+    let mut text = String::with_capacity(answer.len());
+    let mut cited = BTreeSet::new();
+    let mut removed = 0;
     let mut rest = answer;
-    while let Some(letter) = rest.chars().next() {
-        if letter == '`' {
-            in_code = !in_code;
+    while let Some(next) = rest.find(['`', '[']) {
+        let (before, from) = rest.split_at(next);
+        text.push_str(before);
+        let Some((numbers, length)) = citation(from, &text) else {
+            let kept = code(from).unwrap_or(1);
+            text.push_str(&from[..kept]);
+            rest = &from[kept..];
+            continue;
+        };
+        rest = &from[length..];
+        let named: Vec<usize> =
+            numbers.iter().copied().filter(|number| (1..=known).contains(number)).collect();
+        removed += (numbers.len() - named.len()) as u64;
+        if named.is_empty() {
+            // The space before it goes with it.
+            text.truncate(text.trim_end_matches(' ').len());
+        } else if named.len() == numbers.len() {
+            text.push_str(&from[..length]);
+        } else {
+            let shown: Vec<String> = named.iter().map(usize::to_string).collect();
+            text.push_str(&format!("[{}]", shown.join(", ")));
         }
-        let number = if in_code || is_index(&kept) { None } else { citation(rest) };
-        match number {
-            Some((number, length)) if number == 0 || number > results => {
-                while kept.ends_with(' ') {
-                    kept.pop();
-                }
-                rest = &rest[length..];
-            }
-            _ => {
-                kept.push(letter);
-                rest = &rest[letter.len_utf8()..];
-            }
-        }
+        cited.extend(named);
     }
-    kept
+    text.push_str(rest);
+    CheckedCitations { text, cited: cited.into_iter().collect(), removed }
 }
 
-/// Tells `rows[7]` from a citation: an index stands right behind a name in code-like text.
-fn is_index(before: &str) -> bool {
-    let mut letters = before.chars().rev().take_while(|letter| !letter.is_whitespace());
-    before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
-        && letters.any(|letter| matches!(letter, '_' | '.' | '('))
-}
-
-/// Reads `[n]` at the start of a text; `[n](…)` and `[n]:` are Markdown's own.
-fn citation(text: &str) -> Option<(usize, usize)> {
-    let (digits, after) = text.strip_prefix('[')?.split_once(']')?;
-    let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-    if !is_number || after.starts_with(['(', ':']) {
+/// Returns how long the code is with which a text begins: as many backticks close it as opened it.
+fn code(text: &str) -> Option<usize> {
+    let ticks = |text: &str| text.len() - text.trim_start_matches('`').len();
+    let opened = ticks(text);
+    if opened == 0 {
         return None;
     }
-    Some((digits.parse().ok()?, digits.len() + 2))
+    let mut at = opened;
+    loop {
+        at += text[at..].find('`')?;
+        let run = ticks(&text[at..]);
+        at += run;
+        if run == opened {
+            return Some(at);
+        }
+    }
+}
+
+/// Reads the numbers of `[n]` or `[n, m]` at the start of a text, and its length; `[n](…)` and `[n]:` are Markdown's own.
+fn citation(text: &str, before: &str) -> Option<(Vec<usize>, usize)> {
+    let inside = text.strip_prefix('[')?;
+    let end = inside.find(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | ' '))?;
+    let (inside, after) = inside.split_at(end);
+    if after.strip_prefix(']')?.starts_with(['(', ':']) {
+        return None;
+    }
+    let number = |part: &str| part.trim().parse().ok().filter(|number| *number < TOO_LARGE);
+    let numbers: Vec<usize> = inside.split(',').map(number).collect::<Option<_>>()?;
+    (!is_index(before, &numbers)).then_some((numbers, end + 2))
+}
+
+/// Tells `rows[7]` from a citation: an index stands right behind a name in code-like text, or is 0, which cites nothing.
+fn is_index(before: &str, numbers: &[usize]) -> bool {
+    let mut letters = before.chars().rev().take_while(|letter| !letter.is_whitespace());
+    before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
+        && (numbers == [0] || letters.any(|letter| matches!(letter, '_' | '.' | '(')))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// S1.13
+    /// S1.13, S3.06
     #[test]
-    fn a_citation_that_points_nowhere_is_removed_and_all_else_stays() {
-        let kept = |answer| without_unknown(answer, 2);
+    fn a_citation_that_points_nowhere_is_removed_and_counted_and_all_else_stays() {
+        let kept = |answer| check_citations(answer, 2).text;
         assert_eq!(kept("It is 42 [1][3], or 43 [2] [9]."), "It is 42 [1], or 43 [2].");
         assert_eq!(kept("None [0]."), "None.");
-        for same in
-            ["`a[9]` and t.rows[9]", "[9](https://x.example)", "[9]: note", "[x] [] [", "Größe [1]"]
-        {
-            assert_eq!(kept(same), same);
+        for same in [
+            "`a[9]` and t.rows[9], a[0]",
+            "```\nlist[9] ` [9]\n``` [1]",
+            "[9](https://x.example)",
+            "[9]: note",
+            "[x] [] [ [1",
+            "[2031] is a year",
+            "Größe [1], 配置 [x], [1,2]",
+        ] {
+            let checked = check_citations(same, 2);
+            assert_eq!((checked.text.as_str(), checked.removed), (same, 0));
         }
-        assert_eq!(without_unknown("[1]", 0), "");
+        assert_eq!(kept("One ` alone hides nothing [9]."), "One ` alone hides nothing.");
+        assert_eq!(check_citations("[1]", 0).text, "");
+
+        let said = "Rents rose [1]. Wages fell [4][2, 9]. See [the list](x).";
+        let checked = check_citations(said, 3);
+        assert_eq!(checked.text, "Rents rose [1]. Wages fell[2]. See [the list](x).");
+        assert_eq!((checked.cited.as_slice(), checked.removed), (&[1, 2][..], 2));
     }
 }

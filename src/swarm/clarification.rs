@@ -47,6 +47,7 @@ pub(super) async fn put(
     let answer = asked.put(ctx).await?;
     let state = ctx.state();
     let message = |who: &str, role: &str, name: Option<&str>, content: String| Message {
+        citations_removed: 0,
         id: format!("{}.{}.{who}", state.turn, state.routing.round),
         role: role.into(),
         name: name.map(Into::into),

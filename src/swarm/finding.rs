@@ -17,6 +17,13 @@ pub struct Finding {
     pub confidence: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
+    /// Citations of the output that named nothing and were removed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub citations_removed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Finding {
@@ -43,6 +50,13 @@ impl Finding {
     #[must_use]
     pub fn confidence(mut self, confidence: f64) -> Self {
         self.confidence = Some(confidence.clamp(0.0, 1.0));
+        self
+    }
+
+    /// Says how many citations of the words named nothing and were removed.
+    #[must_use]
+    pub fn citations_removed(mut self, removed: u64) -> Self {
+        self.citations_removed = removed;
         self
     }
 

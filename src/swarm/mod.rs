@@ -76,6 +76,7 @@ pub use assignment::{Assignment, DependencyOutput, Entity};
 pub use attachments::Attachment;
 pub use built_in::is_built_in;
 pub use caller::ToolReply;
+pub use citing::{CheckedCitations, check_citations};
 pub use decision::{PlannedTask, SupervisorDecision};
 pub use ending::{EarlyEnd, FinishReason};
 pub use event::AgentEvent;
@@ -89,7 +90,9 @@ pub use parts::{Home, StarLimits, StarParts};
 pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};
 pub use report::{CallRecord, Report};
-pub use result::{AgentError, AgentResult, Chart, ErrorKind, ResultStatus, Source, Table, ToolUse};
+pub use result::{
+    AgentError, AgentResult, Chart, ErrorKind, Place, ResultStatus, Source, Table, ToolUse,
+};
 pub use roster::Roster;
 pub use server_agent::ServerAgent;
 pub use sources::Sources;

@@ -218,6 +218,7 @@ impl Node<GraphState> for Preprocess {
         let id = named.filter(is_new).cloned();
         let preferences = Preferences { message_id: id.clone(), ..state.preferences.clone() };
         let message = Message {
+            citations_removed: 0,
             id: id.unwrap_or_else(|| format!("{turn}.user")),
             role: "user".into(),
             name: None,

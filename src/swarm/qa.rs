@@ -6,14 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::json;
 
+use super::citing::check_citations;
 use super::ending::{EarlyEnd, FinishReason};
 use super::model::{RecordedModel, stop_or_failure};
 use super::parts::StarParts;
 use super::result::{AgentResult, ResultStatus};
 use super::state::{GraphState, GraphUpdate, Message};
-use super::{citing, node, taint, window};
+use super::{node, taint, window};
 use crate::graph::{Context, Node, NodeError, NodeOutput};
 use crate::llm::{ChatModel, ChatRequest, Error, Role, structured};
+use crate::metrics;
 
 /// How long the answer may still be written when the run's time is up.
 const GRACE: Duration = Duration::from_secs(30);
@@ -33,22 +35,29 @@ impl Node<GraphState> for Qa {
         let model =
             RecordedModel::new(&ctx, &self.parts).remembering(state).streamed().with_grace(GRACE);
         let mut failure: Option<String> = None;
+        let mut removed = 0;
         let answer = match self.ask(&ctx, &model).await {
             Ok(answer) if state.preferences.answer_schema.is_some() => answer,
             Ok(answer) if !answer.trim().is_empty() => {
-                citing::without_unknown(&answer, state.results_of_turn().count())
+                let checked = check_citations(&answer, state.results_of_turn().count());
+                removed = checked.removed;
+                checked.text
             }
             Ok(_) => without_model(state, failure.insert("the model gave an empty answer".into())),
             Err(error) => without_model(state, failure.insert(stop_or_failure(error)?.to_string())),
         };
         let message = Message {
-            id: format!("{}.qa", state.turn),
+            id: state.answer_id(),
             role: "assistant".into(),
             name: Some(node::QA.into()),
             content: answer.clone(),
             tainted_by: taint::of_talk(state),
             attached: Vec::new(),
+            citations_removed: removed,
         };
+        if model.was_live() {
+            metrics::citations_removed(node::QA, removed);
+        }
         let update = GraphUpdate::new()
             .answer(Some(answer))
             .messages(vec![message])

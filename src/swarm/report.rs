@@ -32,6 +32,19 @@ pub struct CallRecord {
     pub source: String,
 }
 
+/// Returns what a source names beside the call: a reference, the quote, and its place in a document.
+fn named_by(source: &Source) -> Value {
+    let Source { reference, quote, place, .. } = source;
+    if reference.is_none() && quote.is_none() {
+        return Value::Null;
+    }
+    let mut named = json!({ "reference": reference, "quote": quote });
+    if let (Value::Object(named), Value::Object(place)) = (&mut named, json!(place)) {
+        named.extend(place);
+    }
+    named
+}
+
 /// How the work on one assignment ended.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -120,6 +133,7 @@ impl Report {
             chart: self.finding.chart,
             confidence: self.finding.confidence,
             sources: self.finding.sources,
+            citations_removed: self.finding.citations_removed,
             not_mine: self.error.as_ref().is_some_and(|e| e.kind == ErrorKind::PlanningDeclined),
             output: self.finding.output,
             error: self.error,
@@ -139,6 +153,7 @@ impl Report {
             content: said,
             tainted_by: self.tainted_by,
             attached: Vec::new(),
+            citations_removed: 0,
         };
         GraphUpdate::new()
             .results(vec![result])
@@ -160,10 +175,7 @@ impl Report {
         };
         let mut citations: Vec<Citation> = Vec::new();
         let named = self.finding.sources.iter();
-        let named = named.map(|Source { source, reference, quote }| match (reference, quote) {
-            (None, None) => citation(source, Value::Null),
-            _ => citation(source, json!({ "reference": reference, "quote": quote })),
-        });
+        let named = named.map(|source| citation(&source.source, named_by(source)));
         let gave = |call: &&CallRecord| !call.is_error && call.source != FIND_TOOL;
         let called = self.calls.iter().filter(gave);
         let called = called.map(|call| citation(&call.source, call.arguments.clone()));

@@ -43,6 +43,9 @@ pub struct AgentResult {
     pub confidence: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
+    /// Citations of its output that named nothing and were removed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub citations_removed: u64,
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -153,6 +156,24 @@ pub struct Source {
     /// The very words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
+    /// Where they stand, in a document that can be opened there.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A place in a document, as its keeper counts: the characters from `start` to `end` are the quote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Id of the document.
+    pub document: String,
+    pub title: String,
+    pub start: u64,
+    pub end: u64,
+    /// From 1, where it has pages.
+    #[serde(default)]
+    pub page: Option<u64>,
+    #[serde(default)]
+    pub section: Option<String>,
 }
 
 /// What kind of failure an agent met (S2.11).

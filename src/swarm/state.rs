@@ -29,6 +29,9 @@ pub struct Message {
     /// Images and files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
+    /// Citations of an answer that named nothing and were removed.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub citations_removed: u64,
 }
 
 /// One task as it was handed out.
@@ -232,11 +235,11 @@ pub struct Spent {
     #[serde(default)]
     pub nano_usd: u64,
     /// Super-steps that teams took.
-    #[serde(default, skip_serializing_if = "is_zero_steps")]
+    #[serde(default, skip_serializing_if = "is_zero_count")]
     pub steps: u64,
 }
 
-fn is_zero_steps(number: &u64) -> bool {
+fn is_zero_count(number: &u64) -> bool {
     *number == 0
 }
 
@@ -331,6 +334,19 @@ impl GraphState {
     /// Returns how many tool calls the agents of the present turn have made.
     pub fn tool_calls_of_turn(&self) -> u64 {
         self.results_of_turn().map(|result| result.tools.len() as u64).sum()
+    }
+
+    /// Returns how many citations of the present turn named nothing and were removed: of its results, and of its answer.
+    pub fn citations_removed_of_turn(&self) -> u64 {
+        let of_results: u64 = self.results_of_turn().map(|result| result.citations_removed).sum();
+        let newest = self.messages.len().checked_sub(1).and_then(|last| self.messages.get(last));
+        let of_answer = newest.filter(|message| message.id == self.answer_id());
+        of_results + of_answer.map_or(0, |message| message.citations_removed)
+    }
+
+    /// Returns the id of the message that is the present turn's answer.
+    pub(super) fn answer_id(&self) -> String {
+        format!("{}.qa", self.turn)
     }
 
     /// Returns the tokens spent since the present turn began.

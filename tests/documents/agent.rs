@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Home;
 use super::endpoint::{Endpoint, willing};
+use super::{Home, LEASE, characters};
 
-fn servers(home: &Home) -> String {
+pub(crate) fn servers(home: &Home, more: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_perihelion");
+    let database = home.database();
+    let arguments = [&["mcp", "documents", "--database", &database], more].concat();
     format!(
-        "[mcp_servers.papers]\ncommand = {program:?}\nargs = [\"mcp\", \"documents\", \"--database\", {:?}]\nagent = \"documents\"\n",
-        home.database()
+        "[mcp_servers.papers]\ncommand = {program:?}\nargs = {arguments:?}\nagent = \"documents\"\n"
     )
 }
 
@@ -20,8 +21,9 @@ fn servers(home: &Home) -> String {
 async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     let endpoint = Endpoint::willing().await;
     let home = Home::new(Some(endpoint.url.clone()));
+    std::fs::write(home.path().join("office.md"), "# Office\n\nA lease ended in May.\n").unwrap();
     home.json(&["documents", "add", ".", "--json"]).await;
-    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home)).unwrap();
+    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home, &[])).unwrap();
     let report = home.json(&["run", "What is the rent of the lease?", "--json", "--quiet"]).await;
     assert_eq!(report["status"], "done", "{report}");
     let result = &report["results"][0];
@@ -31,6 +33,21 @@ async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     let source = &result["sources"][0];
     assert!(source["reference"].as_str().unwrap().contains("Lease"), "{source}");
     assert!(source["quote"].as_str().unwrap().contains("1,250 crowns"), "{source}");
+    assert_eq!(characters(LEASE, &source["start"], &source["end"]), source["quote"]);
+
+    // The citation opens at its place: id, title, section and characters; what named nothing was counted.
+    let listed = home.json(&["documents", "list", "--json"]).await;
+    let lease = listed.as_array().unwrap().iter().find(|one| one["title"] == "Lease").unwrap();
+    let of_document = |one: &&Value| one["arguments"]["document"].is_string();
+    let citation = report["citations"].as_array().unwrap().iter().find(of_document).unwrap();
+    let named = &citation["arguments"];
+    assert_eq!(named["document"], lease["id"], "{citation}");
+    assert_eq!((&named["title"], &named["page"]), (&json!("Lease"), &Value::Null));
+    for field in ["document", "title", "page", "section", "start", "end", "quote", "reference"] {
+        assert_eq!(named[field], source[field], "{field}: {citation}");
+    }
+    assert_eq!(result["citations_removed"], 1);
+    assert_eq!(report["metadata"]["citations_removed"], 1);
 
     let asked = endpoint.asked.lock().unwrap();
     let rerank = asked.chats.iter().find(|(role, ..)| role == "reranker").unwrap();
@@ -66,7 +83,7 @@ async fn a_tasks_entities_narrow_the_search() {
     let later = "The rent of the lease is 900 crowns a month since May.\n";
     std::fs::write(home.path().join("later.txt"), later).unwrap();
     home.json(&["documents", "add", ".", "--json"]).await;
-    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home)).unwrap();
+    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home, &[])).unwrap();
     let prompts = |from: usize| {
         let asked = endpoint.asked.lock().unwrap();
         let answer = asked.chats[from..].iter().rev().find(|(_, stage, _)| stage == "answer");

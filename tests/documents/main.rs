@@ -5,11 +5,15 @@
 )]
 
 mod agent;
+mod asking;
 mod command_line;
 mod deleting;
+mod demo;
 mod docling;
 mod endpoint;
 mod external;
+mod killed;
+mod progress;
 mod safety;
 mod server;
 mod watching;

@@ -43,6 +43,8 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
     let client = start(&home, &["--root", "."]).await;
     let lease = data(&client, "add_document", json!({ "path": "lease.md" })).await;
     assert_eq!(lease["title"], "Lease");
+    // What the command line does besides is said to be missing.
+    assert!(lease["not_described"].as_str().unwrap().contains("perihelion documents add"));
     let text = "# Minutes\n\nThe budget of 300 crowns was approved.\n";
     let minutes =
         data(&client, "add_document", json!({ "text": text, "title": "Minutes of May" })).await;
@@ -65,6 +67,11 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
     let whole = data(&client, "read_document", json!({ "document": lease["document"] })).await;
     assert_eq!(whole["text"], LEASE);
     assert_eq!(characters(LEASE, &hit["start"], &hit["end"]), hit["quote"]);
+    let asked = json!({ "query": "notice period", "parents": true });
+    let passages = data(&client, "search_documents", asked).await;
+    let best = &passages["hits"][0];
+    let parent = characters(LEASE, &best["parent"]["start"], &best["parent"]["end"]);
+    assert!(parent.contains(best["quote"].as_str().unwrap()) && parent.len() > 40, "{parent}");
     let part = json!({ "document": lease["document"], "start": hit["start"], "end": hit["end"] });
     assert_eq!(data(&client, "read_document", part).await["text"], hit["quote"]);
 

@@ -12,7 +12,6 @@
 mod add;
 mod attempt;
 mod child;
-mod cite;
 mod describe;
 mod embedding;
 mod error;
@@ -35,7 +34,6 @@ mod usage;
 pub use add::{Added, Progress, Step};
 pub use attempt::Attempt;
 pub use child::Parser;
-pub use cite::{Checked, check};
 pub use describe::{Describer, Description};
 pub use error::Error;
 pub use evaluate::{Asking, Judgement, Measures, evaluate, read_judgements};

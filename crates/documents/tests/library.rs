@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use perihelion_documents::{Error, Filters, Query, Reranker, Scope, check};
+use perihelion_documents::{Error, Filters, Query, Reranker, Scope};
 use support::{Endpoint, input, kinds, scope};
 
 const LEASE: &str = "# Lease\n\nThis lease is made between Ann Archer and the Brook Company.\n\n\
@@ -310,9 +310,4 @@ async fn a_document_that_gives_no_text_is_refused_by_name_and_not_kept() {
         assert!(library.list(&ann, None).await.unwrap().is_empty());
         kind.end().await;
     }
-}
-
-#[test]
-fn citations_are_held_to_the_passages_that_there_are() {
-    assert_eq!(check("Yes [1][7].", 2).text, "Yes [1].");
 }

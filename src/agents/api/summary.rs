@@ -39,7 +39,7 @@ pub async fn summary(stage: Stage<Call>) -> StageResult<Call> {
     let source = Source {
         source: format!("{}.call_operation", stage.server().name),
         reference: Some(operation),
-        quote: None,
+        ..Source::default()
     };
     let mut finding = Finding::text(words).source(source);
     if let Some(table) = table(&body) {

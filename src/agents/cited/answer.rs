@@ -1,21 +1,37 @@
 //! Answers from the passages alone, and checks what the answer cites.
 
-use perihelion_documents::check;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::passage::Passage;
 use super::{Work, WorkUpdate};
-use crate::agents::pipeline::{Ask, Finding, Role, Source, Stage, StageResult, Step};
+use crate::agents::pipeline::{Ask, Finding, Role, Source, Stage, StageError, StageResult, Step};
+
+/// How sure an agent is that found nothing.
+pub(in crate::agents) const NOTHING: f64 = 0.1;
 
 pub(in crate::agents) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
-    let state = stage.state();
-    if state.passages.is_empty() {
-        let mut output = "Nothing that was found says anything about this.".to_owned();
-        if !state.remarks.is_empty() {
-            output.push_str(&format!(" The search reported: {}", state.remarks.join("; ")));
-        }
-        return Ok(Step::done(Finding::text(output).confidence(0.1)));
+    if stage.state().passages.is_empty() {
+        return Ok(Step::done(Finding::text(nothing(stage.state())).confidence(NOTHING)));
     }
+    let written = write(&stage, json!({})).await?;
+    Ok(Step::done_with(WorkUpdate::new(), finding(&stage, &written)))
+}
+
+/// Says that nothing was found, and why, where the search said so.
+pub(in crate::agents) fn nothing(state: &Work) -> String {
+    let mut output = "Nothing that was found says anything about this.".to_owned();
+    if !state.remarks.is_empty() {
+        output.push_str(&format!(" The search reported: {}", state.remarks.join("; ")));
+    }
+    output
+}
+
+/// Has the model write the answer; `more` are variables beside the usual ones.
+pub(in crate::agents) async fn write(
+    stage: &Stage<Work>,
+    more: Value,
+) -> Result<String, StageError> {
+    let state = stage.state();
     let passages: Vec<_> = (1..)
         .zip(&state.passages)
         .map(|(number, passage)| {
@@ -34,7 +50,7 @@ pub(in crate::agents) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
         .iter()
         .map(|one| json!({ "agent": one.agent, "output": one.output }))
         .collect();
-    let variables = json!({
+    let mut variables = json!({
         "question": stage.task(),
         "request": stage.request(),
         "remarks": state.remarks,
@@ -42,17 +58,23 @@ pub(in crate::agents) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
         "upstream": upstream,
         "feedback": stage.feedback(),
     });
-    let ask = Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables);
-    let written = stage.ask_text(ask).await?;
-    let checked = check(&written, state.passages.len());
-    if checked.removed > 0 {
-        stage.progress(format!("removed {} citation(s) that named no passage", checked.removed));
+    if let (Value::Object(all), Value::Object(more)) = (&mut variables, more) {
+        all.extend(more);
     }
-    let mut finding = Finding::text(checked.text.trim()).confidence(confidence(&checked.cited));
-    for passage in checked.cited.iter().filter_map(|number| state.passages.get(number - 1)) {
-        finding = finding.source(source(&stage, passage));
+    stage.ask_text(Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables)).await
+}
+
+/// Makes what was written a finding: citations that name no passage are removed and counted, those that do become sources.
+pub(in crate::agents) fn finding(stage: &Stage<Work>, written: &str) -> Finding {
+    let passages = &stage.state().passages;
+    let checked = stage.check_citations(written, passages.len());
+    let mut finding = Finding::text(checked.text.trim())
+        .confidence(confidence(&checked.cited))
+        .citations_removed(checked.removed);
+    for passage in checked.cited.iter().filter_map(|number| passages.get(number - 1)) {
+        finding = finding.source(source(stage, passage));
     }
-    Ok(Step::done_with(WorkUpdate::new(), finding))
+    finding
 }
 
 /// An answer that cites nothing is one that the documents do not bear out.
@@ -70,5 +92,6 @@ fn source(stage: &Stage<Work>, passage: &Passage) -> Source {
         source: format!("{}.{tool}", stage.agent()),
         reference: Some(passage.reference()),
         quote: Some(passage.quote.clone()),
+        place: passage.place(),
     }
 }

@@ -7,7 +7,7 @@ mod answer;
 mod passage;
 mod rerank;
 
-pub(super) use self::answer::answer;
+pub(super) use self::answer::{NOTHING, answer, finding, nothing, write};
 pub(super) use self::passage::Passage;
 pub(super) use self::rerank::rerank;
 

@@ -1,7 +1,9 @@
 //! A passage: what a search found, and the text around it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+use crate::agents::pipeline::Place;
 
 /// A place in a document; `quote` is its text between `start` and `end`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,8 +17,25 @@ pub struct Passage {
     pub end: Option<u64>,
     pub quote: String,
     pub score: f64,
+    /// The passage that the quote stands in, where the server says so.
+    #[serde(deserialize_with = "if_readable", skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Range>,
     /// The text around the quote, where it was read.
     pub around: Option<String>,
+    /// Which of the sides it belongs to that a task compares.
+    pub side: usize,
+}
+
+/// Characters from `start` to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Servers of others may mean something else by the name.
+fn if_readable<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Range>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 impl Passage {
@@ -25,6 +44,18 @@ impl Passage {
         let mut passage: Self = serde_json::from_value(hit.clone()).ok()?;
         passage.quote = passage.quote.trim().to_owned();
         (!passage.quote.is_empty()).then_some(passage)
+    }
+
+    /// Returns its place, where the document's keeper counts characters.
+    pub fn place(&self) -> Option<Place> {
+        Some(Place {
+            document: self.document.clone(),
+            title: self.title.clone(),
+            start: self.start?,
+            end: self.end?,
+            page: self.page,
+            section: self.section.clone(),
+        })
     }
 
     /// Says where it stands, as an answer's reader is shown it.
@@ -39,8 +70,11 @@ impl Passage {
         parts.join(", ")
     }
 
-    /// Tells whether it is the same place as another one, or lies in it.
+    /// Tells whether it is the same place as another one, or lies in it or in the same passage.
     pub fn overlaps(&self, other: &Self) -> bool {
+        if self.parent.is_some() && other.parent.is_some() {
+            return self.document == other.document && self.parent == other.parent;
+        }
         match (self.start, self.end, other.start, other.end) {
             (Some(start), Some(end), Some(first), Some(past)) => {
                 self.document == other.document && start < past && first < end

@@ -1,10 +1,12 @@
 //! Documents in, cited answers out: searches, ranks what it found, reads around the best, answers with citations.
 //!
-//! Enter at [`kind`]. Stages: `search → rerank → read → answer`. Invariant: an answer rests on passages alone, each `[n]` in
+//! Enter at [`kind`]. Stages: `search → rerank → read → answer`; what a task names twice is compared, each side searched on its own. Invariant: an answer rests on passages alone, each `[n]` in
 //! it names one, and without a passage it says that the documents do not say. Deliberately absent: adding and
 //! deleting documents, which are tools of the same server for the plain kind.
 
+mod answer;
 mod filters;
+mod list;
 mod read;
 mod search;
 
@@ -19,7 +21,15 @@ pub fn kind() -> Arc<dyn Kind> {
         .about("answers from documents, with page, section and quote")
         .tool("search", "finds passages that answer a question")
         .optional_tool("read", "reads a document between two places")
-        .profile("documents", &[("search", "search_documents"), ("read", "read_document")])
+        .optional_tool("list", "lists the documents")
+        .profile(
+            "documents",
+            &[
+                ("search", "search_documents"),
+                ("read", "read_document"),
+                ("list", "list_documents"),
+            ],
+        )
         .natural_for("documents")
         .template("documents_rerank", include_str!("../../../prompts/documents_rerank.md"))
         .template("documents_answer", include_str!("../../../prompts/documents_answer.md"))
@@ -27,6 +37,6 @@ pub fn kind() -> Arc<dyn Kind> {
         .stage("search", search::search)
         .stage("rerank", cited::rerank)
         .stage("read", read::read)
-        .stage("answer", cited::answer)
+        .stage("answer", answer::answer)
         .into_kind()
 }

@@ -1,33 +1,27 @@
-//! Reads on around the best passages, where the server can be read.
+//! Reads the passages around the best hits, where the server can be read.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::agents::cited::{Work, WorkUpdate};
+use crate::agents::cited::{Passage, Work, WorkUpdate};
 use crate::agents::pipeline::{Stage, StageResult, Step};
 
-/// Characters read before and after a quote.
+/// Characters read before and after a quote, of servers that do not say which passage it stands in.
 const AROUND: u64 = 700;
-
-/// Passages that are read around; the others stand for themselves.
-const BEST: usize = 4;
 
 pub(super) async fn read(stage: Stage<Work>) -> StageResult<Work> {
     let mut passages = stage.state().passages.clone();
     if stage.has_tool("read") {
-        for passage in passages.iter_mut().take(BEST) {
-            let (Some(start), Some(end)) = (passage.start, passage.end) else { continue };
-            if stage.budget().tool_calls == 0 {
-                break;
-            }
-            let arguments = json!({
-                "document": passage.document,
-                "start": start.saturating_sub(AROUND),
-                "end": end.saturating_add(AROUND),
-            });
-            let reply = stage.call("read", arguments).await?;
-            if reply.is_error {
+        let places: Vec<(usize, Value)> = (0..)
+            .zip(&passages)
+            .filter_map(|(place, passage)| Some((place, around(passage)?)))
+            .take(stage.budget().tool_calls)
+            .collect();
+        let arguments = places.iter().map(|(_, arguments)| arguments.clone());
+        let replies = stage.follow_all("read", arguments).await?;
+        for ((place, _), reply) in places.iter().zip(replies) {
+            let Some(passage) = passages.get_mut(*place).filter(|_| !reply.is_error) else {
                 continue;
-            }
+            };
             let text = reply.structured.as_ref().and_then(|data| data["text"].as_str());
             // What was read must hold the quote, or it is from another version.
             let text = text.filter(|text| text.contains(passage.quote.as_str()));
@@ -35,4 +29,12 @@ pub(super) async fn read(stage: Stage<Work>) -> StageResult<Work> {
         }
     }
     Ok(Step::next(WorkUpdate::new().passages(passages)))
+}
+
+fn around(passage: &Passage) -> Option<Value> {
+    let (start, end) = match &passage.parent {
+        Some(parent) => (parent.start, parent.end),
+        None => (passage.start?.saturating_sub(AROUND), passage.end?.saturating_add(AROUND)),
+    };
+    Some(json!({ "document": passage.document, "start": start, "end": end }))
 }

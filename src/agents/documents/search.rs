@@ -1,8 +1,10 @@
-//! Searches by the task, and by the task with what upstream agents found, among the documents that its entities name.
+//! Searches by the task, and by the task with what upstream agents found, among the documents that its entities name; sides
+//! that are compared are searched each on its own.
 
 use serde_json::{Map, Value, json};
 
-use super::filters::Filters;
+use super::filters::{Filters, Side};
+use super::list;
 use crate::agents::cited::{CANDIDATES, Passage, Work, WorkUpdate};
 use crate::agents::pipeline::{Stage, StageError, StageResult, Step};
 
@@ -25,46 +27,66 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
         queries.push(format!("{} {feedback}", stage.query()));
     }
     // Servers of others may not filter at all.
-    let filters = stage.tool("search").map(|tool| &tool.input_schema["properties"]["filters"]);
-    let Filters { by, mut remarks } = match filters.is_some_and(Value::is_object) {
-        true => Filters::of(&stage.assignment().entities),
-        false => Filters::default(),
+    let (filters, mut remarks) = match takes(&stage, "filters") {
+        true => {
+            let (ids, unknown) = list::ids(&stage).await?;
+            (Filters::of(&stage.assignment().entities, &ids), unknown)
+        }
+        false => (Filters::none(), Vec::new()),
     };
-    let (mut passages, reported) = all(&stage, &queries, &by).await?;
+    remarks.extend(filters.remarks.iter().cloned());
+    let (mut passages, reported) = all(&stage, &queries, &filters.sides).await?;
     remarks.extend(reported);
-    if passages.is_empty() && !by.is_empty() {
-        let named: Vec<String> = by.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        remarks.push(format!("nothing was found with {}; these are others", named.join(", ")));
-        let (others, reported) = all(&stage, &queries, &Map::new()).await?;
+    if passages.is_empty() && filters.is_narrow() {
+        remarks.push(format!("nothing was found with {}; these are others", filters.named()));
+        let (others, reported) = all(&stage, &queries, &Filters::none().sides).await?;
         passages = others;
         remarks.extend(reported);
     }
     Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
 }
 
-/// Asks every query, and takes from each list in turn.
+/// Tells whether the search has an argument of this name.
+fn takes(stage: &Stage<Work>, argument: &str) -> bool {
+    stage.tool("search").is_some_and(|tool| tool.input_schema["properties"][argument].is_object())
+}
+
+/// Asks every query of each side, and takes from each list in turn; each side has an equal share.
 async fn all(
     stage: &Stage<Work>,
     queries: &[String],
-    by: &Map<String, Value>,
+    sides: &[Side],
 ) -> Result<(Vec<Passage>, Vec<String>), StageError> {
-    let mut found: Vec<Vec<Passage>> = Vec::new();
+    let share = CANDIDATES / sides.len().max(1);
+    let mut of_sides: Vec<Vec<Passage>> = Vec::new();
     let mut remarks = Vec::new();
-    for query in queries {
-        stage.progress(format!("searching for: {}", query.chars().take(100).collect::<String>()));
-        let (passages, remark) = ask(stage, query, by).await?;
-        found.push(passages);
-        remarks.extend(remark);
+    for (number, side) in sides.iter().enumerate() {
+        let mut found: Vec<Vec<Passage>> = Vec::new();
+        for query in queries {
+            let shown: String = query.chars().take(100).collect();
+            stage.progress(format!("searching {} for: {shown}", side.name).replace("  ", " "));
+            let (mut passages, remark) = ask(stage, query, (&side.by, share)).await?;
+            passages.iter_mut().for_each(|passage| passage.side = number);
+            found.push(passages);
+            remarks.extend(remark);
+        }
+        of_sides.push(interleaved(found, share));
     }
-    Ok((interleaved(found), remarks))
+    let is_any = of_sides.iter().any(|found| !found.is_empty());
+    let empty = sides.iter().zip(&of_sides).filter(|(_, found)| is_any && found.is_empty());
+    remarks.extend(empty.map(|(side, _)| format!("nothing was found with {}", side.name)));
+    Ok((interleaved(of_sides, CANDIDATES), remarks))
 }
 
 async fn ask(
     stage: &Stage<Work>,
     query: &str,
-    by: &Map<String, Value>,
+    (by, limit): (&Map<String, Value>, usize),
 ) -> Result<(Vec<Passage>, Option<String>), StageError> {
-    let mut arguments = json!({ "query": query, "limit": CANDIDATES });
+    let mut arguments = json!({ "query": query, "limit": limit });
+    if takes(stage, "parents") {
+        arguments["parents"] = json!(true);
+    }
     if !by.is_empty() {
         arguments["filters"] = json!(by);
     }
@@ -86,8 +108,8 @@ fn of_text(stage: &Stage<Work>, text: &str) -> Option<Passage> {
     Passage::of_hit(&passage)
 }
 
-/// Takes from each list in turn, each place once.
-fn interleaved(lists: Vec<Vec<Passage>>) -> Vec<Passage> {
+/// Takes from each list in turn, each place once, and no more than `most`.
+fn interleaved(lists: Vec<Vec<Passage>>, most: usize) -> Vec<Passage> {
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     let mut passages: Vec<Passage> = Vec::new();
     for rank in 0..longest {
@@ -97,6 +119,6 @@ fn interleaved(lists: Vec<Vec<Passage>>) -> Vec<Passage> {
             }
         }
     }
-    passages.truncate(CANDIDATES);
+    passages.truncate(most);
     passages
 }

@@ -1,6 +1,5 @@
 //! Says what was found, drafted or sent.
 
-use perihelion_documents::check;
 use serde_json::{Value, json};
 
 use super::plan::Action;
@@ -51,8 +50,10 @@ async fn read(stage: Stage<Letter>) -> StageResult<Letter> {
         "feedback": stage.feedback(),
     });
     let ask = Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables);
-    let checked = check(&stage.ask_text(ask).await?, messages.len());
-    let mut finding = Finding::text(checked.text.trim()).table(table(&messages));
+    let checked = stage.check_citations(&stage.ask_text(ask).await?, messages.len());
+    let mut finding = Finding::text(checked.text.trim())
+        .citations_removed(checked.removed)
+        .table(table(&messages));
     for mail in checked.cited.iter().filter_map(|number| messages.get(number - 1)) {
         finding = finding.source(source(&stage, mail));
     }
@@ -80,6 +81,7 @@ fn source(stage: &Stage<Letter>, mail: &Mail) -> Source {
         source: format!("{}.read_thread", stage.server().name),
         reference: Some(mail.id.clone()),
         quote: Some(quote),
+        ..Source::default()
     }
 }
 

@@ -112,6 +112,7 @@ fn conversation_of(messages: &[Value]) -> Result<(Turn, Vec<Message>), Refusal> 
     let (question, attachments) = parts::question(words, attachments)
         .ok_or_else(|| Refusal::invalid("messages must end with a message of the user's"))?;
     let before = said[..at].iter().enumerate().map(|(index, one)| Message {
+        citations_removed: 0,
         id: format!("0.{index}"),
         role: role(one),
         name: None,

@@ -75,13 +75,6 @@ pub struct DeleteArgs {
     json: bool,
 }
 
-#[derive(Debug, clap::Args)]
-#[group(skip)]
-pub struct ReindexArgs {
-    #[command(flatten)]
-    place: InCollection,
-}
-
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
     let listed = documents.list(args.place.named()).await?;
     if args.json {
@@ -230,16 +223,6 @@ pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<E
     match args.json {
         true => output::json(&json!({ "document": gone.id, "title": title, "deleted": true }))?,
         false => output::text(&format!("deleted  {}  {title}", gone.id))?,
-    }
-    Ok(Exit::Done)
-}
-
-pub(super) async fn reindex(documents: &Documents) -> Result<Exit, Error> {
-    match documents.reindex().await? {
-        Some(count) => output::text(&format!("embedded {count} texts; searches use this model"))?,
-        None => output::note(
-            "no embeddings endpoint is configured, so that documents are found by words; set PERIHELION_EMBEDDINGS_URL",
-        ),
     }
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@
 mod add;
 mod evaluate;
 mod list;
+mod reindex;
 mod search;
 mod watch;
 
@@ -54,8 +55,8 @@ enum Command {
     Delete(list::DeleteArgs),
     /// Delete documents that were not changed for long, as `delete` does.
     Prune(list::PruneArgs),
-    /// Embed what has no vector by the configured model yet, and search by that model.
-    Reindex(list::ReindexArgs),
+    /// Embed what has no vector by the configured model yet, in all collections, and search by that model.
+    Reindex(reindex::Args),
     /// Measure retrieval on your own judgements: lines of JSON with `question`, and `quote`, `document` or both.
     Evaluate(evaluate::Args),
 }
@@ -71,7 +72,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Command::Export(args) => list::export(&documents, &args).await,
         Command::Delete(args) => list::delete(&documents, &args).await,
         Command::Prune(args) => list::prune(&documents, max_age, &args).await,
-        Command::Reindex(_) => list::reindex(&documents).await,
+        Command::Reindex(args) => reindex::run(&documents, &args).await,
         Command::Evaluate(args) => evaluate::run(&documents, &args).await,
     };
     documents.close().await;

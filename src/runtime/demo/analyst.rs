@@ -106,7 +106,7 @@ fn interpretation(request: &RecordedRequest) -> Value {
 }
 
 /// Returns the rows that an interpreter is shown.
-fn rows(request: &RecordedRequest) -> Vec<Vec<String>> {
+pub(super) fn rows(request: &RecordedRequest) -> Vec<Vec<String>> {
     let text = unescape(section(request.last_text(), "<result truncated=", "</result>"));
     let lines = text.lines().skip(2).filter(|line| !line.trim().is_empty());
     lines.map(|line| line.split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()

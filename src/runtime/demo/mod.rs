@@ -6,6 +6,7 @@
 
 mod analyst;
 mod atlas;
+mod diamond;
 mod documents;
 mod hands;
 mod reading;
@@ -24,7 +25,8 @@ use crate::servers::demo_data;
 use crate::telemetry::GoesOn;
 
 pub use analyst::QUESTIONS as ANALYST_QUESTIONS;
-pub use documents::{DOCUMENTS_QUESTION, DOCUMENTS_TITLE, open_documents};
+pub use diamond::DOCUMENTS_QUESTION;
+pub use documents::{DOCUMENTS_LAST, DOCUMENTS_TITLE, open_documents};
 pub use hands::{HANDS_QUESTION, HANDS_TITLE, open_hands};
 pub use script::QUESTION;
 

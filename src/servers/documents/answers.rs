@@ -1,7 +1,7 @@
 //! What the tools are asked and answer, as data.
 
 use chrono::{DateTime, Utc};
-use perihelion_documents::{Document, Filters, Source};
+use perihelion_documents::{Document, Filters, Passage, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,8 @@ pub(super) struct AddedDocument {
     pub unchanged: bool,
     /// Why it is found by words alone; null when it is found by meaning too.
     pub by_words_only: Option<String>,
+    /// Why no model said what it is about; null when one did.
+    pub not_described: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -69,12 +71,45 @@ pub(super) struct SearchDocuments {
     /// Hits wanted at most: 8 if left out, 50 at most.
     #[serde(default)]
     pub limit: Option<usize>,
+    /// One hit for each passage that holds hits, with the place of that passage as `parent`.
+    #[serde(default)]
+    pub parents: bool,
+}
+
+/// A hit, and the passage around it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Hit {
+    #[serde(flatten)]
+    pub source: Source,
+    /// Where the passage lies that is to be read around it; only where `parents` was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Place>,
+}
+
+/// Characters from `start` to `end`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Place {
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Hit {
+    /// Reads where a passage lies from the quote in it; none where the quote stands in it twice.
+    pub fn of_passage(passage: Passage) -> Self {
+        let Passage { source, text, .. } = passage;
+        let mut found = text.match_indices(&source.quote).map(|(at, _)| at);
+        let only = found.next().filter(|_| found.next().is_none());
+        let before = only.map(|at| text[..at].chars().count());
+        let start = before.and_then(|before| source.start.checked_sub(before));
+        let parent = start.map(|start| Place { start, end: start + text.chars().count() });
+        Self { source, parent }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Hits {
     /// Best first.
-    pub hits: Vec<Source>,
+    pub hits: Vec<Hit>,
 }
 
 /// What to read.

@@ -14,7 +14,7 @@ use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
 use rmcp::{tool, tool_router};
 
 use super::answers::{
-    AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hits, Listed,
+    AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hit, Hits, Listed,
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Opened, Options, TENANT_META};
@@ -31,6 +31,9 @@ const MAX_HITS: usize = 50;
 /// Characters of one reading unless the call says otherwise, and the most of any.
 const DEFAULT_READ: usize = 12_000;
 const MAX_READ: usize = 200_000;
+
+/// What an answer says of a document that was added here.
+const NOT_DESCRIBED: &str = "this server asks no model what a document is about; `perihelion documents add` does, on a thread that continues where it was killed";
 
 /// The server's session handler.
 #[derive(Clone)]
@@ -93,7 +96,7 @@ impl Server {
 impl Server {
     /// Adds a document.
     #[tool(
-        description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. A file without text (a scan, a password) is refused with the reason.",
+        description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. It is added in one go: where that is broken off, the same call does the rest. A file without text (a scan, a password) is refused with the reason.",
         output_schema = schema_for_output::<AddedDocument>(),
         annotations(title = "Add a document", read_only_hint = false, destructive_hint = false, idempotent_hint = true, open_world_hint = false)
     )]
@@ -155,7 +158,8 @@ impl Server {
         match self.shelf.search(&meta, input).await {
             Ok(hits) if hits.hits.is_empty() => answer(&hits, "Nothing was found.".into()),
             Ok(hits) => {
-                let shown = hits.hits.iter().zip(1..).map(|(hit, number)| {
+                let sources = hits.hits.iter().map(|hit| &hit.source);
+                let shown = sources.zip(1..).map(|(hit, number)| {
                     let page = hit.page.map(|page| format!(", page {page}")).unwrap_or_default();
                     let section = hit.section.as_ref().map(|title| format!(", {title}"));
                     format!(
@@ -298,7 +302,9 @@ impl Shelf {
         };
         let added =
             self.library.add(&self.scope(meta)?, input, None, self.model(), &|_| {}).await?;
+        let not_described = added.document.description.is_none().then(|| NOT_DESCRIBED.to_owned());
         Ok(AddedDocument {
+            not_described,
             document: added.document.into(),
             unchanged: added.unchanged,
             by_words_only: added.by_words_only,
@@ -332,7 +338,17 @@ impl Shelf {
             query.filters.collection.clone_from(&self.collection);
         }
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
-        let hits = self.library.search(&self.scope(meta)?, &query, self.model()).await?;
+        let scope = self.scope(meta)?;
+        let hits: Vec<Hit> = match asked.parents {
+            true => {
+                let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+                found.passages.into_iter().map(Hit::of_passage).collect()
+            }
+            false => {
+                let found = self.library.search(&scope, &query, self.model()).await?;
+                found.into_iter().map(|source| Hit { source, parent: None }).collect()
+            }
+        };
         Ok(Hits { hits })
     }
 }

@@ -8,6 +8,7 @@
 mod ask;
 mod builder;
 mod calls;
+mod citations;
 mod clarification;
 mod kind;
 mod node;
@@ -26,8 +27,8 @@ pub use state::{PipelineState, PipelineUpdate};
 pub use step::{StageError, StageResult, Step};
 
 pub use super::{
-    AgentError, Assignment, Chart, DependencyOutput, Entity, ErrorKind, Finding, Kind, Source,
-    Table, ToolReply,
+    AgentError, Assignment, Chart, CheckedCitations, DependencyOutput, Entity, ErrorKind, Finding,
+    Kind, Place, Source, Table, ToolReply,
 };
 pub use crate::llm::Role;
 

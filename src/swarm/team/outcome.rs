@@ -2,11 +2,12 @@
 
 use super::design::{MAX_DEPTH, TeamDesign};
 use crate::swarm::assignment::Assignment;
+use crate::swarm::citing::check_citations;
 use crate::swarm::ending::FinishReason;
 use crate::swarm::report::{CallRecord, Report};
 use crate::swarm::result::{AgentError, AgentResult, ErrorKind, ResultStatus, Table};
 use crate::swarm::state::GraphState;
-use crate::swarm::{citing, taint};
+use crate::swarm::taint;
 
 /// Verdicts on results, the least certain first.
 const VERDICTS: [&str; 4] = ["REJECTED", "UNVERIFIED", "FIXED", "APPROVED"];
@@ -17,7 +18,7 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
     let found: Vec<&AgentResult> =
         results.iter().copied().filter(|one| one.status == ResultStatus::Success).collect();
     // Its numbers are those of the team's own results, which nobody sees above.
-    let answer = citing::without_unknown(end.answer.as_deref().unwrap_or_default(), 0);
+    let answer = check_citations(end.answer.as_deref().unwrap_or_default(), 0).text;
     let mut report = Report {
         attempts: 1,
         spent: end.spent,
@@ -31,6 +32,7 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
     });
     report.finding.chart = found.iter().rev().find_map(|one| one.chart.clone());
     report.finding.sources = found.iter().flat_map(|one| one.sources.clone()).collect();
+    report.finding.citations_removed = end.citations_removed_of_turn();
     report.finding.confidence =
         found.iter().filter_map(|one| one.confidence).min_by(|one, other| one.total_cmp(other));
     report.calls = results.iter().flat_map(|one| calls_of(one)).collect();

@@ -71,8 +71,13 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
             source: format!("{}.{query}", stage.server().name),
             reference: Some(checked.tables.join(", ")),
             quote: Some(checked.sql.clone()),
+            ..Source::default()
         })
-        .source(Source { source: stage.agent().to_owned(), reference: Some(key), quote: None });
+        .source(Source {
+            source: stage.agent().to_owned(),
+            reference: Some(key),
+            ..Source::default()
+        });
     if let Some(drawn) = drawn {
         finding = finding.chart(Chart { vega_lite: drawn.vega_lite, svg: drawn.svg });
     }

@@ -58,6 +58,7 @@ fn question(stage: &Stage<Turn>) -> Value {
         "request": stage.request(),
         "context": stage.context(),
         "previous": previous,
+        "upstream": stage.assignment().dependency_outputs,
         "answers": stage.state().answers,
         "assumptions": stage.state().assumptions,
         "feedback": stage.feedback(),

@@ -67,6 +67,7 @@ pub(super) fn read(given: &Value, id: String) -> Option<Message> {
     };
     let text = |key: &str| given.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(Message {
+        citations_removed: 0,
         id: text("id").unwrap_or(id),
         role: role.to_owned(),
         name: text("name"),

@@ -61,7 +61,11 @@ export interface Source {
   source?: string;
   reference?: string;
   quote?: string;
+  /** The place in a document where the quote stands: its id, and characters. */
+  document?: string;
   title?: string;
+  start?: number;
+  end?: number;
   [key: string]: Json | undefined;
 }
 

@@ -65,7 +65,7 @@ export function ResultCard({ thread, result }: { thread: string; result: AgentRe
 
 /** A way to the place in a document that a source names. */
 function OpenSource({ source }: { source: Source }) {
-  const address = referenced(source.reference);
+  const address = referenced(source);
   return address ? <> <a href={address}>Open at the quote</a></> : null;
 }
 
@@ -153,7 +153,7 @@ export function Citations({ citations, results, opened }: { citations: Citation[
 
 /** The places in documents that an agent quoted. */
 function Quotes({ results }: { results: AgentResult[] }) {
-  const sources = results.flatMap((result) => result.sources ?? []).filter((source) => referenced(source.reference));
+  const sources = results.flatMap((result) => result.sources ?? []).filter((source) => referenced(source));
   return (
     <>
       {sources.map((source, index) => (

@@ -7,14 +7,11 @@ import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
 import { link } from "../router.ts";
-import { BY_TITLE, cut } from "./place.ts";
+import { cut } from "./place.ts";
 
-/** Finds the document that an address means: by id, or by the longest title with which a reference begins. */
-async function find(id: string, query: URLSearchParams): Promise<DocumentHead | undefined> {
-  const all = await documents.list();
-  if (id !== BY_TITLE) return all.find((one) => one.id === id);
-  const reference = query.get("reference") ?? "";
-  return all.filter((one) => one.title && reference.startsWith(one.title)).sort((a, b) => b.title.length - a.title.length)[0];
+/** Finds the document that an address means. */
+async function find(id: string): Promise<DocumentHead | undefined> {
+  return (await documents.list()).find((one) => one.id === id);
 }
 
 export function DocumentView({ id, query }: { id: string; query: URLSearchParams }) {
@@ -22,7 +19,7 @@ export function DocumentView({ id, query }: { id: string; query: URLSearchParams
   const end = Number(query.get("end") ?? 0);
   const [number, setNumber] = useState<number | null>(null);
   const opened = useLoad(async () => {
-    const head = await find(id, query);
+    const head = await find(id);
     if (!head) return null;
     return { head, part: await (number === null ? documents.around(head, start) : documents.page(head.id, number)) };
   }, [id, start, number]);

@@ -1,5 +1,6 @@
-/** Places in documents: their addresses in the page, and how results name them. */
+/** Places in documents: their addresses in the page, and how sources name them. */
 
+import type { Source } from "../api/types.ts";
 import { link } from "../router.ts";
 
 /** Returns the address of a document, at the characters from `start` to `end`. */
@@ -8,15 +9,9 @@ export function placed(id: string, start?: number, end?: number): string {
   return `${link("documents", id)}${place}`;
 }
 
-/** The title under which a document is looked for whose id a result does not give. */
-export const BY_TITLE = "titled";
-
-/** Returns the address of what a result's reference names: a title, its section, `characters 10–20`; none for other things. */
-export function referenced(reference: string | undefined): string | null {
-  const match = /^(.*), characters (\d+)–(\d+)$/s.exec(reference ?? "");
-  if (!match) return null;
-  const [, named = "", start = "", end = ""] = match;
-  return `${link("documents", BY_TITLE)}?${new URLSearchParams({ reference: named, start, end })}`;
+/** Returns the address of the place in a document that a source names; none for other things. */
+export function referenced({ document, start, end }: Source): string | null {
+  return typeof document === "string" && typeof start === "number" && typeof end === "number" ? placed(document, start, end) : null;
 }
 
 /** Cuts text at places in characters, which are not those of JavaScript for what is beyond the basic plane. */

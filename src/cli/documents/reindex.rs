@@ -1,0 +1,54 @@
+//! `documents reindex`.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cli::output::{self, BARS};
+use crate::cli::{Error, Exit};
+use crate::runtime::Documents;
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
+    let bar = bar(args.quiet);
+    let (shown, quiet) = (bar.clone(), args.quiet);
+    let listener = move |done: u64| {
+        let text = format!("embedded {done} texts so far");
+        match &shown {
+            Some(bar) => bar.set_message(text),
+            None if quiet => {}
+            None => output::note(&text),
+        }
+    };
+    let done = documents.reindex(Arc::new(listener)).await;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    match done? {
+        Some(count) => output::text(&format!("embedded {count} texts; searches use this model"))?,
+        None => output::note(
+            "no embeddings endpoint is configured, so that documents are found by words; set PERIHELION_EMBEDDINGS_URL",
+        ),
+    }
+    Ok(Exit::Done)
+}
+
+/// A line that moves on a terminal; how many texts are left nobody knows before they are asked for.
+fn bar(quiet: bool) -> Option<ProgressBar> {
+    let live = !quiet && std::io::stderr().is_terminal();
+    live.then(|| {
+        let bar = BARS.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:>4} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar
+    })
+}
