@@ -6,6 +6,7 @@
 
 mod answers;
 mod approvals;
+mod before;
 mod begun;
 mod cancel;
 mod crons;
