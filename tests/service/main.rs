@@ -10,6 +10,8 @@ mod attached;
 mod callbacks;
 mod crons;
 mod documents;
+mod face;
+mod faces;
 mod found;
 mod issuer;
 mod later;

@@ -182,7 +182,7 @@ impl Served {
         std::fs::read_to_string(self.home.path().join(name)).unwrap_or_default()
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         command(&self.home, &self.env, args)
     }
 
