@@ -1,6 +1,5 @@
 //! The team that a thread's turns are given to.
 
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::agent_server::{Refusal, assistant_of};
@@ -57,7 +56,7 @@ pub(super) async fn noted(
     let graph = team.unwrap_or(GRAPH);
     let noted = &view.meta.metadata;
     let assistant = noted["assistant_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
-    if let Some(assistant) = assistant.filter(|_| noted["graph_id"] == Value::from(graph)) {
+    if let Some(assistant) = assistant.filter(|_| noted["graph_id"] == graph) {
         return Ok(assistant);
     }
     let assistant = assistant_of(graph);

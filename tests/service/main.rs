@@ -23,10 +23,13 @@ mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
 mod postgres;
+mod probes;
 mod protocol;
 mod receiver;
 mod recorded;
 mod served;
+mod slow;
+mod stopped;
 mod streams;
 mod tenants;
 mod users;
