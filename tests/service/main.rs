@@ -27,6 +27,7 @@ mod probes;
 mod protocol;
 mod receiver;
 mod recorded;
+mod replayed;
 mod served;
 mod slow;
 mod stopped;
