@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::agent_server::{Refusal, assistant_of};
+use super::agent_server::Refusal;
+use super::{questions, team};
 use crate::graph::Interrupt;
 use crate::ids::ThreadId;
 use crate::llm::Usage;
@@ -14,7 +15,7 @@ use crate::service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use crate::service::{
     Accept, Asked, From, Happening, Listener, Next, Order, Service, ThreadStanding, Turn,
 };
-use crate::swarm::{GRAPH, GraphState, node_names};
+use crate::swarm::{GraphState, node_names};
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(in crate::api) struct Outcome {
     pub text: String,
     /// Whether a person is asked something.
     pub asks: bool,
+    /// The turn of the thread that it belongs to.
+    pub turn: u32,
     pub error: Option<String>,
     pub usage: Usage,
 }
@@ -56,21 +59,24 @@ pub(in crate::api) struct Begin {
     pub deliveries: Vec<NewDelivery>,
 }
 
-/// Begins a run: an answer to what the thread waits for, or a turn of its own.
+/// Begins a run: an answer to what the thread waits for, or a turn of its own; a team's thread stays the team's, unless
+/// the turn names another one.
 pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
-    let Begin { thread, at, turn, metadata, deliveries } = begin;
-    service.runtime().check_request(service.tenant(), turn.request()).await?;
-    let info = service.info(thread).await?;
-    let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
+    let Begin { thread, at, mut turn, metadata, deliveries } = begin;
     let view = service.thread(thread).await?;
+    turn.team = match turn.team {
+        Some(name) => Some(team::named(service, &name).await?),
+        None => team::of_thread(service, &view, at).await?,
+    };
+    service.runtime().check_request(service.tenant(), turn.request()).await?;
+    let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
+    let assistant = team::noted(service, &view, turn.team.as_deref()).await?;
     let waits = at.is_none() && view.standing == ThreadStanding::Interrupted;
     let asked = match waits && view.open.iter().any(|one| one.kind != "clarification") {
         true => Asked::Resume(answer(&turn.question)),
         false => Asked::Turn(turn),
     };
-    let assistant = assistant_of(GRAPH);
-    service.note_assistant(thread, GRAPH, assistant).await?;
-    let order = Order { at: at.filter(|at| *at != info.head), ..Order::new(asked) };
+    let order = Order { at: at.filter(|at| *at != view.info.head), ..Order::new(asked) };
     let accept = Accept {
         thread,
         assistant,
@@ -164,6 +170,7 @@ impl Conversation {
                     return Outcome {
                         text: String::new(),
                         asks: false,
+                        turn: 0,
                         error,
                         usage: Usage::default(),
                     };
@@ -196,7 +203,7 @@ impl Conversation {
         self.is_over = true;
         let asks = !self.questions.is_empty();
         let text = match asks {
-            true => self.questions.iter().map(question).collect::<Vec<_>>().join("\n\n"),
+            true => questions::said(&self.questions),
             false => self.state.answer.clone().unwrap_or_default(),
         };
         let text = if text.is_empty() { self.said.clone() } else { text };
@@ -205,31 +212,13 @@ impl Conversation {
             self.ready.push_back(Said::Piece(rest.to_owned()));
         }
         let usage = self.state.usage_of_turn();
-        self.ready.push_back(Said::End(Outcome { text, asks, error, usage }));
-    }
-}
-
-/// Says a question as a person reads it, with how to answer it.
-fn question(one: &Interrupt) -> String {
-    let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
-    match one.kind.as_str() {
-        "clarification" => text("question").to_owned(),
-        "approval" => format!(
-            "The agent {} asks for approval of this call: {}.{} with {}. Answer `approve` or `deny`.",
-            one.node,
-            text("server"),
-            text("tool"),
-            one.payload["arguments"],
-        ),
-        "outcome_unknown" => format!(
-            "Nobody knows whether this call took effect: {}. Answer {{\"outcome\": \"retry\"}}, {{\"outcome\": \"skip\"}} or \
-             {{\"outcome\": \"done\", \"result\": …}}.",
-            text("tool"),
-        ),
-        _ => match text("message") {
-            "" => format!("The agent {} asks: {}", one.node, one.payload),
-            message => format!("{message} (answer with a JSON object)"),
-        },
+        self.ready.push_back(Said::End(Outcome {
+            text,
+            asks,
+            turn: self.state.turn,
+            error,
+            usage,
+        }));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The star as an MCP server at `/mcp`: one tool per graph.
+//! The star and the teams as an MCP server at `/mcp`: one tool for the star, and one for each team that there is.
 //!
 //! A question that the star puts to a person comes back in the tool's result with the thread's id; the next call with
 //! that id answers it.
@@ -9,12 +9,16 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::Response;
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ServerConfig};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{tool, tool_router};
+use rmcp::{ErrorData, RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,9 +27,12 @@ use super::agent_server::Refusal;
 use super::conversation::{self, Begin, Conversation};
 use super::openapi::Forms;
 use super::request_fields::{self, RequestFields};
+use super::team;
 use crate::ids::ThreadId;
+use crate::runtime::KeptTeam;
 use crate::servers::{Serving, Toolbox, answer, config, failure};
 use crate::service::{Service, Turn};
+use crate::swarm::{GRAPH, TEAM_PREFIX};
 
 #[derive(Deserialize, JsonSchema)]
 struct Ask {
@@ -68,6 +75,59 @@ impl Toolbox for Star {
                    thread_id and what is to be answered.";
         config("swarm", "Perihelion", how.to_owned())
     }
+
+    /// Lists what there is now: teams come and go while the service runs.
+    async fn list(&self) -> Result<ListToolsResult, ErrorData> {
+        let teams = team::all(&self.service).await.map_err(internal)?;
+        let mut tools = self.tool_router.list_all();
+        let whole = self.find(GRAPH);
+        tools.extend(whole.iter().flat_map(|whole| teams.iter().map(|kept| of_team(whole, kept))));
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(0))
+    }
+
+    fn find(&self, name: &str) -> Option<Tool> {
+        // The headers of a call are checked by it alone: all tools take the same arguments.
+        let is_one = name == GRAPH || name.starts_with(TEAM_PREFIX);
+        self.tool_router.get(GRAPH).filter(|_| is_one).cloned()
+    }
+
+    async fn call(
+        &self,
+        mut request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let name = request.name.to_string();
+        if name.starts_with(TEAM_PREFIX) {
+            let teams = team::all(&self.service).await.map_err(internal)?;
+            if teams.iter().any(|kept| kept.team.agent_name() == name) {
+                request.name = GRAPH.into();
+                request.arguments.get_or_insert_default().insert(TEAM.to_owned(), name.into());
+            }
+        }
+        self.tool_router.call(ToolCallContext::new(self, request, context)).await
+    }
+}
+
+/// The argument that names a team.
+const TEAM: &str = "team";
+
+/// Makes the tool of a team: that of the star, but for what is said of it and for the choice of a team.
+fn of_team(whole: &Tool, kept: &KeptTeam) -> Tool {
+    let design = &kept.team.design;
+    let mut schema = (*whole.input_schema).clone();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.remove(TEAM);
+    }
+    let mut tool = whole.clone();
+    tool.name = kept.team.agent_name().into();
+    tool.title = Some(design.name.clone());
+    tool.description = Some(design.description.clone().into());
+    tool.input_schema = schema.into();
+    tool
+}
+
+fn internal(Refusal(_, why): Refusal) -> ErrorData {
+    ErrorData::internal_error(why, None)
 }
 
 #[tool_router]

@@ -21,7 +21,9 @@ mod openapi;
 mod own;
 mod page;
 mod parts;
+mod questions;
 mod request_fields;
 pub mod serve;
+mod team;
 
 pub use local::loopback_only;

@@ -22,6 +22,8 @@ pub(super) struct RequestFields {
     prefer_agents: Vec<String>,
     /// Agents to be left out.
     disable_agents: Vec<String>,
+    /// The team that does the whole work; by default the one whose thread it is, if it is a team's.
+    team: Option<String>,
     /// Decisions that the supervisor may take.
     max_turns: Option<u32>,
     /// Whether the first table that was found comes with the answer.
@@ -40,10 +42,11 @@ pub(super) struct RequestFields {
 type ReadText = fn(&str) -> Value;
 
 /// The fields, and how each is read where it comes as a text.
-const FIELDS: [(&str, ReadText); 9] = [
+const FIELDS: [(&str, ReadText); 10] = [
     ("context", json_or_text),
     ("prefer_agents", list),
     ("disable_agents", list),
+    ("team", text),
     ("max_turns", json_or_text),
     ("include_data", flag),
     ("trace", flag),
@@ -104,6 +107,7 @@ impl RequestFields {
             context: self.context,
             prefer_agents: self.prefer_agents,
             disable_agents: self.disable_agents,
+            team: turn.team.or(self.team),
             max_turns: self.max_turns,
             include_data: self.include_data,
             trace: self.trace,

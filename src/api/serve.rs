@@ -1,5 +1,7 @@
 //! Everything that `perihelion serve` shows, behind its guard.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use perihelion_http::{Exposed, Guard, Origins};
@@ -15,6 +17,7 @@ use crate::service::Service;
 /// Where nobody has to prove who they are, requests must be addressed to a loopback name. Whether the process lives is
 /// said to everybody, and so are the page's files.
 pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
+    service.tell(Arc::new(a2a::TaskAddresses));
     let numbers = metrics::numbers(metrics);
     let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
     let gate = Gate::new(Setup { service: service.clone(), settings, routes });

@@ -1,6 +1,6 @@
 //! Gives threads questions and messages, and continues with them.
 
-use super::{Error, RunReport, Runtime};
+use super::{Error, RunReport, Runtime, read_state};
 use crate::checkpoint::{self, ThreadStatus};
 use crate::ids::ThreadId;
 use crate::runner::RunOptions;
@@ -58,7 +58,8 @@ impl Runtime {
         self.report(outcome).await
     }
 
-    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread.
+    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread, which stays
+    /// the team's that its last turn was given to.
     ///
     /// # Errors
     /// [`Error::Answer`] when the thread waits for something else.
@@ -69,9 +70,21 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         if self.store().info(thread).await?.status == ThreadStatus::Idle {
-            let request = Request { question: text, ..Request::default() };
+            let team = self.team_of(thread).await?;
+            let request = Request { question: text, team, ..Request::default() };
             return self.ask(thread, None, request, options).await;
         }
         self.answer_and_go_on(thread, None, super::Answer::Message(text), options).await
+    }
+
+    /// Returns the team that a thread's last turn was given to.
+    async fn team_of(&self, thread: ThreadId) -> Result<Option<String>, Error> {
+        match self.store().info(thread).await?.head {
+            0 => Ok(None),
+            _ => {
+                let view = read_state(self.store().as_ref(), thread, None).await?;
+                Ok(view.state.preferences.team.clone())
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A server that offers tools and nothing else, as every bundled one does.
+//! A server that offers tools and nothing else, as every bundled one does, and the service's own.
 //!
 //! Enter at [`Serving`]. Invariant: what is not offered is an unknown method. The library would answer the
 //! lists of prompts and resources with empty ones, as though they were offered and there were none yet.
@@ -17,12 +17,30 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 /// For how long a list of tools is fresh: they change with the program alone, so a day is as good as any.
 const TOOLS_TTL_MS: u64 = 86_400_000;
 
-/// The tools of a bundled server, which never change while it runs.
+/// The tools of a server; those of a bundled one never change while it runs.
 pub trait Toolbox: Clone + Send + Sync + 'static {
     fn router(&self) -> &ToolRouter<Self>;
 
     /// Describes the server.
     fn about(&self) -> ServerConfig;
+
+    /// Lists the tools, with how long the list is fresh.
+    fn list(&self) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send {
+        let tools = self.router().list_all();
+        std::future::ready(Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_TTL_MS)))
+    }
+
+    fn find(&self, name: &str) -> Option<Tool> {
+        self.router().get(name).cloned()
+    }
+
+    fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
+        self.router().call(ToolCallContext::new(self, request, context))
+    }
 }
 
 /// Serves a toolbox.
@@ -39,12 +57,11 @@ impl<T: Toolbox> ServerHandler for Serving<T> {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.0.router().list_all();
-        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_TTL_MS))
+        self.0.list().await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.0.router().get(name).cloned()
+        self.0.find(name)
     }
 
     async fn call_tool(
@@ -52,7 +69,7 @@ impl<T: Toolbox> ServerHandler for Serving<T> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.0.router().call(ToolCallContext::new(&self.0, request, context)).await
+        self.0.call(request, context).await
     }
 
     async fn list_prompts(

@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Error;
+use super::{Error, words};
 use crate::ids::InterruptId;
 use crate::runtime::{Answer, InterruptView};
 
 /// Reads which open question is given which answer.
 ///
-/// A map by the ids of questions answers these. Any other value answers the one that is open; of several, a list of
-/// `decisions` answers as many as it has, oldest first.
+/// A map by the ids of questions answers these, and so does a text of lines `ID: answer`; `approve all` and `deny all`
+/// decide all calls. Any other value answers the one that is open; of several, a list of `decisions` answers as many as
+/// it has, oldest first.
 ///
 /// # Errors
 /// [`Error::Answer`].
@@ -20,21 +21,24 @@ pub(super) fn read(
     let by_id = given.as_object().filter(|map| {
         !map.is_empty() && map.keys().all(|key| open.iter().any(|one| one.id == key.as_str()))
     });
-    let pairs: Vec<(&InterruptView, Value)> = match (by_id, open) {
-        (_, []) => return Ok(Vec::new()),
-        (Some(map), _) => open
+    let in_words = given.as_str().and_then(|text| words::read(text, open));
+    let pairs: Vec<(&InterruptView, Value)> = match (by_id, in_words, open) {
+        (_, _, []) => return Ok(Vec::new()),
+        (Some(map), _, _) => open
             .iter()
             .filter_map(|one| map.get(&one.id).map(|answer| (one, answer.clone())))
             .collect(),
-        (None, [one]) => vec![(one, given.clone())],
-        (None, several) => match given.get("decisions").and_then(Value::as_array) {
+        (None, Some(read), _) => read,
+        (None, None, [one]) => vec![(one, given.clone())],
+        (None, None, several) => match given.get("decisions").and_then(Value::as_array) {
             Some(decisions) if !decisions.is_empty() => several
                 .iter()
                 .zip(decisions.iter().map(|one| json!({ "decisions": [one] })))
                 .collect(),
             _ => {
                 let ids: Vec<&str> = several.iter().map(|one| one.id.as_str()).collect();
-                let why = "several questions are open; answer each by its id";
+                let why = "several questions are open; answer each by its id, a line `ID: answer` for each where you \
+                           write in words, or all calls by `approve all` or `deny all`";
                 return Err(Error::Answer(format!("{why}: {}", ids.join(", "))));
             }
         },

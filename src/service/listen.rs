@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use serde::Deserialize as _;
 use uuid::Uuid;
 
+use super::before::Before;
 use super::kept::Run;
 use super::{Error, Happening, Heard, Service};
 use crate::bus::{CallReceiver, Subscription, ThreadEvent};
@@ -22,9 +23,6 @@ use crate::swarm::GraphState;
 
 /// How often the run's row is looked at while nobody tells of it: another process may have ended it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// How often the row of a run that has not begun is looked at.
-const WAIT: Duration = Duration::from_millis(50);
 
 /// How long a log that broke off is left alone.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -58,6 +56,8 @@ pub struct Listener {
     service: Service,
     run: Run,
     log: Option<Subscription>,
+    /// Tells of the thread while the run has not begun.
+    before: Option<Before>,
     /// Newest event that was read.
     read: u64,
     /// Newest event that is not to be heard.
@@ -102,6 +102,7 @@ impl Service {
             ended: self.0.ended.wait_for(run.id),
             run,
             log: None,
+            before: None,
             read: 0,
             after: 0,
             state: Arc::default(),
@@ -134,7 +135,7 @@ impl Listener {
                 if self.run.status.is_terminal() {
                     return Ok(Next::Ended(Box::new(self.run.clone())));
                 }
-                clock::sleep(WAIT).await;
+                self.wait_to_begin().await?;
                 if !self.look_again().await? {
                     return Ok(Next::Gone);
                 }
@@ -180,6 +181,22 @@ impl Listener {
         }
     }
 
+    /// Waits until a run that has not begun may have; the first time it only begins to hear.
+    async fn wait_to_begin(&mut self) -> Result<(), Error> {
+        let is_heard = match &mut self.before {
+            Some(before) => before.wait(&mut self.ended).await,
+            None => {
+                self.before = Before::open(&self.service, ThreadId(self.run.thread)).await?;
+                self.before.is_some()
+            }
+        };
+        if !is_heard {
+            self.before = None;
+            clock::sleep(PATIENCE).await;
+        }
+        Ok(())
+    }
+
     /// Opens the log once the run has begun; returns whether it has.
     async fn open(&mut self) -> Result<bool, Error> {
         let Some(first) = self.run.first_event else { return Ok(false) };
@@ -192,6 +209,7 @@ impl Listener {
         };
         self.read = first;
         self.log = Some(self.service.runtime().bus().subscribe(thread, first));
+        self.before = None;
         self.is_open = true;
         Ok(true)
     }

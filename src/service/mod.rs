@@ -6,6 +6,7 @@
 
 mod answers;
 mod approvals;
+mod before;
 mod begun;
 mod cancel;
 mod crons;
@@ -23,11 +24,13 @@ mod sealing;
 mod search;
 mod stops;
 mod threads;
+mod told;
 mod whose;
+mod words;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chrono::{DateTime, Utc};
 use perihelion_database::Database;
@@ -48,6 +51,7 @@ pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stops, ask_to_stop, stop_runs_of};
 pub use threads::{Checkpoint, ThreadStanding, ThreadView};
+pub use told::Told;
 
 use self::kept::Kept;
 use self::sealing::Sealing;
@@ -77,6 +81,8 @@ struct Parts {
     driven: Mutex<HashMap<Uuid, CancellationToken>>,
     /// Calls those who follow a run that ended in this process.
     ended: Calls<Uuid>,
+    /// Says who is told of runs that they did not begin.
+    told: OnceLock<Arc<dyn Told>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
     /// Cancelled when this process is to end.
@@ -105,6 +111,7 @@ impl Service {
             owner: owner_name(),
             driven: Mutex::default(),
             ended: Calls::default(),
+            told: OnceLock::new(),
             are_stale_expired: AtomicBool::new(false),
             stop,
             tasks: TaskTracker::new(),

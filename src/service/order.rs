@@ -45,6 +45,9 @@ pub struct Order {
     /// Nodes before and after which the run pauses.
     #[serde(default, skip_serializing_if = "Pauses::is_empty")]
     pub pauses: Pauses,
+    /// The clarification that its thread waited for when a message was sent, which is the answer to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clarifies: Option<Uuid>,
 }
 
 /// The kinds of work.
@@ -123,6 +126,13 @@ impl Turn {
     }
 }
 
+impl Asked {
+    /// Returns whether it begins a turn, unless its thread waits for a clarification.
+    pub fn is_turn(&self) -> bool {
+        matches!(self, Self::Turn(_))
+    }
+}
+
 impl Order {
     /// Asks for a kind of work, with nothing else said.
     pub fn new(asked: Asked) -> Self {
@@ -135,6 +145,7 @@ impl Order {
             user: None,
             is_bound: false,
             pauses: Pauses::default(),
+            clarifies: None,
         }
     }
 

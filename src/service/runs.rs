@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run};
 use super::{Approvals, Asked, Error, Order, Service, answers};
+use crate::checkpoint::ThreadStatus;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 use crate::runtime::ThreadView;
@@ -46,7 +47,13 @@ impl Service {
     /// Keeps a run under an id that was chosen for it.
     pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
         let decides = match &accept.order.asked {
-            Asked::Resume(given) => self.check_answer(accept.thread, given).await?,
+            Asked::Resume(given) => {
+                self.check_answer(accept.thread, given, accept.order.at.is_none()).await?
+            }
+            Asked::Turn(_) if accept.order.at.is_none() => {
+                accept.order.clarifies = self.clarification_of(accept.thread).await?;
+                false
+            }
             _ => false,
         };
         // Who decides a call changes nothing but what they were asked to permit.
@@ -82,25 +89,26 @@ impl Service {
         Ok(())
     }
 
-    async fn accept_bound(&self, id: Uuid, accept: Accept) -> Result<Run, Error> {
+    async fn accept_bound(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
         self.check_enabled(accept.thread).await?;
         let now = clock::now();
         let thread = accept.thread.0;
-        let mut order = Order { by: Some(self.who().user.clone()), ..accept.order };
-        if let Asked::Turn(turn) = &mut order.asked {
+        accept.order.by = Some(self.who().user.clone());
+        if let Asked::Turn(turn) = &mut accept.order.asked {
             let usual = match turn.interactive {
                 true => Approvals::Wait,
                 false => self.runtime().settings().serve.approvals,
             };
             turn.approvals.get_or_insert(usual);
         }
-        if matches!(order.asked, Asked::Turn(_)) {
+        if matches!(accept.order.asked, Asked::Turn(_)) {
             self.check_room().await?;
         }
         if accept.multitask != Multitask::Enqueue {
             self.make_way(accept.thread, accept.multitask).await?;
         }
-        let kwargs = json!({ "order": order, "shown": accept.shown });
+        let told = self.told_of(&accept).await?;
+        let kwargs = json!({ "order": accept.order, "shown": accept.shown });
         let new = NewRun {
             id,
             thread,
@@ -112,7 +120,7 @@ impl Service {
             due_at: accept.due_at.unwrap_or(now),
         };
         // First, so that no run ends of which nobody would be told.
-        for delivery in &accept.deliveries {
+        for delivery in accept.deliveries.iter().chain(&told) {
             self.kept().add_delivery(id, delivery, now).await?;
         }
         let begin = Begin { owner: &self.0.owner, now };
@@ -135,20 +143,50 @@ impl Service {
         self.check_day().await
     }
 
-    /// Refuses an answer to a request for approval by somebody who may not decide it; returns whether it answers
-    /// nothing else.
-    async fn check_answer(&self, thread: ThreadId, given: &Value) -> Result<bool, Error> {
-        let open = ThreadView::read(self.runtime().store().as_ref(), thread).await?.open;
-        // What cannot be read is refused when it is driven.
-        let answered = answers::read(given, &open).unwrap_or_default();
+    /// Refuses an answer that fits nothing that a thread at rest asks, and one to a request for approval by somebody who
+    /// may not decide it; returns whether it answers nothing else.
+    async fn check_answer(
+        &self,
+        thread: ThreadId,
+        given: &Value,
+        is_to_newest: bool,
+    ) -> Result<bool, Error> {
+        let view = ThreadView::read(self.runtime().store().as_ref(), thread).await?;
+        let is_at_rest = is_to_newest
+            && view.info.status == ThreadStatus::Interrupted
+            && self.kept().open_runs(thread.0).await?.is_empty();
+        let answered = match answers::read(given, &view.open) {
+            Err(error) if is_at_rest => return Err(error),
+            // What it asks by then is seen when it is driven.
+            read => read.unwrap_or_default(),
+        };
         let is_approval = |id: &InterruptId| {
-            open.iter().any(|one| one.kind == "approval" && one.id == id.to_string())
+            view.open.iter().any(|one| one.kind == "approval" && one.id == id.to_string())
         };
         let decided = answered.iter().filter(|(id, _)| is_approval(id)).count();
         if decided > 0 {
             self.permit(Scope::Approve)?;
         }
-        Ok(decided > 0 && decided == answered.len())
+        let decides = decided > 0 && decided == answered.len();
+        if is_at_rest {
+            for (id, answer) in answered {
+                self.runtime().check_answer(thread, id, answer).await?;
+            }
+        }
+        Ok(decides)
+    }
+
+    /// Returns the clarification that a thread waits for, and for nothing else: a message is its answer.
+    async fn clarification_of(&self, thread: ThreadId) -> Result<Option<Uuid>, Error> {
+        let info = self.runtime().store().info(thread).await?;
+        if info.status != ThreadStatus::Interrupted {
+            return Ok(None);
+        }
+        let open = self.runtime().runner().open_interrupts(thread).await?;
+        Ok(match open.as_slice() {
+            [one] if one.kind == "clarification" => Some(one.id.0),
+            _ => None,
+        })
     }
 
     /// Stops what a thread does, or refuses, so that another run may begin.

@@ -4,6 +4,11 @@
 #   tests/clients/run.sh DIRECTORY
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# What npm served in November 2026; an unpinned SDK installs a stray version 2.0.0 that lacks half of it.
+VERSIONS="@langchain/langgraph-sdk@1.15.0 @langchain/langgraph@1.7.3 @langchain/core@1.4.0 openai@7.57.0 @ag-ui/langgraph@0.0.43
+    @ag-ui/client@1.0.0 @ai-sdk/langchain@3.0.99 ai@7.0.173 @langchain/react@1.1.0 react@19.3.1 react-dom@19.3.1
+    react-test-renderer@19.3.1 ws@8.23.0"
+
 [ $# = 1 ] || { echo "usage: tests/clients/run.sh DIRECTORY" >&2; exit 2; }
 mkdir -p "$1"
 place=$(cd "$1" && pwd)
@@ -12,12 +17,12 @@ export PYTHONPATH=$PWD/tests/clients
 
 [ -x "$place/python/bin/python" ] || python3 -m venv "$place/python"
 "$place/python/bin/pip" install --quiet 'langgraph-sdk==0.4.14' 'openai>=3,<4'
-if [ ! -d "$place/npm/node_modules/@ag-ui/langgraph" ] || [ ! -d "$place/npm/node_modules/ws" ]; then
+# The mark is written last: an installation that was broken off, or was of other versions, is made again.
+if [ "$(cat "$place/npm/installed" 2>/dev/null)" != "$VERSIONS" ]; then
     mkdir -p "$place/npm"
-    # An unpinned SDK installs a stray version 2.0.0 that lacks half of it.
-    (cd "$place/npm" && npm init -y >/dev/null &&
-        npm install --no-audit --no-fund --silent @langchain/langgraph-sdk@1.15.0 @langchain/langgraph @langchain/core openai \
-        @ag-ui/langgraph@0.0.43 @ag-ui/client @ai-sdk/langchain@3 ai @langchain/react@1.1.0 react@19 react-dom@19 react-test-renderer@19 ws@8)
+    # shellcheck disable=SC2086
+    (cd "$place/npm" && npm init -y >/dev/null && npm install --no-audit --no-fund --silent --save-exact $VERSIONS)
+    echo "$VERSIONS" >"$place/npm/installed"
 fi
 
 echo "== PyPI, SQLite"

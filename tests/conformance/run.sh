@@ -4,10 +4,12 @@
 #   client    the pool that agents use, against the suite's servers
 #   server    the HTTP layer of the bundled servers, under a fixture with all that the suite calls by name
 #   bundled   each bundled server as people have it, with the scenarios that apply to any server
+#   service   /mcp of `perihelion serve --demo`, with the same scenarios
 #
 # Needs npm for the suite and for the Node that it wants; both go into the target directory, at these versions.
 # Arguments narrow the run: `tests/conformance/run.sh client`. What is known to fail, and why, stands in
-# expected-failures.yml and bundled-failures.yml; any other failure fails the run, and so does one that is fixed.
+# expected-failures.yml, bundled-failures.yml and service-failures.yml; any other failure fails the run, and so does one
+# that is fixed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,12 +20,12 @@ BUNDLED="notes files sql documents python api web mail"
 ANY_SERVER="server-initialize ping tools-list server-sse-multiple-streams dns-rebinding-protection
     server-session-lifecycle server-stateless input-required-result-unsupported-methods http-header-validation"
 
-sides=${*:-client server bundled}
+sides=${*:-client server bundled service}
 for side in $sides; do
     case $side in
-    client | server | bundled) ;;
+    client | server | bundled | service) ;;
     *)
-        echo "unknown side: $side (client, server or bundled)" >&2
+        echo "unknown side: $side (client, server, bundled or service)" >&2
         exit 2
         ;;
     esac
@@ -111,13 +113,14 @@ whole() {
     note "$side" "$revision" "$all" "$passed" "$expected" "$unexpected"
 }
 
-# Runs the scenarios that apply to any server; one that the revision does not know is skipped by the suite.
+# Runs the scenarios that apply to any server; one that the revision does not know is skipped by the suite. What is known
+# to fail stands in the file of that name.
 selected() {
-    local bundled=$1 revision=$2 name log all=0 passed=0 expected=0 failed=0
+    local bundled=$1 revision=$2 known=$3 name log all=0 passed=0 expected=0 failed=0
     for name in $ANY_SERVER; do
         log=$place/$bundled-$revision-$name.log
         if ! suite server --url "$url" --scenario "$name" --spec-version "$revision" \
-            --expected-failures "$here/bundled-failures.yml" --output-dir "$place/$bundled-$revision" >"$log" 2>&1; then
+            --expected-failures "$here/$known-failures.yml" --output-dir "$place/$bundled-$revision" >"$log" 2>&1; then
             failed=$((failed + 1))
             sed -n '/^Checks:/,$p' "$log"
         elif grep -q '^SKIPPED' "$log"; then
@@ -218,10 +221,18 @@ for side in $sides; do
             for bundled in $BUNDLED; do
                 rm -rf "${place:?}/$bundled-$revision"
                 if bundled "$bundled"; then
-                    selected "$bundled" "$revision"
+                    selected "$bundled" "$revision" bundled
                     stop
                 fi
             done
+            ;;
+        service)
+            rm -rf "${place:?}/service-$revision"
+            serve env "DATABASE_URL=sqlite:$scratch/serve.db" "$built/perihelion" serve --demo --addr 127.0.0.1:0
+            url=$url/mcp
+            # Of sessions the older revision alone asks.
+            case $revision in 2025-*) known=service ;; *) known=bundled ;; esac
+            selected service "$revision" "$known"
             ;;
         esac
         stop

@@ -8,6 +8,7 @@ use super::served::Served;
 on_both!(
     a_task_that_waits_is_taken_back_by_who_sent_it,
     all_who_follow_a_task_hear_the_same_until_it_ends,
+    who_follows_a_task_hears_of_an_answer_at_the_command_line,
     as_much_of_tasks_is_shown_as_is_wanted,
     what_is_not_taken_is_refused_by_its_name,
 );
@@ -90,6 +91,20 @@ async fn all_who_follow_a_task_hear_the_same_until_it_ends(served: Served) {
     assert_eq!(heard[0], heard[1]);
     let (_, shown) = served.get(&format!("/a2a/tasks/{}", task["id"].as_str().unwrap())).await;
     assert_eq!(shown["artifacts"][0]["parts"][0]["text"], "Hello from the star.");
+}
+
+/// S2.12, X8
+async fn who_follows_a_task_hears_of_an_answer_at_the_command_line(served: Served) {
+    let task = send(&served, &message("clarify this")).await;
+    let id = task["id"].as_str().unwrap();
+    let followed = served.http.get(format!("{}/a2a/tasks/{id}:subscribe", served.url));
+    let followed = followed.send().await.unwrap();
+    let thread = task["contextId"].as_str().unwrap();
+    served.program(&["resume", thread, "--message", "1945", "-q"]).await;
+    let heard = followed.text().await.unwrap();
+    let last = heard.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED", "{heard}");
 }
 
 /// S2.12

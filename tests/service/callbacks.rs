@@ -11,6 +11,7 @@ on_both!(
     a_webhook_is_called_when_its_run_has_ended_until_it_is_taken,
     an_address_inside_is_called_only_where_the_operator_allows_it,
     an_agent_is_told_how_its_task_stands,
+    an_agent_is_told_what_became_of_its_task_when_somebody_else_answered,
     secrets_of_addresses_are_not_readable_in_a_database_with_a_key,
 );
 
@@ -109,6 +110,39 @@ async fn an_agent_is_told_how_its_task_stands(served: Served) {
     assert_eq!(served.get(&format!("{place}/mine")).await.0, 404);
     let (_, card) = served.get("/.well-known/agent-card.json").await;
     assert_eq!(card["capabilities"]["pushNotifications"], true);
+}
+
+/// S2.12, X8
+async fn an_agent_is_told_what_became_of_its_task_when_somebody_else_answered(served: Served) {
+    let served = served.again_with(&ALLOWED).await;
+    let mut receiver = Receiver::answering(&[]).await;
+    for question in ["clarify this", "approve this"] {
+        let message = json!({
+            "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": question }] },
+            "configuration": { "taskPushNotificationConfig": { "url": receiver.url } },
+        });
+        let (code, sent) = served.post("/a2a/message:send", &message).await;
+        assert_eq!(code, 200, "{sent}");
+        let (task, thread) = (&sent["task"]["id"], sent["task"]["contextId"].as_str().unwrap());
+        let asked = ended(&mut receiver).await;
+        assert_eq!(asked.body["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+        match question {
+            "clarify this" => {
+                served.post(&format!("/threads/{thread}/runs/wait"), &saying("1945")).await;
+            }
+            _ => {
+                let (_, open) = served.get("/v1/approvals").await;
+                let id = open[0]["id"].as_str().unwrap();
+                served.post(&format!("/v1/approvals/{id}/approve"), &json!({})).await;
+            }
+        }
+        let heard = ended(&mut receiver).await;
+        assert_eq!(&heard.body["task"]["id"], task, "{question}");
+        assert_eq!(heard.body["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{question}");
+        // A turn of somebody else's is no part of the task.
+        served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    }
+    assert!(receiver.is_empty());
 }
 
 /// Returns the next call that says how a task stands at the end of a run; those before say that it goes on.

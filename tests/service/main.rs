@@ -10,20 +10,27 @@ mod attached;
 mod callbacks;
 mod crons;
 mod documents;
+mod face;
+mod faces;
 mod found;
 mod issuer;
 mod later;
 mod limits;
+mod offered;
 mod page;
 mod pauses;
 mod people;
 #[path = "../it/support/postgres.rs"]
 #[expect(dead_code, reason = "the support of all tests; these use a part of it")]
 mod postgres;
+mod probes;
 mod protocol;
 mod receiver;
 mod recorded;
+mod replayed;
 mod served;
+mod slow;
+mod stopped;
 mod streams;
 mod tenants;
 mod users;

@@ -15,7 +15,7 @@ on_both!(
 );
 
 /// Reads events until one is the last of interest.
-async fn frames(
+pub async fn frames(
     served: &Served,
     thread: Uuid,
     body: &Value,
@@ -44,7 +44,7 @@ async fn frames(
     panic!("the stream ended: {frames:#?}")
 }
 
-fn is_lifecycle(frame: &Value, word: &str) -> bool {
+pub fn is_lifecycle(frame: &Value, word: &str) -> bool {
     frame["method"] == "lifecycle" && frame["params"]["data"]["event"] == word
 }
 

@@ -32,7 +32,7 @@ pub struct Served {
     env: Vec<(String, String)>,
     home: Arc<TempDir>,
     pub model: ScriptedServer,
-    _database: Option<postgres::Database>,
+    database: Option<postgres::Database>,
 }
 
 impl Served {
@@ -67,7 +67,7 @@ impl Served {
         let (child, url) = start(&home, &env).await;
         perihelion::config::tls::install();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { url, http, child, env, home, model, _database: database }
+        Self { url, http, child, env, home, model, database }
     }
 
     /// Returns how much memory the server has resident now, or had at most (`VmRSS`, `VmHWM`), in KB.
@@ -99,6 +99,19 @@ impl Served {
     /// Kills the server as a crash would.
     pub async fn crash(&mut self) {
         self.child.kill().await.unwrap();
+    }
+
+    /// Asks the server to end, as an operator does, and waits until it has; its streams end by themselves.
+    pub async fn stop(&mut self) {
+        let id = nix::unistd::Pid::from_raw(self.child.id().unwrap().cast_signed());
+        nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+        let ended = self.child.wait().await.unwrap();
+        assert!(ended.success(), "{ended:?}");
+    }
+
+    /// Returns the database of Postgres that it is over.
+    pub fn on_postgres(&self) -> &postgres::Database {
+        self.database.as_ref().unwrap()
     }
 
     /// Starts a server again after a crash.
@@ -182,7 +195,7 @@ impl Served {
         std::fs::read_to_string(self.home.path().join(name)).unwrap_or_default()
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         command(&self.home, &self.env, args)
     }
 

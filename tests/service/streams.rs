@@ -1,5 +1,7 @@
 //! Streams: every event once, under the same id, whichever process tells it.
 
+use std::collections::BTreeSet;
+
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -29,10 +31,21 @@ pub async fn events(served: &Served, path: &str, body: &Value) -> Vec<Event> {
 
 /// Reads a stream to its end, or as many events.
 pub async fn read(answer: reqwest::Response, most: usize) -> Vec<Event> {
+    read_while(answer, |heard| heard.len() < most).await
+}
+
+/// Reads a stream until events of all these names have come, or to its end.
+pub async fn heard_until(answer: reqwest::Response, names: &BTreeSet<String>) -> Vec<Event> {
+    let lacks =
+        |heard: &[Event]| names.iter().any(|name| heard.iter().all(|event| event.name != *name));
+    read_while(answer, lacks).await
+}
+
+async fn read_while(answer: reqwest::Response, more: impl Fn(&[Event]) -> bool) -> Vec<Event> {
     let mut bytes = answer.bytes_stream();
     let (mut text, mut events) = (String::new(), Vec::new());
-    while let Some(Ok(more)) = bytes.next().await {
-        text.push_str(&String::from_utf8_lossy(&more));
+    while let Some(Ok(piece)) = bytes.next().await {
+        text.push_str(&String::from_utf8_lossy(&piece));
         while let Some((one, rest)) = text.split_once("\n\n") {
             let mut event = Event::default();
             for line in one.lines() {
@@ -47,7 +60,7 @@ pub async fn read(answer: reqwest::Response, most: usize) -> Vec<Event> {
                 events.push(event);
             }
             text = rest.to_owned();
-            if events.len() >= most {
+            if !more(&events) {
                 return events;
             }
         }

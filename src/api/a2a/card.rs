@@ -6,6 +6,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
+use crate::api::agent_server::Refusal;
+use crate::api::team;
+use crate::runtime::KeptTeam;
 use crate::service::Service;
 
 pub(super) async fn get(State(service): State<Service>, headers: HeaderMap) -> Response {
@@ -13,7 +16,11 @@ pub(super) async fn get(State(service): State<Service>, headers: HeaderMap) -> R
     let proto = headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok());
     let base =
         format!("{}://{host}/a2a", proto.filter(|proto| *proto == "https").unwrap_or("http"));
-    let card = card(&service, &base).to_string();
+    let teams = team::all(&service).await.unwrap_or_else(|Refusal(_, why)| {
+        tracing::warn!(%why, "the card names no teams: they could not be read");
+        Vec::new()
+    });
+    let card = card(&service, &teams, &base).to_string();
     let tag = format!("\"{}\"", &blake3::hash(card.as_bytes()).to_hex()[..16]);
     if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return StatusCode::NOT_MODIFIED.into_response();
@@ -23,7 +30,7 @@ pub(super) async fn get(State(service): State<Service>, headers: HeaderMap) -> R
         .into_response()
 }
 
-fn card(service: &Service, base: &str) -> Value {
+fn card(service: &Service, teams: &[KeptTeam], base: &str) -> Value {
     let skills = service.runtime().agents().into_iter().map(|agent| {
         json!({
             "id": agent.name, "name": agent.server.name, "description": agent.server.description, "tags": ["mcp"],
@@ -32,7 +39,13 @@ fn card(service: &Service, base: &str) -> Value {
     let whole = json!({
         "id": "swarm", "name": "swarm", "description": "Answers questions with a supervised team of agents", "tags": ["agents"],
     });
-    let skills: Vec<Value> = [whole].into_iter().chain(skills).collect();
+    let teams = teams.iter().map(|kept| {
+        let design = &kept.team.design;
+        json!({
+            "id": kept.team.agent_name(), "name": design.name, "description": design.description, "tags": ["team"],
+        })
+    });
+    let skills: Vec<Value> = [whole].into_iter().chain(teams).chain(skills).collect();
     json!({
         "name": "Perihelion",
         "description": "A supervised team of agents whose threads survive crashes and days of waiting.",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::refusal::Refusal;
-use super::{shapes, tasks};
+use super::{runs, shapes, tasks};
 use crate::service::Service;
 use crate::service::kept::Run;
 
@@ -80,13 +80,9 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
 }
 
 /// Finds the tasks of runs that are sorted by when they changed, each at its newest run.
-fn places(runs: &[Run]) -> Vec<Place> {
+fn places(all: &[Run]) -> Vec<Place> {
     let mut seen = HashSet::new();
-    let tasks = runs.iter().filter_map(|run| {
-        let said = run.metadata["a2a"].as_object()?;
-        let first = said.get("task").and_then(Value::as_str).and_then(|id| id.parse().ok());
-        Some((run.updated_at, first.unwrap_or(run.id)))
-    });
+    let tasks = all.iter().filter_map(|run| Some((run.updated_at, runs::task_of(run)?)));
     let mut places: Vec<Place> = tasks.filter(|(_, task)| seen.insert(*task)).collect();
     places.sort_by(|one, other| other.cmp(one));
     places

@@ -1,7 +1,7 @@
 //! A2A 1.0: the star as an agent that other agents send tasks to, by JSON-RPC and by REST, streamed too.
 //!
 //! [`router`] has the routes. A context is a thread; a task is a turn of it, with the runs that continued with it after
-//! questions. An address that wants to hear of a task is told when a run of it has
+//! questions, on whichever face. An address that wants to hear of a task is told when a run of it has
 //! ended. Deliberately absent: content that is not text.
 
 mod card;
@@ -10,6 +10,7 @@ mod push;
 mod refusal;
 mod rest;
 mod rpc;
+mod runs;
 mod shapes;
 mod stream;
 mod tasks;
@@ -21,6 +22,7 @@ use super::openapi::Forms;
 use crate::service::Service;
 
 pub(in crate::api) use push::{KIND, MEDIA, pushed};
+pub(in crate::api) use runs::TaskAddresses;
 
 /// Makes the routes over a service.
 pub fn router(service: Service) -> Router {

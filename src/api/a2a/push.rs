@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::refusal::Refusal;
 use super::tasks::{self, Task};
-use super::{shapes, tasks::State};
+use super::{runs, shapes, tasks::State};
+use crate::api::agent_server::Refusal as Plain;
 use crate::api::callbacks;
 use crate::clock;
 use crate::service::Service;
@@ -46,7 +47,7 @@ pub(super) struct Authentication {
 
 impl Config {
     /// Checks where it leads, and returns what is sent there: that a run goes on, and that it has ended.
-    pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Refusal> {
+    pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Plain> {
         let url = callbacks::check(service, &self.url)?;
         let mut headers = json!({});
         if let Some(token) = &self.token {
@@ -62,10 +63,10 @@ impl Config {
 }
 
 /// Returns what is sent of the next run of a task.
-pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDelivery>, Refusal> {
+pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDelivery>, Plain> {
     let configs = service.kept().pushes(task).await?;
     let read = configs.into_iter().filter_map(|(_, config)| serde_json::from_value(config).ok());
-    let all: Result<Vec<_>, Refusal> =
+    let all: Result<Vec<_>, Plain> =
         read.map(|config: Config| config.deliveries(service)).collect();
     Ok(all?.into_iter().flatten().collect())
 }
@@ -137,8 +138,10 @@ pub(in crate::api) async fn pushed(
     url: &str,
     is_under_way: bool,
 ) -> Result<Option<Value>, String> {
-    let first = run.metadata["a2a"]["task"].as_str().and_then(|id| id.parse().ok());
-    let task = tasks::found(service, &first.unwrap_or(run.id).to_string()).await;
+    let Some(task) = runs::at(service, run).await.map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let task = tasks::found(service, &task.to_string()).await;
     let task = task.map_err(|refusal| refusal.to_string())?;
     let there = service.kept().pushes(task.id).await.map_err(|error| error.to_string())?;
     if is_under_way && task.state != State::Working {

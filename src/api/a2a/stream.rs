@@ -9,6 +9,7 @@ use perihelion_http::sse;
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
+use super::runs::Answered;
 use super::shapes;
 use super::tasks::{self, State, Task};
 use crate::api::conversation::{Conversation, Said};
@@ -57,6 +58,7 @@ struct Streamed {
     conversation: Option<Conversation>,
     /// Finds the runs after it, where they are followed too.
     later: Option<BegunRuns>,
+    answered: Answered,
     /// Whether `later` has come to the run that was followed first.
     has_passed: bool,
     /// The run that is followed has ended, which was not shown yet.
@@ -80,6 +82,7 @@ impl Streamed {
             task,
             conversation,
             later: None,
+            answered: Answered::default(),
             has_passed: false,
             has_ended: false,
             is_over: false,
@@ -169,13 +172,26 @@ impl Streamed {
             self.is_over = true;
             return Ok(());
         };
-        let Some(run) = later.next().await? else { return Ok(()) };
-        if self.has_passed && tasks::continues(&run, self.task.id) {
+        let Some(run) = later.next().await? else { return self.look_again().await };
+        let continues = self.answered.continues(&run, self.task.id);
+        if self.has_passed && continues {
             // Nothing waits here, so that no run is passed over.
             self.conversation = Some(Conversation::of(&self.service, run));
             self.pieces = 0;
         } else {
             self.has_passed |= run.id == self.task.run;
+        }
+        Ok(())
+    }
+
+    /// Looks whether the task moved without a run of the service, as the command line moves it.
+    async fn look_again(&mut self) -> Result<(), Refusal> {
+        let task = tasks::found(&self.service, &self.task.id.to_string()).await?;
+        // A run of the service is heard piece by piece.
+        if task.run == self.task.run && task.state != self.task.state {
+            self.task = task;
+            self.put(shapes::status_update(&self.task));
+            self.is_over = self.task.state.is_over();
         }
         Ok(())
     }

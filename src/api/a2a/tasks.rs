@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::push;
 use super::refusal::Refusal;
+use super::{push, runs};
 use crate::api::agent_server::assistant_of;
-use crate::api::conversation::{self, Begin, Conversation};
+use crate::api::conversation::{self, Begin, Conversation, Outcome};
 use crate::api::request_fields::{self, RequestFields};
 use crate::graph::END;
 use crate::ids::ThreadId;
-use crate::service::kept::{Cancel, Multitask, Run, RunFilter, RunStatus};
-use crate::service::{Accept, Asked, Error, Order, Service, Turn};
-use crate::swarm::GRAPH;
+use crate::service::kept::{Cancel, Multitask, Run, RunStatus};
+use crate::service::{Accept, Asked, Error, Order, Service, ThreadStanding, Turn};
+use crate::swarm::{GRAPH, node_names};
 
 /// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,11 +200,10 @@ pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> 
 
 /// Reads the task that a run began.
 pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refusal> {
-    let filter = RunFilter { status: None, limit: 1_000, offset: 0 };
-    let all = service.kept().runs(first.thread, &filter).await?;
-    let runs = runs_of(first, &all);
-    let history = runs.iter().filter_map(|run| said_by(run)).collect();
-    let newest = runs.last().copied().unwrap_or(first);
+    let all = runs::of_thread(service, first.thread).await?;
+    let of_task = runs::of_task(first, &all);
+    let history = of_task.iter().filter_map(|run| said_by(run)).collect();
+    let newest = of_task.last().copied().unwrap_or(first);
     let (state, text) = stands(service, newest).await?;
     let more = match state {
         State::Completed => request_fields::asked_for(service, newest).await?,
@@ -220,30 +219,6 @@ pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refus
         at: newest.updated_at,
         more,
     })
-}
-
-/// Finds the runs of a task, oldest first: those that its messages began, and those that answered its questions elsewhere.
-fn runs_of<'a>(first: &Run, newest_first: &'a [Run]) -> Vec<&'a Run> {
-    let mut runs = Vec::new();
-    let mut is_newest_task = true;
-    for run in newest_first.iter().rev().skip_while(|run| run.id != first.id) {
-        let is_own = run.id == first.id || names(run, first.id);
-        match is_own || (is_newest_task && continues(run, first.id)) {
-            true => runs.push(run),
-            false => is_newest_task = false,
-        }
-    }
-    runs
-}
-
-fn names(run: &Run, task: Uuid) -> bool {
-    run.metadata["a2a"]["task"].as_str() == Some(&task.to_string())
-}
-
-/// Returns whether a run continues a task that its thread is at.
-pub(super) fn continues(run: &Run, task: Uuid) -> bool {
-    let is_answer = run.kwargs["order"]["asked"].get("turn").is_none();
-    names(run, task) || (is_answer && !run.metadata["a2a"].is_object())
 }
 
 /// Reads the message that began a run.
@@ -274,9 +249,37 @@ pub(super) async fn stands(
         RunStatus::Success => {
             let follow = Conversation::follow(service, run.clone()).await?;
             let outcome = follow.outcome().await;
-            let state = if outcome.asks { State::InputRequired } else { State::Completed };
-            (state, Some(outcome.text))
+            match outcome.asks {
+                true => answered_elsewhere(service, run, outcome).await?,
+                false => (State::Completed, Some(outcome.text)),
+            }
         }
+    })
+}
+
+/// Says how a task stands whose newest run asked something: its thread may have moved on since, by the command line.
+async fn answered_elsewhere(
+    service: &Service,
+    run: &Run,
+    asked: Outcome,
+) -> Result<(State, Option<String>), Refusal> {
+    let view = service.thread(ThreadId(run.thread)).await?;
+    let waits = (State::InputRequired, Some(asked.text));
+    let Some(state) = &view.state else { return Ok(waits) };
+    if state.turn > asked.turn {
+        // Another turn began: the questions were answered first, or abandoned.
+        let id = format!("{}.{}", asked.turn, node_names()[2]);
+        let answer = state.messages.iter().find(|message| message.id == id);
+        let answer = answer.map(|message| message.content.clone());
+        let ended = if answer.is_some() { State::Completed } else { State::Canceled };
+        return Ok((ended, answer));
+    }
+    Ok(match view.standing {
+        _ if !view.open.is_empty() => waits,
+        ThreadStanding::Idle => (State::Completed, state.answer.clone()),
+        ThreadStanding::Busy => (State::Working, None),
+        ThreadStanding::Interrupted => waits,
+        ThreadStanding::Error => (State::Failed, None),
     })
 }
 

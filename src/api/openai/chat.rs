@@ -44,11 +44,12 @@ pub(super) async fn create(
     Body(create): Body<Create>,
 ) -> Result<Response, Refusal> {
     let model = create.model.clone().unwrap_or_else(|| crate::swarm::GRAPH.into());
-    models::check(&model)?;
+    let team = models::team(&service, &model).await?;
     if create.n.is_some_and(|n| n != 1) {
         return Err(Refusal::invalid("n must be 1"));
     }
     let (mut turn, before) = conversation_of(&create.messages)?;
+    turn.team = team;
     turn.interactive = create.stream == Some(true);
     let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
     let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));

@@ -1,31 +1,54 @@
-//! The models there are: each graph is one.
+//! The models there are: the star is one, and so is each team.
 
 use axum::Json;
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
-use crate::swarm::GRAPH;
+use crate::api::team;
+use crate::service::Service;
+use crate::swarm::{GRAPH, TEAM_PREFIX};
 
-fn shown(name: &str) -> Value {
-    json!({ "id": name, "object": "model", "created": 1_767_225_600, "owned_by": "perihelion" })
+/// When the star was made, as a client is told.
+const BEGINNING: i64 = 1_767_225_600;
+
+fn shown(name: &str, created: i64) -> Value {
+    json!({ "id": name, "object": "model", "created": created, "owned_by": "perihelion" })
 }
 
-pub(super) async fn list() -> Json<Value> {
-    Json(json!({ "object": "list", "data": [shown(GRAPH)] }))
+async fn all(service: &Service) -> Result<Vec<Value>, Refusal> {
+    let teams = team::all(service).await?;
+    let teams =
+        teams.iter().map(|kept| shown(&kept.team.agent_name(), kept.created_at.timestamp()));
+    Ok([shown(GRAPH, BEGINNING)].into_iter().chain(teams).collect())
 }
 
-pub(super) async fn get(Path(model): Path<String>) -> Result<Json<Value>, Refusal> {
-    check(&model)?;
-    Ok(Json(shown(&model)))
+pub(super) async fn list(State(service): State<Service>) -> Result<Json<Value>, Refusal> {
+    Ok(Json(json!({ "object": "list", "data": all(&service).await? })))
+}
+
+pub(super) async fn get(
+    State(service): State<Service>,
+    Path(model): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let all = all(&service).await?;
+    let found = all.iter().find(|one| one["id"] == model.as_str()).cloned();
+    found.map(Json).ok_or_else(|| missing(&model, &all))
+}
+
+/// Finds what a model stands for: a team, or the star, which leaves a team's thread the team's.
+pub(super) async fn team(service: &Service, model: &str) -> Result<Option<String>, Refusal> {
+    if model == GRAPH {
+        return Ok(None);
+    }
+    let all = all(service).await?;
+    let is_team = model.starts_with(TEAM_PREFIX) && all.iter().any(|one| one["id"] == model);
+    is_team.then(|| Some(model.to_owned())).ok_or_else(|| missing(model, &all))
 }
 
 /// Refuses a model that there is none of.
-pub(super) fn check(model: &str) -> Result<(), Refusal> {
-    match model == GRAPH {
-        true => Ok(()),
-        false => {
-            Err(Refusal::missing(format!("The model `{model}` does not exist; there is: {GRAPH}")))
-        }
-    }
+fn missing(model: &str, all: &[Value]) -> Refusal {
+    let there: Vec<&str> = all.iter().filter_map(|one| one["id"].as_str()).collect();
+    let there = there.join(", ");
+    Refusal::missing(format!("The model `{model}` does not exist; there is: {there}"))
 }

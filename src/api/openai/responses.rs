@@ -40,7 +40,7 @@ pub(super) async fn create(
     Body(create): Body<Create>,
 ) -> Result<Response, Refusal> {
     let model = create.model.clone().unwrap_or_else(|| crate::swarm::GRAPH.into());
-    models::check(&model)?;
+    let team = models::team(&service, &model).await?;
     if create.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
         return Err(Refusal::invalid("tools are the agents' own here; send none"));
     }
@@ -48,7 +48,7 @@ pub(super) async fn create(
     let fields = RequestFields::of_metadata(&json!(create.metadata))?;
     let interactive = create.stream == Some(true);
     let system_prompt = create.instructions.clone();
-    let turn = Turn { question, system_prompt, interactive, attachments, ..Turn::default() };
+    let turn = Turn { question, team, system_prompt, interactive, attachments, ..Turn::default() };
     let turn = fields.applied_to(&service, turn)?;
     let (thread, at) = the_thread(&service, &create).await?;
     let shown = json!({

@@ -120,7 +120,7 @@ pub(super) const ROUTES: &[Route] = &[
     ("delete", "/store/items", "Delete an item", "Store", "none"),
     ("post", "/store/items/search", "Search items", "Store", "object"),
     ("post", "/store/namespaces", "List namespaces", "Store", "object"),
-    ("get", "/v1/models", "List models: each graph is one", "OpenAI", "object"),
+    ("get", "/v1/models", "List models: the star is one, and so is each team", "OpenAI", "object"),
     ("get", "/v1/models/{model}", "Get a model", "OpenAI", "object"),
     ("post", "/v1/responses", "Create a response", "OpenAI", "either"),
     ("get", "/v1/responses/{id}", "Get a response", "OpenAI", "object"),

@@ -2,6 +2,7 @@
 
 mod assistant;
 mod checkpoint;
+mod choices;
 mod events;
 mod interrupt;
 mod message;
@@ -15,12 +16,11 @@ pub(super) use assistant::{
     default_assistant, is_graph, schemas, shown as shown_assistant, team_assistant,
 };
 pub(super) use checkpoint::{checkpoint_id, named_step, step_of};
+pub(super) use choices::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
 pub(super) use events::{Modes, Wire};
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
 pub(in crate::api) use message::content as text_of_content;
-pub(super) use request::{
-    IfNotExists, OnCompletion, OnDisconnect, OneOrMany, RunBody, SortOrder, state_update,
-};
+pub(super) use request::{RunBody, state_update};
 pub(super) use run::{failure, shown as shown_run};
 pub(super) use state::{update as shown_update, values};
 pub(super) use thread::{Fields, empty_state, shown as shown_thread, snapshot, source};

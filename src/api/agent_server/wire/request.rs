@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
 use super::{message, state};
 use crate::api::parts;
 use crate::graph::Nodes;
@@ -48,61 +49,6 @@ pub(crate) struct RunBody {
     pub feedback_keys: Option<Value>,
     /// Ours: what becomes of calls that need a person's approval.
     pub approvals: Option<Approvals>,
-}
-
-/// A word or a list of words.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(crate) enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OnDisconnect {
-    Cancel,
-    Continue,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OnCompletion {
-    Delete,
-    Keep,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum IfNotExists {
-    Create,
-    Reject,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Durability {
-    Sync,
-    Async,
-    Exit,
-}
-
-/// Which end of a list comes first; the newest or greatest, where nothing is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SortOrder {
-    Asc,
-    Desc,
-}
-
-impl OneOrMany {
-    /// Returns the words.
-    pub(crate) fn into_vec(self) -> Vec<String> {
-        match self {
-            Self::One(word) => vec![word],
-            Self::Many(words) => words,
-        }
-    }
 }
 
 impl RunBody {
@@ -217,6 +163,10 @@ pub(crate) fn state_update(given: &Value, thread_head: u64) -> Result<GraphUpdat
 
 fn goto(given: Option<&Value>) -> Result<Vec<String>, String> {
     let name = |one: &Value| -> Result<String, String> {
+        // A node here reads the state that all share.
+        if one.get("input").is_some_and(|input| !input.is_null()) {
+            return Err("goto cannot take the input of a Send: send it as command.update, and name the node alone".into());
+        }
         let found = one.as_str().or_else(|| one.get("node").and_then(Value::as_str));
         found.map(str::to_owned).ok_or_else(|| "goto must name nodes".into())
     };
@@ -365,6 +315,21 @@ mod tests {
         let body = json!({ "input": {}, "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
         let body = RunBody::read(&body).unwrap();
         assert!(matches!(asked(&body, 0), Ok(Asked::Resume(_))));
+    }
+
+    #[test]
+    fn an_input_that_a_send_brings_is_refused_and_not_dropped() {
+        let body = |goto: Value| RunBody::read(&json!({ "command": { "goto": goto } })).unwrap();
+        let send = json!({ "node": "qa", "input": { "answer": "x" } });
+        for goto in [send.clone(), json!(["qa", send])] {
+            let why = asked(&body(goto), 0).unwrap_err();
+            assert!(why.contains("command.update"), "{why}");
+        }
+        for goto in [json!("qa"), json!([{ "node": "qa", "input": null }])] {
+            assert!(
+                matches!(asked(&body(goto), 0), Ok(Asked::Edit { goto, .. }) if goto == ["qa"])
+            );
+        }
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! What waits for a person, in words, with how to answer it in words.
+
+use serde_json::Value;
+
+use crate::graph::Interrupt;
+
+/// Says questions as a person reads them. Where there are several, each has its id, which its answer begins with.
+pub(super) fn said(all: &[Interrupt]) -> String {
+    if let [one] = all {
+        return match how(one) {
+            Some(how) => format!("{} Answer {how}.", asked(one)),
+            None => asked(one),
+        };
+    }
+    let each = all.iter().map(|one| {
+        let how = how(one).unwrap_or_else(|| "in your words".to_owned());
+        format!("{}\nAnswer, after `{}: `, {how}.", asked(one), one.id)
+    });
+    let mut said: Vec<String> = each.collect();
+    if let Some(first) = all.iter().find(|one| one.kind == "approval") {
+        let id = first.id;
+        said.push(format!(
+            "Send a line for each that you answer, such as `{id}: approve`, or decide all calls by `approve all` or `deny all`."
+        ));
+    } else if let Some(first) = all.first() {
+        said.push(format!("Send a line for each that you answer: `{}: …`.", first.id));
+    }
+    said.join("\n\n")
+}
+
+fn asked(one: &Interrupt) -> String {
+    let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
+    match one.kind.as_str() {
+        "clarification" => text("question").to_owned(),
+        "approval" => format!(
+            "The agent {} asks for approval of this call: {}.{} with {}.",
+            one.node,
+            text("server"),
+            text("tool"),
+            one.payload["arguments"],
+        ),
+        "outcome_unknown" => {
+            format!("Nobody knows whether this call took effect: {}.", text("tool"))
+        }
+        _ => match text("message") {
+            "" => format!("The agent {} asks: {}", one.node, one.payload),
+            message => message.to_owned(),
+        },
+    }
+}
+
+/// Says how a question is answered; none: in the person's own words.
+fn how(one: &Interrupt) -> Option<String> {
+    let how = match one.kind.as_str() {
+        "clarification" => return None,
+        "approval" => "`approve` or `deny`",
+        "outcome_unknown" => {
+            "{\"outcome\": \"retry\"}, {\"outcome\": \"skip\"} or {\"outcome\": \"done\", \"result\": …}"
+        }
+        _ => "with a JSON object",
+    };
+    Some(how.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::InterruptId;
+
+    fn approval(number: u128) -> Interrupt {
+        Interrupt {
+            id: InterruptId(uuid::Uuid::from_u128(number)),
+            kind: "approval".into(),
+            node: "mcp_agent_notes".into(),
+            payload: json!({ "server": "notes", "tool": "append_note", "arguments": { "text": "x" } }),
+        }
+    }
+
+    #[test]
+    fn one_question_says_how_to_answer_it_without_an_id() {
+        let said = said(&[approval(1)]);
+        assert!(said.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{said}");
+        assert!(!said.contains("0000"), "{said}");
+    }
+
+    #[test]
+    fn several_questions_are_said_with_the_ids_that_answers_name() {
+        let questions = [approval(1), approval(2)];
+        let said = said(&questions);
+        for one in &questions {
+            assert!(said.contains(&format!("`{}: `", one.id)), "{said}");
+        }
+        assert!(said.contains("`approve all`"), "{said}");
+    }
+}

@@ -1,0 +1,58 @@
+//! What an operator's probes are told of a server: whether it can serve, and what it did (S1.12).
+
+use perihelion_test_database::TestDatabase;
+use serde_json::json;
+
+use super::saying;
+use super::served::Served;
+
+/// S1.12
+#[tokio::test]
+async fn a_server_is_ready_while_its_database_answers_and_no_longer() {
+    let served = Served::postgres().await;
+    let ready = async |code: u16| {
+        while served.get("/readyz").await.0 != code {
+            tokio::task::yield_now().await;
+        }
+    };
+    ready(200).await;
+    let database: &TestDatabase = served.on_postgres();
+    let mut admin = database.connect().await;
+    let mut tell = async |sql: String| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut admin).await.unwrap();
+    };
+    let role = &database.name;
+    tell(format!("ALTER ROLE {role} NOLOGIN")).await;
+    tell(format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+    ))
+    .await;
+    ready(503).await;
+    assert_eq!(served.get("/healthz").await.0, 200, "the process lives");
+    tell(format!("ALTER ROLE {role} LOGIN")).await;
+    ready(200).await;
+    let (code, said) = served.post("/runs/wait", &saying("hello")).await;
+    assert_eq!((code, &said["answer"]), (200, &json!("Hello from the star.")), "{said}");
+}
+
+/// S1.12
+#[tokio::test]
+async fn a_server_tells_prometheus_of_its_runs_and_threads() {
+    let served = Served::sqlite().await;
+    let thread = served.thread().await;
+    served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    served.post("/runs/wait", &saying("clarify this")).await;
+    let text = served.http.get(format!("{}/metrics", served.url)).send().await.unwrap();
+    assert_eq!(text.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let text = text.text().await.unwrap();
+    for line in [
+        r#"perihelion_runs_started_total{perihelion_graph="swarm"} 2"#,
+        r#"perihelion_runs_ended_total{perihelion_graph="swarm",perihelion_status="done"} 1"#,
+        r#"perihelion_runs_ended_total{perihelion_graph="swarm",perihelion_status="interrupted"} 1"#,
+        r#"perihelion_runs_active{perihelion_graph="swarm"} 0"#,
+        r#"perihelion_threads{perihelion_status="idle"} 1"#,
+        r#"perihelion_threads{perihelion_status="interrupted"} 1"#,
+    ] {
+        assert!(text.lines().any(|one| one == line), "missing: {line}\n{text}");
+    }
+}

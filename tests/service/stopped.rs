@@ -1,0 +1,75 @@
+//! A server that is told to end while clients follow what it does, and they go on elsewhere (X5).
+
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::protocol::{frames, is_lifecycle};
+use super::served::Served;
+use super::streams::read;
+use super::{on_both, saying};
+
+on_both!(a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_elsewhere);
+
+/// So long that a stream which waited for its client would hold the server up for the whole test.
+const DRAIN: [(&str, &str); 1] = [("PERIHELION_SERVE_DRAIN_SEC", "3600")];
+
+/// X5
+async fn a_server_that_ends_lets_its_streams_go_and_their_clients_miss_nothing_elsewhere(
+    served: Served,
+) {
+    let mut served = served.again_with(&DRAIN).await;
+    let thread = served.thread().await;
+    let channels = json!({ "channels": ["lifecycle", "tasks", "checkpoints", "updates"] });
+    let socket = format!("{}/threads/{thread}/stream/events", served.url.replace("http", "ws"));
+    let (mut socket, _) = tokio_tungstenite::connect_async(socket).await.unwrap();
+    let subscribe = json!({ "id": 1, "method": "subscription.subscribe", "params": channels });
+    socket.send(Message::text(subscribe.to_string())).await.unwrap();
+
+    let before = served.model.requests().len();
+    let mut body = saying("hang");
+    body["stream_mode"] = json!(["values", "updates", "tasks", "checkpoints"]);
+    let runs = format!("/threads/{thread}/runs");
+    let asked = served.http.post(format!("{}{runs}/stream", served.url));
+    let asked = asked.header("content-type", "application/json").body(body.to_string());
+    let stream = asked.send().await.unwrap();
+    served.model.wait_for_requests(before + 1).await;
+
+    let (mut other, url) = served.another().await;
+    let followed = async {
+        let mut heard = Vec::new();
+        while let Some(Ok(message)) = socket.next().await {
+            let frame = message.to_text().ok().and_then(|text| serde_json::from_str(text).ok());
+            heard.extend(frame.filter(|frame: &Value| frame["type"] == "event"));
+        }
+        heard
+    };
+    // Neither client closes anything: both streams end by the server.
+    let (heard, told, ()) = tokio::join!(read(stream, usize::MAX), followed, served.stop());
+    assert_eq!(heard[0].name, "metadata", "{heard:#?}");
+    assert!(told.iter().any(|frame| is_lifecycle(frame, "running")), "{told:#?}");
+
+    served.url = url;
+    let run = format!("{runs}/{}", heard[0].data["run_id"].as_str().unwrap());
+    // It was left to the other server, which asks the model again.
+    served.model.wait_for_requests(before + 2).await;
+    let join = async |last: &str| {
+        let asked = served.http.get(format!("{}{run}/stream", served.url));
+        asked.header("last-event-id", last).send().await.unwrap()
+    };
+    let rest = join(&heard.last().unwrap().id).await;
+    served.post(&format!("{run}/cancel?wait=true"), &json!({})).await;
+    let rest = read(rest, usize::MAX).await;
+    let whole = read(join("-1").await, usize::MAX).await;
+    assert_eq!([heard, rest].concat(), whole);
+
+    let id = thread.parse().unwrap();
+    let is_last = |frame: &Value| frame["method"] == "lifecycle" && !is_lifecycle(frame, "running");
+    let whole = frames(&served, id, &channels, is_last).await;
+    assert_eq!(told, whole[..told.len()]);
+    let mut since = channels.clone();
+    since["since"] = told.last().unwrap()["seq"].clone();
+    let rest = frames(&served, id, &since, is_last).await;
+    assert_eq!(rest, whole[told.len()..]);
+    other.kill().await.unwrap();
+}
