@@ -255,7 +255,7 @@ impl Withdraw for Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::swarm::ToolLoop;
+    use crate::swarm::{Kinds, ServerAgent, ToolLoop};
 
     fn roster(names: &[&str]) -> Roster {
         let kinds = Arc::new(Kinds::new(Arc::new(ToolLoop)));
