@@ -101,9 +101,10 @@ async fn search(stage: Stage<Shelf>) -> StageResult<Shelf> {
 /// Reads the file.
 async fn read(stage: Stage<Shelf>) -> StageResult<Shelf> {
     let reply = stage.call("read", json!({ "path": stage.state().path })).await?;
-    match reply.is_error {
-        true => Err(AgentError::new(ErrorKind::PathResolution, reply.text).into()),
-        false => Ok(Step::next(ShelfUpdate::new().text(reply.text))),
+    if reply.is_error {
+        Err(AgentError::new(ErrorKind::PathResolution, reply.text).into())
+    } else {
+        Ok(Step::next(ShelfUpdate::new().text(reply.text)))
     }
 }
 

@@ -37,10 +37,8 @@ async fn commits(store: &Arc<dyn Store>) -> Vec<f64> {
         let update = CountUpdate::new().steps(steps).text(format!("{steps:0300}"));
         async move { Ok(NodeOutput::update(update)) }
     });
-    let again = |state: &Count| match state.steps < STEPS {
-        true => vec![Target::node("step")],
-        false => Vec::new(),
-    };
+    let again =
+        |state: &Count| if state.steps < STEPS { vec![Target::node("step")] } else { Vec::new() };
     let graph = GraphBuilder::new("measured").node("step", step).entry("step").route("step", again);
     let runner = Runner::new(graph.build().unwrap(), Arc::clone(store));
     runner.run_new(CountUpdate::new()).await.unwrap();

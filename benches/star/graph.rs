@@ -108,10 +108,7 @@ impl Workload {
     }
 
     fn supervisor(&self, k: usize) -> StarUpdate {
-        let next = match k < self.rounds {
-            true => format!("agent_{}", k % self.agents),
-            false => "qa".into(),
-        };
+        let next = if k < self.rounds { format!("agent_{}", k % self.agents) } else { "qa".into() };
         let said = message(format!("s-{k}"), "supervisor", self.texts.text(Stream::Supervisor, k));
         StarUpdate::new()
             .messages(vec![said])

@@ -13,7 +13,7 @@ use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use crate::service::{
-    Accept, Asked, From, Happening, Listener, Next, Order, Service, ThreadStanding, Turn,
+    Accept, Asked, ClientStatus, From, Happening, Listener, Next, Order, Service, Turn,
 };
 use crate::swarm::{GraphState, node_names};
 
@@ -32,7 +32,7 @@ pub(in crate::api) struct Outcome {
 
 /// What was said next.
 #[derive(Clone, Debug)]
-pub(in crate::api) enum Said {
+pub(in crate::api) enum AnswerPart {
     Piece(String),
     End(Outcome),
 }
@@ -44,7 +44,7 @@ pub(in crate::api) struct Conversation {
     state: Arc<GraphState>,
     questions: Vec<Interrupt>,
     said: String,
-    ready: VecDeque<Said>,
+    ready: VecDeque<AnswerPart>,
     is_over: bool,
 }
 
@@ -71,10 +71,11 @@ pub(in crate::api) async fn begin(service: &Service, begin: Begin) -> Result<Run
     service.runtime().check_request(service.tenant(), turn.request()).await?;
     let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
     let assistant = team::noted(service, &view, turn.team.as_deref()).await?;
-    let waits = at.is_none() && view.standing == ThreadStanding::Interrupted;
-    let asked = match waits && view.open.iter().any(|one| one.kind != "clarification") {
-        true => Asked::Resume(answer(&turn.question)),
-        false => Asked::Turn(turn),
+    let waits = at.is_none() && view.standing == ClientStatus::Interrupted;
+    let asked = if waits && view.open.iter().any(|one| one.kind != "clarification") {
+        Asked::Resume(answer(&turn.question))
+    } else {
+        Asked::Turn(turn)
     };
     let order = Order { at: at.filter(|at| *at != view.info.head), ..Order::new(asked) };
     let accept = Accept {
@@ -127,7 +128,7 @@ impl Conversation {
     }
 
     /// Waits for what is said next; `None` when all was said, or this process ends.
-    pub(in crate::api) async fn next(&mut self) -> Option<Said> {
+    pub(in crate::api) async fn next(&mut self) -> Option<AnswerPart> {
         loop {
             if let Some(said) = self.ready.pop_front() {
                 return Some(said);
@@ -163,8 +164,8 @@ impl Conversation {
     pub(in crate::api) async fn outcome(mut self) -> Outcome {
         loop {
             match self.next().await {
-                Some(Said::End(outcome)) => return outcome,
-                Some(Said::Piece(_)) => {}
+                Some(AnswerPart::End(outcome)) => return outcome,
+                Some(AnswerPart::Piece(_)) => {}
                 None => {
                     let error = Some("nothing was said".into());
                     return Outcome {
@@ -187,7 +188,7 @@ impl Conversation {
                 if node == answering && (!is_first || self.said.is_empty()) =>
             {
                 self.said.push_str(&piece);
-                self.ready.push_back(Said::Piece(piece));
+                self.ready.push_back(AnswerPart::Piece(piece));
             }
             Happening::Step(at) => self.state = at.state,
             Happening::StandsAt { state } => self.state = state,
@@ -202,17 +203,18 @@ impl Conversation {
     fn end(&mut self, error: Option<String>) {
         self.is_over = true;
         let asks = !self.questions.is_empty();
-        let text = match asks {
-            true => questions::said(&self.questions),
-            false => self.state.answer.clone().unwrap_or_default(),
+        let text = if asks {
+            questions::said(&self.questions)
+        } else {
+            self.state.answer.clone().unwrap_or_default()
         };
         let text = if text.is_empty() { self.said.clone() } else { text };
         // What was not sent piece by piece: a question, or the end of an answer.
         if let Some(rest) = text.strip_prefix(self.said.as_str()).filter(|rest| !rest.is_empty()) {
-            self.ready.push_back(Said::Piece(rest.to_owned()));
+            self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
         }
         let usage = self.state.usage_of_turn();
-        self.ready.push_back(Said::End(Outcome {
+        self.ready.push_back(AnswerPart::End(Outcome {
             text,
             asks,
             turn: self.state.turn,

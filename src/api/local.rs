@@ -17,12 +17,11 @@ pub fn loopback_only(router: Router) -> Router {
 async fn guard(request: Request<body::Body>, next: Next) -> Response {
     // HTTP/2 has the name in the address instead.
     let named = host(request.headers()).or_else(|| request.uri().host().map(str::to_owned));
-    match named.as_deref().is_some_and(is_loopback) {
-        true => next.run(request).await,
-        false => {
-            let why = "this server has no authentication and answers to loopback names only\n";
-            (StatusCode::FORBIDDEN, why).into_response()
-        }
+    if named.as_deref().is_some_and(is_loopback) {
+        next.run(request).await
+    } else {
+        let why = "this server has no authentication and answers to loopback names only\n";
+        (StatusCode::FORBIDDEN, why).into_response()
     }
 }
 

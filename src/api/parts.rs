@@ -93,9 +93,10 @@ pub(in crate::api) fn veiled(input: &Value) -> Value {
             let veil = |(name, value): (&String, &Value)| {
                 let keys = ["data", "base64", "file_data", "url", "image_url"];
                 let long = value.as_str().is_some_and(|text| text.len() > SHOWN);
-                let shown = match long && keys.contains(&name.as_str()) {
-                    true => json!("(kept as an artifact)"),
-                    false => veiled(value),
+                let shown = if long && keys.contains(&name.as_str()) {
+                    json!("(kept as an artifact)")
+                } else {
+                    veiled(value)
                 };
                 (name.clone(), shown)
             };

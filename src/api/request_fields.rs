@@ -122,7 +122,8 @@ impl RequestFields {
 /// Returns the table that was found (`data`), and what happened (`trace`), where a run's request wants them.
 pub(super) async fn asked_for(service: &Service, run: &Run) -> Result<Map<String, Value>, Refusal> {
     let turn = &run.kwargs["order"]["asked"]["turn"];
-    let (thread, runtime) = (ThreadId(run.thread), service.runtime());
+    let thread = ThreadId(run.thread);
+    let runtime = service.runtime();
     let mut found = Map::new();
     if turn["include_data"] == true {
         found.insert("data".into(), json!(runtime.at_rest(thread).await?.data));

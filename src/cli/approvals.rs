@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::execute::{self, Job, Show};
+use super::execute::{self, Job};
+use super::show::Show;
 use super::{Error, Exit, Globals, output, questions};
 use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::config::Settings;

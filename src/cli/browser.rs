@@ -7,12 +7,11 @@ use super::environment;
 
 /// Opens a file or an address; says why not where there is no display.
 pub(super) fn open(what: impl AsRef<OsStr>) -> Result<(), String> {
-    let (program, displayed) = match cfg!(target_os = "macos") {
-        true => ("open", true),
-        false => {
-            let set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
-            ("xdg-open", set("DISPLAY") || set("WAYLAND_DISPLAY"))
-        }
+    let (program, displayed) = if cfg!(target_os = "macos") {
+        ("open", true)
+    } else {
+        let set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
+        ("xdg-open", set("DISPLAY") || set("WAYLAND_DISPLAY"))
     };
     if !displayed {
         return Err("there is no display".to_owned());

@@ -115,7 +115,8 @@ mod tests {
         };
         let drawn = draw(&[change(json!(1), json!("x"))], "state", "  ");
         assert_eq!(drawn, "  state a: 1 → \"x\"\n");
-        let (before, after) = ("one\ntwo\nthree\nfour\n", "one\ntwo\n3\nfour\n");
+        let before = "one\ntwo\nthree\nfour\n";
+        let after = "one\ntwo\n3\nfour\n";
         let drawn = draw(&[change(json!(before), json!(after))], "", "");
         assert_eq!(drawn, "a\n    two\n  - three\n  + 3\n    four\n");
         let long = |end: &str| format!("{}{end}", "x".repeat(500));

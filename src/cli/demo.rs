@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, raise};
 
-use super::execute::{self, Job, Observer, Show};
+use super::execute::{self, Job};
+use super::show::{Observer, Show};
 use super::{Error, Exit, Globals, Signals, output};
 use crate::config::Settings;
 use crate::graph::{RunEvent, StreamMode};
@@ -94,7 +95,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             output::note(&format!("question: {question}"));
         }
         let request = Request { question: (*question).to_owned(), ..Request::default() };
-        let (title, tenant) = (Some(title.to_owned()), demo::TENANT.to_owned());
+        let title = Some(title.to_owned());
+        let tenant = demo::TENANT.to_owned();
         let job = Job::Ask { thread, title, tenant, request };
         ended = execute::drive(&runtime, job, &show, &signals).await;
         if !matches!(ended, Ok(Exit::Done)) {
@@ -117,9 +119,10 @@ fn crash(resume: String, documents: bool) -> Observer {
             _ => return,
         };
         let judged = payload["status"].as_str();
-        let wanted = match documents {
-            true => payload["agent"] == demo::DOCUMENTS_LAST && judged == Some("APPROVED"),
-            false => judged == Some("REJECTED"),
+        let wanted = if documents {
+            payload["agent"] == demo::DOCUMENTS_LAST && judged == Some("APPROVED")
+        } else {
+            judged == Some("REJECTED")
         };
         if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(

@@ -45,15 +45,17 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let a = naming::find_in(&settings, Some(&args.a)).await?;
     let b = naming::find_in(&settings, Some(&args.b)).await?;
     let store = open_store_to_read(&settings).await?;
-    let (a, b) = ((a, run_a), (b, run_b));
+    let a = (a, run_a);
+    let b = (b, run_b);
     let compared = runtime::compare(store.as_ref(), a, b).await;
     store.close().await;
     let named = |error: crate::checkpoint::Error| Error::from(error).about(&args.a).about(&args.b);
     // Trouble is 2, since 1 says that they differ.
-    let comparison = compared.map_err(|error| Error::Trouble(Box::new(named(error))))?;
-    match args.json {
-        true => output::json(&comparison)?,
-        false => output::text(&drawn(&comparison))?,
+    let comparison = compared.map_err(|error| Error::CannotCompare(Box::new(named(error))))?;
+    if args.json {
+        output::json(&comparison)?
+    } else {
+        output::text(&drawn(&comparison))?
     }
     Ok(if comparison.same { Exit::Done } else { Exit::Failed })
 }
@@ -126,7 +128,7 @@ fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
         let of = &difference.of;
         let title = match difference.aspect {
             Aspect::Nodes => "ran".to_owned(),
-            Aspect::Surroundings => format!("saw {of}"),
+            Aspect::Observed => format!("saw {of}"),
             Aspect::Call => format!("call of {of}"),
             Aspect::Request => format!("request to {of}"),
             Aspect::Result => format!("result of {of}"),

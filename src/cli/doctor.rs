@@ -114,7 +114,8 @@ async fn look(settings: &Settings, findings: &mut Findings) {
                 findings.odd(&no_agents(settings));
             }
             for agent in &found.agents {
-                let (server, tools) = (&agent.server.name, agent.server.tools.len());
+                let server = &agent.server.name;
+                let tools = agent.server.tools.len();
                 let tools = output::count(tools as u64, "tool");
                 findings.good(&format!("server {server}: {tools}, agent {}", agent.name));
                 if let Some(what) = agent.undeclared() {

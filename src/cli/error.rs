@@ -136,7 +136,7 @@ pub enum Error {
     UnderWay { thread: ThreadId, how: String },
     /// Two threads could not be compared.
     #[error(transparent)]
-    Trouble(Box<Error>),
+    CannotCompare(Box<Error>),
 }
 
 impl Error {
@@ -170,7 +170,8 @@ impl Error {
     pub(super) fn about(self, name: &str) -> Self {
         match self {
             Self::Runtime(runtime::Error::Store(checkpoint::Error::Busy { owner, .. })) => {
-                let (thread, who) = (name.to_owned(), super::naming::holder(&owner));
+                let thread = name.to_owned();
+                let who = super::naming::holder(&owner);
                 let what = "wait for it, follow it with `perihelion resume`, or end it with `perihelion threads cancel`";
                 Self::AtWork { thread, who, what }
             }

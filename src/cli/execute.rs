@@ -8,14 +8,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::args::quoted;
+use super::ending::{present, way_on};
 use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
-use super::{
-    Error, Exit, Signals, environment, found, keys, looking, markdown, naming, output, plugins,
-    questions,
-};
+use super::show::{Observer, Show};
+use super::{Error, Exit, Signals, environment, found, keys, looking, naming, output, plugins};
 use crate::checkpoint::ThreadStatus;
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
@@ -85,69 +83,10 @@ async fn make_for(
     thread: ThreadId,
     title: Option<String>,
 ) -> Result<(), crate::runtime::Error> {
-    match tenant == runtime.runner().tenant() {
-        true => Ok(()),
-        false => runtime.create_for(tenant, thread, title).await,
+    if tenant == runtime.runner().tenant() {
+        return Ok(());
     }
-}
-
-/// Sees every event of a run before it is shown.
-pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;
-
-/// How a run is shown.
-#[derive(Clone)]
-pub struct Show {
-    /// Print the report as one JSON object in place of the answer.
-    pub json: bool,
-    /// Add the events to that object.
-    pub events: bool,
-    /// Print the events as lines of JSON while they happen.
-    pub lines: bool,
-    /// The answer was to be JSON of a schema.
-    pub structured: bool,
-    /// Add the first table that was found to that object.
-    pub include_data: bool,
-    /// Show tables and charts where standard output is no terminal, too.
-    pub found: bool,
-    /// Show no progress.
-    pub quiet: bool,
-    /// Leave every line of progress in sight on a terminal.
-    pub every_line: bool,
-    /// How the program was called, with its global options: the beginning of commands to be typed next.
-    pub invocation: String,
-    /// The thread as the user named it, where they did.
-    pub name: Option<String>,
-    pub observer: Option<Observer>,
-}
-
-impl Show {
-    /// Shows the answer and the progress, and nothing special.
-    pub fn new(invocation: String) -> Self {
-        Self {
-            json: false,
-            events: false,
-            lines: false,
-            structured: false,
-            include_data: false,
-            every_line: false,
-            found: false,
-            quiet: false,
-            invocation,
-            name: None,
-            observer: None,
-        }
-    }
-
-    /// Returns how commands that are to be typed next name the thread: as the user did.
-    fn called(&self, thread: ThreadId) -> String {
-        self.name.as_deref().map_or_else(|| thread.to_string(), quoted)
-    }
-
-    /// Tells whether a person sits there who can be asked.
-    fn can_ask(&self) -> bool {
-        let is_shown = !self.json && !self.quiet;
-        is_shown && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-    }
+    runtime.create_for(tenant, thread, title).await
 }
 
 /// Opens a runtime, drives one job on it and closes it again, whatever happens.
@@ -289,9 +228,10 @@ pub async fn drive(
     let mut report = match ended {
         Ok(report) => report,
         Err(error) => {
-            let error = match is_question {
-                true => Error::from(error).untaken(&show.called(thread)),
-                false => Error::from(error).about(&show.called(thread)),
+            let error = if is_question {
+                Error::from(error).untaken(&show.called(thread))
+            } else {
+                Error::from(error).about(&show.called(thread))
             };
             if matches!(error, Error::AtWork { .. }) {
                 return Err(error);
@@ -327,74 +267,4 @@ fn is_watched(show: &Show) -> bool {
 /// Prints an event as a line of JSON; a reader that is gone is found out at the end.
 fn line(event: &RunEvent<GraphState>) {
     let _ = output::BARS.suspend(|| output::json_line(event));
-}
-
-fn way_on(show: &Show, thread: ThreadId) -> String {
-    let (invocation, thread) = (&show.invocation, show.called(thread));
-    format!("what was done is kept; continue with: {invocation} resume {thread}")
-}
-
-/// Shows how a run ended: the answer, the open questions, or what went wrong.
-fn present(
-    report: &RunReport,
-    thread: ThreadId,
-    is_submission: bool,
-    show: &Show,
-    signals: &Signals,
-) -> Result<Exit, Error> {
-    match show.json {
-        true if show.lines => output::json_line(report)?,
-        true => output::json(report)?,
-        false => {}
-    }
-    match report.status {
-        RunStatusView::Done => {
-            for warning in &report.warnings {
-                output::warning(warning);
-            }
-            let answer = report.answer.as_deref().unwrap_or_default();
-            match (show.json, show.structured) {
-                (true, _) => {}
-                (false, true) => output::text(answer)?,
-                (false, false) => markdown::answer(answer)?,
-            }
-            if show.structured && report.structured.is_none() {
-                output::error("the answer is not JSON of the schema that was asked for");
-                return Ok(Exit::Failed);
-            }
-            Ok(Exit::Done)
-        }
-        RunStatusView::Interrupted => {
-            if !show.json && !show.can_ask() {
-                let called = show.called(thread);
-                output::note(&questions::explain(&report.interrupts, &called, &show.invocation));
-            }
-            Ok(Exit::Waiting)
-        }
-        RunStatusView::Queued => {
-            if !show.json && is_submission {
-                output::text(&report.thread_id)?;
-            }
-            if !show.quiet {
-                let resume = format!("{} resume {}", show.invocation, show.called(thread));
-                output::note(&format!("left to the workers; follow it with: {resume}"));
-            }
-            Ok(if is_submission { Exit::Done } else { Exit::Failed })
-        }
-        RunStatusView::Failed => {
-            if signals.is_stopped() {
-                let resume = format!("{} resume {}", show.invocation, show.called(thread));
-                output::note(&format!("stopped; resume with: {resume}"));
-            } else {
-                output::error(report.error.as_deref().unwrap_or("the run failed"));
-                match &report.answer {
-                    // The turn is over: there is nothing to resume.
-                    Some(answer) if !show.json => markdown::answer(answer)?,
-                    Some(_) => {}
-                    None => output::note(&way_on(show, thread)),
-                }
-            }
-            Ok(Exit::Failed)
-        }
-    }
 }

@@ -64,14 +64,16 @@ args = ["mcp", "notes", "--file", "notes.jsonl"]
 /// Says why there is no agent, and how to get one.
 pub(super) fn no_agents(settings: &Settings) -> String {
     let file = &settings.servers.file;
-    let (shown, way) = (file.display(), "`perihelion init` writes a first one");
-    match file.exists() {
-        true => format!(
+    let shown = file.display();
+    let way = "`perihelion init` writes a first one";
+    if file.exists() {
+        format!(
             "there are no agents: {shown} names no server that can be used; see `perihelion agents`"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "there are no agents: there is no {shown}; {way}, `perihelion agents import` takes one over"
-        ),
+        )
     }
 }
 

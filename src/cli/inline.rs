@@ -77,49 +77,49 @@ impl Asking {
                 Question::Elicitation(asked) => {
                     filled(asked.requested_schema.as_ref(), signals).await?
                 }
-                Question::Other(_) => Said::of(line("answer", signals).await?),
+                Question::Other(_) => Reply::of(line("answer", signals).await?),
             };
             match answer {
-                Said::Answer(answer) => return Ok(Some(answer)),
-                Said::Later => return Ok(None),
-                Said::Unclear => {
+                Reply::Answer(answer) => return Ok(Some(answer)),
+                Reply::Later => return Ok(None),
+                Reply::Unclear => {
                     output::note("please choose one of those; an empty line leaves it for later")
                 }
             }
         }
     }
 
-    async fn decided(&mut self, tool: &str, signals: &Signals) -> Result<Said, Error> {
+    async fn decided(&mut self, tool: &str, signals: &Signals) -> Result<Reply, Error> {
         let prompt =
             "allow it? [y]es, [n]o, [a]ll further calls of this tool in this run, [i]nstruct";
         Ok(match word(prompt, signals).await?.as_deref() {
-            None => Said::Later,
-            Some("y" | "yes") => Said::Answer(Answer::Approve { reason: None }),
+            None => Reply::Later,
+            Some("y" | "yes") => Reply::Answer(Answer::Approve { reason: None }),
             Some("a" | "all") => {
                 self.allowed.insert(tool.to_owned());
-                Said::Answer(Answer::Approve { reason: None })
+                Reply::Answer(Answer::Approve { reason: None })
             }
-            Some("n" | "no") => Said::Answer(Answer::Deny {
+            Some("n" | "no") => Reply::Answer(Answer::Deny {
                 reason: line("why not? (may be empty)", signals).await?,
             }),
             Some("i" | "instruct") => match line("what is the agent to mind?", signals).await? {
-                None => Said::Unclear,
-                reason => Said::Answer(Answer::Approve { reason }),
+                None => Reply::Unclear,
+                reason => Reply::Answer(Answer::Approve { reason }),
             },
-            Some(_) => Said::Unclear,
+            Some(_) => Reply::Unclear,
         })
     }
 }
 
 /// What a line came to.
-enum Said {
+enum Reply {
     Answer(Answer),
     /// An empty line, the end of the input, or a signal.
     Later,
     Unclear,
 }
 
-impl Said {
+impl Reply {
     fn of(line: Option<String>) -> Self {
         line.map_or(Self::Later, |text| {
             let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
@@ -128,46 +128,46 @@ impl Said {
     }
 }
 
-async fn clarified(options: &[String], signals: &Signals) -> Result<Said, Error> {
+async fn clarified(options: &[String], signals: &Signals) -> Result<Reply, Error> {
     let prompt =
         if options.is_empty() { "answer" } else { "answer, or the number of one of these" };
-    let Some(text) = line(prompt, signals).await? else { return Ok(Said::Later) };
+    let Some(text) = line(prompt, signals).await? else { return Ok(Reply::Later) };
     let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let chosen = number.and_then(|index| options.get(index)).cloned();
-    Ok(Said::Answer(Answer::Message(chosen.unwrap_or(text))))
+    Ok(Reply::Answer(Answer::Message(chosen.unwrap_or(text))))
 }
 
-async fn judged(signals: &Signals) -> Result<Said, Error> {
+async fn judged(signals: &Signals) -> Result<Reply, Error> {
     let prompt = "what became of it? [d]one, [r]etry (it did not happen), [s]kip";
     Ok(match word(prompt, signals).await?.as_deref() {
-        None => Said::Later,
+        None => Reply::Later,
         Some("d" | "done") => {
             let result = line("what did it give? (JSON or text, may be empty)", signals).await?;
             let read = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
-            Said::Answer(Answer::OutcomeDone { result: result.map_or(Value::Null, read) })
+            Reply::Answer(Answer::OutcomeDone { result: result.map_or(Value::Null, read) })
         }
-        Some("r" | "retry") => Said::Answer(Answer::OutcomeRetry),
-        Some("s" | "skip") => Said::Answer(Answer::OutcomeSkip),
-        Some(_) => Said::Unclear,
+        Some("r" | "retry") => Reply::Answer(Answer::OutcomeRetry),
+        Some("s" | "skip") => Reply::Answer(Answer::OutcomeSkip),
+        Some(_) => Reply::Unclear,
     })
 }
 
-async fn allowed(signals: &Signals) -> Result<Said, Error> {
+async fn allowed(signals: &Signals) -> Result<Reply, Error> {
     Ok(match word("were you there? [y]es, [n]o", signals).await?.as_deref() {
-        None => Said::Later,
-        Some("y" | "yes") => Said::Answer(Answer::Approve { reason: None }),
-        Some("n" | "no") => Said::Answer(Answer::Deny { reason: None }),
-        Some(_) => Said::Unclear,
+        None => Reply::Later,
+        Some("y" | "yes") => Reply::Answer(Answer::Approve { reason: None }),
+        Some("n" | "no") => Reply::Answer(Answer::Deny { reason: None }),
+        Some(_) => Reply::Unclear,
     })
 }
 
 /// Asks the fields of a form one by one; one that is left empty stays out.
-async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Said, Error> {
+async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Reply, Error> {
     match word("fill it in? [y]es, [n]o", signals).await?.as_deref() {
-        None => return Ok(Said::Later),
+        None => return Ok(Reply::Later),
         Some("y" | "yes") => {}
-        Some("n" | "no") => return Ok(Said::Answer(Answer::Deny { reason: None })),
-        Some(_) => return Ok(Said::Unclear),
+        Some("n" | "no") => return Ok(Reply::Answer(Answer::Deny { reason: None })),
+        Some(_) => return Ok(Reply::Unclear),
     }
     let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let mut form = Map::new();
@@ -176,7 +176,7 @@ async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Said, Error
             form.insert(name.clone(), typed(&text, field));
         }
     }
-    Ok(Said::Answer(Answer::Value(Value::Object(form))))
+    Ok(Reply::Answer(Answer::Value(Value::Object(form))))
 }
 
 /// Reads a field's text as what the form wants there; what it is not is for the check of the whole form.

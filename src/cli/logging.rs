@@ -72,8 +72,10 @@ where
         match (log_place(), line.strip_prefix('{')) {
             (Some(place), Some(rest)) => {
                 // None of these needs to be escaped: they are hexadecimal, a UUID and a number.
-                let (trace, span) = (place.trace_id, place.span_id);
-                let (thread, run) = (place.thread, place.run);
+                let trace = place.trace_id;
+                let span = place.span_id;
+                let thread = place.thread;
+                let run = place.run;
                 write!(
                     writer,
                     "{{\"trace_id\":\"{trace}\",\"span_id\":\"{span}\",\"thread\":\"{thread}\",\"run\":{run},{rest}"

@@ -14,10 +14,11 @@ const PLAIN: &str = "\u{1b}[0m";
 
 /// Writes an answer to standard output: as it is, unless somebody looks on who did not refuse colours.
 pub(super) fn answer(text: &str) -> Result<(), Error> {
-    match std::io::stdout().is_terminal() && !output::is_colour_refused() {
+    if std::io::stdout().is_terminal() && !output::is_colour_refused() {
         // What could steer the terminal goes before the terminal's own codes come.
-        true => output::bytes(format!("{}\n", rendered(&output::plain(text))).as_bytes()),
-        false => output::text(text),
+        output::bytes(format!("{}\n", rendered(&output::plain(text))).as_bytes())
+    } else {
+        output::text(text)
     }
 }
 

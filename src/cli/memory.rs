@@ -81,10 +81,7 @@ async fn perform(
     let refused = |error: MemoryError| Error::from(crate::runtime::Error::from(error));
     match command {
         Command::List { all } => {
-            let entries = match all {
-                true => memory.history(scope).await,
-                false => memory.list(scope).await,
-            };
+            let entries = if all { memory.history(scope).await } else { memory.list(scope).await };
             show(&entries.map_err(refused)?, json)
         }
         Command::Set { key, value, kind } => {
@@ -98,10 +95,7 @@ async fn perform(
 
 fn suggested(key: &str) -> MemoryKind {
     let key = key.to_lowercase().replace([' ', '-'], "_");
-    match PREFERENCES.contains(&key.as_str()) {
-        true => MemoryKind::Preference,
-        false => MemoryKind::Fact,
-    }
+    if PREFERENCES.contains(&key.as_str()) { MemoryKind::Preference } else { MemoryKind::Fact }
 }
 
 fn show(entries: &[MemoryEntry], json: bool) -> Result<(), Error> {

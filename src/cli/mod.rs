@@ -17,10 +17,12 @@ mod descriptors;
 mod diff;
 mod doctor;
 mod documents;
+mod ending;
 mod error;
 mod eval;
 pub mod execute;
 mod found;
+mod globals;
 mod init;
 mod inline;
 mod keys;
@@ -39,6 +41,7 @@ mod replay;
 mod resume;
 mod run;
 mod serve;
+mod show;
 mod shown;
 mod signals;
 mod skills;
@@ -56,8 +59,9 @@ use perihelion_documents::Limits;
 use perihelion_documents::parse::child;
 
 pub use agents::schema as servers_schema;
-pub use args::{Cli, Globals};
+pub use args::Cli;
 pub use error::{Error, Exit};
+pub use globals::Globals;
 pub use signals::Signals;
 
 use self::args::Command;
@@ -103,7 +107,8 @@ pub fn main() -> ExitCode {
 
 /// Parses a document in this process, which has bounded itself, and ends.
 fn parse_document(name: &str) -> ExitCode {
-    let (limits, bounds) = (Limits::default(), child::Bounds::default());
+    let limits = Limits::default();
+    let bounds = child::Bounds::default();
     match child::answer(name, &limits, bounds) {
         Ok(()) => Exit::Done.into(),
         Err(error) => fail(&Error::Output(error)).into(),

@@ -39,9 +39,10 @@ pub(super) fn text(text: &str) -> Result<(), Error> {
 
 /// Writes one JSON value to standard output: indented for people, on one line for programs.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
-    let text = match std::io::stdout().is_terminal() {
-        true => serde_json::to_string_pretty(value).map(|text| shown_json(&text)),
-        false => serde_json::to_string(value),
+    let text = if std::io::stdout().is_terminal() {
+        serde_json::to_string_pretty(value).map(|text| shown_json(&text))
+    } else {
+        serde_json::to_string(value)
     };
     bytes(format!("{}\n", text.map_err(|error| Error::Output(error.into()))?).as_bytes())
 }
@@ -101,9 +102,10 @@ pub(super) fn marked(lines: &[String]) -> Result<(), Error> {
 
 /// Gives a word a colour where a person looks on who did not refuse it with `NO_COLOR`.
 fn painted(word: &str, color: &str, is_terminal: bool) -> String {
-    match is_terminal && !is_colour_refused() {
-        true => format!("\u{1b}[{color}m{word}\u{1b}[0m"),
-        false => word.to_owned(),
+    if is_terminal && !is_colour_refused() {
+        format!("\u{1b}[{color}m{word}\u{1b}[0m")
+    } else {
+        word.to_owned()
     }
 }
 
@@ -145,13 +147,12 @@ pub(super) fn brief(text: &str, characters: usize) -> String {
 /// Lays rows out as a table: framed on a terminal, aligned elsewhere.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     let mut table = comfy_table::Table::new();
-    match std::io::stdout().is_terminal() {
-        true => table
+    if std::io::stdout().is_terminal() {
+        table
             .load_style(presets::UTF8_HORIZONTAL_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic),
-        false => {
-            table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled)
-        }
+            .set_content_arrangement(ContentArrangement::Dynamic)
+    } else {
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled)
     };
     table.set_header(head);
     for row in rows {

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{agents, environment, output};
-use crate::runtime::{ReloadTold, Runtime, Watching};
+use crate::runtime::{ReloadOutcome, Runtime, Watching};
 
 /// What keeps the servers; it ends when this is dropped.
 pub struct Plugins {
@@ -19,8 +19,8 @@ pub struct Plugins {
 ///
 /// Where a person sits at a terminal, SIGHUP says that the terminal is gone, and ends the process as ever.
 pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
-    let told = move |told: ReloadTold<'_>| match told {
-        ReloadTold::Done(reloaded, problems) => {
+    let told = move |told: ReloadOutcome<'_>| match told {
+        ReloadOutcome::Done(reloaded, problems) => {
             if reloaded.is_change() && !quiet {
                 output::note(&format!("servers taken over; {}", agents::words(reloaded)));
             }
@@ -28,7 +28,7 @@ pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
                 output::warning(&format!("MCP server {}: {}", one.server, one.problem));
             }
         }
-        ReloadTold::Refused(error) => {
+        ReloadOutcome::Refused(error) => {
             output::warning(&format!("the servers stay as they were: {error}"));
         }
     };

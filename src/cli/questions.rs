@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::args::quoted;
+use super::globals::quoted;
 use super::shown::{shown, shown_json, shown_line};
 use crate::runtime::InterruptView;
 use crate::swarm::question::{Approval, Elicitation, Question, kind};
@@ -59,7 +59,8 @@ fn body(one: &InterruptView) -> String {
 }
 
 fn call_to_approve(approval: &Approval) -> String {
-    let (tool, arguments) = (shown_line(&approval.tool), json!(approval.arguments));
+    let tool = shown_line(&approval.tool);
+    let arguments = json!(approval.arguments);
     let server = match approval.server.as_str() {
         "" => String::new(),
         server => format!("{}.", shown_line(server)),
@@ -79,7 +80,8 @@ fn call_to_approve(approval: &Approval) -> String {
 
 /// Words a server's question; an address is shown whole, with its host apart, and never opened from here.
 fn asked_by_server(asked: &Elicitation, payload: &Value) -> String {
-    let (server, tool) = (shown_line(&asked.server), shown_line(&asked.tool));
+    let server = shown_line(&asked.server);
+    let tool = shown_line(&asked.tool);
     let mut text = format!("{server}.{tool} asks: {}", shown_line(&asked.message));
     if let Some(url) = asked.url.as_deref().map(shown_line) {
         let host = url.split("://").nth(1).unwrap_or_default();

@@ -36,9 +36,10 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let replayed = runtime::replay(&settings, &store, thread, args.run).await;
     store.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
-    match args.json {
-        true => output::json(&report)?,
-        false => output::text(&drawn(&report))?,
+    if args.json {
+        output::json(&report)?
+    } else {
+        output::text(&drawn(&report))?
     }
     Ok(if report.divergence.is_none() { Exit::Done } else { Exit::Failed })
 }

@@ -3,7 +3,8 @@
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::execute::{self, Job, Show};
+use super::execute::{self, Job};
+use super::show::Show;
 use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::{InterruptId, ThreadId};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
-use super::execute::{self, Job, Show};
+use super::execute::{self, Job};
+use super::show::Show;
 use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::ThreadId;
@@ -151,9 +152,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         ..Show::new(globals.invocation())
     };
     let tenant = args.tenant;
-    let job = match args.detach {
-        true => Job::Submit { thread, title, tenant, request },
-        false => Job::Ask { thread, title, tenant, request },
+    let job = if args.detach {
+        Job::Submit { thread, title, tenant, request }
+    } else {
+        Job::Ask { thread, title, tenant, request }
     };
     execute::execute(settings, job, &show).await
 }

@@ -73,9 +73,10 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     }
     let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
-    let opening = looking::told(args.quiet, async |looks| match args.demo {
-        true => demo::open(settings.clone(), runtime::open_store(&settings).await?).await,
-        false => {
+    let opening = looking::told(args.quiet, async |looks| {
+        if args.demo {
+            demo::open(settings.clone(), runtime::open_store(&settings).await?).await
+        } else {
             let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
             patience::opened(open).await
         }

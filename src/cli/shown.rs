@@ -6,9 +6,10 @@ use crate::runtime::is_invisible;
 pub(super) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        match letter == '\r' || is_invisible(letter) {
-            true => shown.extend(letter.escape_unicode()),
-            false => shown.push(letter),
+        if letter == '\r' || is_invisible(letter) {
+            shown.extend(letter.escape_unicode())
+        } else {
+            shown.push(letter)
         }
     }
     shown
@@ -30,12 +31,11 @@ pub(super) fn shown_json(text: &str) -> String {
     let mut units = [0; 2];
     for letter in text.chars() {
         // JSON has line breaks between its strings alone.
-        match is_invisible(letter) {
-            true => {
-                let units = letter.encode_utf16(&mut units);
-                shown.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
-            }
-            false => shown.push(letter),
+        if is_invisible(letter) {
+            let units = letter.encode_utf16(&mut units);
+            shown.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            shown.push(letter)
         }
     }
     shown

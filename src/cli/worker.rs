@@ -124,7 +124,8 @@ fn holding(stops: &Arc<Stops>) -> Options {
 
 /// Tells what the worker does, and forgets threads that it holds no longer.
 fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
-    let (stops, told) = (Arc::clone(stops), listener(quiet));
+    let stops = Arc::clone(stops);
+    let told = listener(quiet);
     Arc::new(move |event| {
         match &event {
             WorkerEvent::Ended(report) => {

@@ -48,13 +48,12 @@ impl TryFrom<String> for OtherParser {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        match text.contains("://") {
-            true => {
-                let url = text.trim().to_owned();
-                http_url(&Some(url.clone()))?;
-                Ok(Self::Docling(url))
-            }
-            false => Ok(Self::Program(PathBuf::from(text))),
+        if text.contains("://") {
+            let url = text.trim().to_owned();
+            http_url(&Some(url.clone()))?;
+            Ok(Self::Docling(url))
+        } else {
+            Ok(Self::Program(PathBuf::from(text)))
         }
     }
 }

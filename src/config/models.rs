@@ -257,7 +257,8 @@ impl Models {
             sources,
         )?;
         let api_key = secret(sources, &endpoint.api_key_env);
-        let (roles, prices) = (file.roles.resolve(sources)?, file.prices);
+        let roles = file.roles.resolve(sources)?;
+        let prices = file.prices;
         let mut agents = BTreeMap::new();
         for (name, table) in file.agents {
             let name = name.trim_start_matches(AGENT_PREFIX).to_owned();

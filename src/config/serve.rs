@@ -134,9 +134,10 @@ impl TryFrom<String> for JwksUrl {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let is_local = host == "localhost"
             || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        match url.scheme() == "https" || (url.scheme() == "http" && is_local) {
-            true => Ok(Self(text)),
-            false => Err(format!("the keys must be read over https://, not from: {text}")),
+        if url.scheme() == "https" || (url.scheme() == "http" && is_local) {
+            Ok(Self(text))
+        } else {
+            Err(format!("the keys must be read over https://, not from: {text}"))
         }
     }
 }
@@ -168,11 +169,10 @@ impl Token {
 impl TryFrom<String> for Token {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        match text.len() >= 16 && text.chars().all(|letter| letter.is_ascii_graphic()) {
-            true => Ok(Self(text)),
-            false => {
-                Err("a token must have at least 16 letters, figures or signs, and no spaces".into())
-            }
+        if text.len() >= 16 && text.chars().all(|letter| letter.is_ascii_graphic()) {
+            Ok(Self(text))
+        } else {
+            Err("a token must have at least 16 letters, figures or signs, and no spaces".into())
         }
     }
 }

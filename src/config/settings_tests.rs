@@ -74,7 +74,8 @@ fn the_defaults_in_the_example_are_the_defaults() {
     let defaults = Settings::load(Overrides::default(), None, &no_env).unwrap();
     let (_keep, path) = file_with(&uncommented());
     let shown = Settings::load(Overrides::default(), Some(&path), &no_env).unwrap();
-    let (d, s) = (&defaults.models.endpoint, &shown.models.endpoint);
+    let d = &defaults.models.endpoint;
+    let s = &shown.models.endpoint;
     assert_eq!(
         (&d.model, &d.api_key_env, d.timeout_sec, d.connect_timeout_sec, d.max_retries),
         (&s.model, &s.api_key_env, s.timeout_sec, s.connect_timeout_sec, s.max_retries),

@@ -60,8 +60,9 @@ pub async fn open(
     store: Arc<dyn Store>,
     scope: Scope,
 ) -> Result<Arc<dyn Dispatcher>, Error> {
-    match url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        true => Ok(Arc::new(Graphile::open(url, store, scope).await?)),
-        false => Ok(Arc::new(Embedded::new(store, scope))),
+    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        Ok(Arc::new(Graphile::open(url, store, scope).await?))
+    } else {
+        Ok(Arc::new(Embedded::new(store, scope)))
     }
 }

@@ -40,13 +40,15 @@ impl Remembering {
     /// Keeps what work taught, in a task of its own: no run waits for it.
     pub(super) fn learn(&self, work: Work<'_>) -> Result<(), Error> {
         let lesson = Lesson::of(work)?;
-        let (skills, scope) = (self.skills.clone(), lesson.scope.clone());
+        let skills = self.skills.clone();
+        let scope = lesson.scope.clone();
         let kept = self.lessons.queue(scope.clone(), async move {
             if let Err(error) = lesson.keep(&skills).await {
                 tracing::warn!(%error, "{NOTHING_LEARNED}");
             }
         });
-        let (index, shared) = (self.skills.index().clone(), Arc::clone(&self.shared));
+        let index = self.skills.index().clone();
+        let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
             kept.await;
             if let Err(error) = embed(&index, shared.embeddings.as_ref(), &scope).await {

@@ -74,7 +74,8 @@ impl Remembering {
     /// [`Error::Database`] when it cannot be opened.
     pub async fn open(url: &str, models: Models) -> Result<Self, Error> {
         let index = StoredIndex::new(Database::open(url).await?);
-        let (skills, memory) = (Skills::new(index.clone()), UserMemory::new(index));
+        let skills = Skills::new(index.clone());
+        let memory = UserMemory::new(index);
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
         Ok(Self { skills, memory, tasks: TaskTracker::new(), lessons: Lessons::default(), shared })
@@ -122,9 +123,10 @@ async fn embed(
     let Some(model) = model else { return Ok(()) };
     embed_pending(index, scope, model.as_ref()).await?;
     let generations = index.generations(scope).await?;
-    match generations.iter().any(|one| one.model == model.model() && !one.is_active) {
-        true => index.finish_generation(scope, model.model()).await,
-        false => Ok(()),
+    if generations.iter().any(|one| one.model == model.model() && !one.is_active) {
+        index.finish_generation(scope, model.model()).await
+    } else {
+        Ok(())
     }
 }
 

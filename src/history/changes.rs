@@ -38,7 +38,8 @@ fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Change>) {
                 }
             }
             for (name, value) in other.iter().filter(|(name, _)| !one.contains_key(*name)) {
-                let (path, after) = (field(path, name), Some(value.clone()));
+                let path = field(path, name);
+                let after = Some(value.clone());
                 found.push(Change { path, before: None, after });
             }
         }
@@ -54,7 +55,8 @@ fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Change>) {
 fn items(path: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
     let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
     for op in capture_diff_slices(Algorithm::Myers, &texts(one), &texts(other)) {
-        let (before, after) = (op.old_range(), op.new_range());
+        let before = op.old_range();
+        let after = op.new_range();
         if matches!(op, DiffOp::Equal { .. }) {
             continue;
         }
@@ -65,11 +67,13 @@ fn items(path: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
             walk(&format!("{path}[{at}]"), &one[at], &other[after.start + n], found);
         }
         for at in before.skip(shared) {
-            let (path, before) = (format!("{path}[{at}]"), Some(one[at].clone()));
+            let path = format!("{path}[{at}]");
+            let before = Some(one[at].clone());
             found.push(Change { path, before, after: None });
         }
         for at in after.skip(shared) {
-            let (path, after) = (format!("{path}[{at}]"), Some(other[at].clone()));
+            let path = format!("{path}[{at}]");
+            let after = Some(other[at].clone());
             found.push(Change { path, before: None, after });
         }
     }

@@ -61,7 +61,7 @@ pub enum Aspect {
     /// Which nodes ran.
     Nodes,
     /// What a node saw of its surroundings, such as the menu of agents.
-    Surroundings,
+    Observed,
     /// A call or a question that only one of them made.
     Call,
     /// What was asked of a model, a tool or a person.
@@ -99,7 +99,8 @@ pub async fn compare(
         let of = |part: &Part, range: std::ops::Range<usize>| -> Vec<StepOf> {
             part.steps[shared + range.start..shared + range.end].to_vec()
         };
-        let (left, right) = (of(&a, op.old_range()), of(&b, op.new_range()));
+        let left = of(&a, op.old_range());
+        let right = of(&b, op.new_range());
         if matches!(op, DiffOp::Equal { .. }) {
             steps.extend(left.iter().zip(&right).map(|(one, other)| pair(&a, one, &b, other)));
         } else {
@@ -193,7 +194,8 @@ fn effects(
         effects.iter().map(|effect| format!("{} {}", effect.kind.as_str(), effect.name)).collect()
     };
     for op in capture_diff_slices(Algorithm::Myers, &names(&one), &names(&other)) {
-        let (left, right) = (&one[op.old_range()], &other[op.new_range()]);
+        let left = &one[op.old_range()];
+        let right = &other[op.new_range()];
         if !matches!(op, DiffOp::Equal { .. }) {
             for effect in left {
                 let before = Some(a.plain(&effect.request));
@@ -210,11 +212,12 @@ fn effects(
         for (left, right) in left.iter().zip(right) {
             let both = |x: &Value, y: &Value| changes(&a.plain(x), &b.plain(y));
             let aspect = match left.kind {
-                EffectKind::Observed => Aspect::Surroundings,
+                EffectKind::Observed => Aspect::Observed,
                 _ => Aspect::Request,
             };
             note(differences, aspect, &left.name, both(&left.request, &right.request));
-            let (one, other) = (result(&left.outcome), result(&right.outcome));
+            let one = result(&left.outcome);
+            let other = result(&right.outcome);
             note(differences, Aspect::Result, &left.name, both(&one, &other));
         }
     }

@@ -99,7 +99,8 @@ fn leave_out_talk(request: &mut ChatRequest, most: u64) {
 
 /// Finds the elements of a name, in their order; what is dynamic in a prompt is escaped, so every tag is the template's.
 fn elements(text: &str, name: &str) -> Vec<Range<usize>> {
-    let (open, close) = (format!("<{name}"), format!("</{name}>"));
+    let open = format!("<{name}");
+    let close = format!("</{name}>");
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(start) = text[from..].find(&open).map(|at| from + at) {
@@ -177,10 +178,7 @@ fn pieces_of(message: usize, text: &str) -> Vec<Piece> {
         };
         opened = is_name(name).then_some((name, end + 1));
     }
-    match pieces.is_empty() {
-        true => vec![piece(0..text.len(), "")],
-        false => pieces,
-    }
+    if pieces.is_empty() { vec![piece(0..text.len(), "")] } else { pieces }
 }
 
 /// Cuts the middle out of a text and says so.
@@ -191,7 +189,8 @@ fn cut(text: &str, keep: usize) -> String {
     }
     let at = |char: usize| text.char_indices().nth(char).map_or(text.len(), |(at, _)| at);
     let head = keep - keep / 3;
-    let (head, tail) = (&text[..at(head)], &text[at(chars - keep / 3)..]);
+    let head = &text[..at(head)];
+    let tail = &text[at(chars - keep / 3)..];
     format!("{head}\n({} characters are left out here)\n{tail}", chars - keep)
 }
 

@@ -102,7 +102,9 @@ impl ChatMessage {
     }
 
     fn text(role: MessageRole, content: impl Into<String>) -> Self {
-        let (tool_calls, tool_call_id, attached) = (Vec::new(), None, Vec::new());
+        let tool_calls = Vec::new();
+        let tool_call_id = None;
+        let attached = Vec::new();
         Self { role, content: content.into(), tool_calls, tool_call_id, attached }
     }
 }

@@ -25,7 +25,8 @@ pub(super) async fn ask(
         format: None,
     };
     let perform = |_key: String| {
-        let (model, request) = (Arc::clone(model), request.clone());
+        let model = Arc::clone(model);
+        let request = request.clone();
         async move {
             let answer = model.chat(&request, None).await;
             answer.map_err(|error| EffectError::no_effect(error.to_string()))
@@ -47,8 +48,10 @@ pub(super) async fn call(
     let request = json!({ "server": server, "tool": tool, "arguments": arguments });
     let gate = tools.gate(server, tool);
     let perform = |key: String| {
-        let (tools, arguments) = (Arc::clone(tools), arguments.clone());
-        let (server, tool) = (server.to_owned(), tool.to_owned());
+        let tools = Arc::clone(tools);
+        let arguments = arguments.clone();
+        let server = server.to_owned();
+        let tool = tool.to_owned();
         let context = CallContext { idempotency_key: key, under: gate, ..CallContext::default() };
         async move {
             let called = tools.call(&server, &tool, arguments, context).await;
@@ -58,8 +61,9 @@ pub(super) async fn call(
             })
         }
     };
-    match gate.is_some_and(|gate| gate.repeatable) {
-        true => ctx.idempotent(&name, &request, perform).await,
-        false => ctx.once(&name, &request, perform).await,
+    if gate.is_some_and(|gate| gate.repeatable) {
+        ctx.idempotent(&name, &request, perform).await
+    } else {
+        ctx.once(&name, &request, perform).await
     }
 }

@@ -25,7 +25,8 @@ pub fn tool_call<S: State>(
     arguments: impl Fn(&S) -> Map<String, Value> + Send + Sync + 'static,
     write: impl Fn(ToolOutcome) -> S::Update + Send + Sync + 'static,
 ) -> Arc<dyn Node<S>> {
-    let (server, tool) = (server.to_owned(), tool.to_owned());
+    let server = server.to_owned();
+    let tool = tool.to_owned();
     Arc::new(ToolCall { tools, server, tool, arguments, write })
 }
 

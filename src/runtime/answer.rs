@@ -127,7 +127,10 @@ impl Runtime {
         let (chosen, value) = self.fitted(thread, interrupt, answer).await?;
         self.runner().answer(thread, chosen.id, &value).await?;
         let question: Value = chosen.payload.decode()?;
-        let (interrupt, kind, question, answer) = (chosen.id, &*chosen.kind, &question, &value);
+        let interrupt = chosen.id;
+        let kind = &*chosen.kind;
+        let question = &question;
+        let answer = &value;
         self.note_decided(by, Decided { thread, interrupt, kind, question, answer }).await;
         Ok(())
     }
@@ -162,7 +165,9 @@ impl Runtime {
             None => only(thread, &open, kinds)?.clone(),
         };
         if let Some(kinds) = kinds.filter(|kinds| !kinds.contains(&&*chosen.kind)) {
-            let (given, fits, id) = (option, kinds.join(" or "), chosen.id);
+            let given = option;
+            let fits = kinds.join(" or ");
+            let id = chosen.id;
             return Err(AnswerError::WrongKind { given, fits, kind: chosen.kind, id }.into());
         }
         let in_time = answer != Answer::TimedOut;
@@ -212,7 +217,8 @@ fn in_form(kind: &str, value: Value) -> Result<Value, AnswerError> {
         _ => value.get(key).and_then(Value::as_str).is_some_and(|word| choices.contains(&word)),
     };
     if let Some(arguments) = value.get("arguments").filter(|_| kind == APPROVAL && fits) {
-        let (kind, wanted) = (kind.to_owned(), "a decision with arguments that are an object");
+        let kind = kind.to_owned();
+        let wanted = "a decision with arguments that are an object";
         if !arguments.is_object() || value[key] != "approve" {
             return Err(AnswerError::WrongForm { kind, wanted, given: arguments.to_string() });
         }

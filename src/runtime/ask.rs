@@ -36,7 +36,7 @@ impl Runtime {
             Err(error) => return Err(error.into()),
         };
         let tenant = known.as_deref().unwrap_or(self.runner().tenant());
-        self.offer_teams(tenant).await;
+        self.load_teams(tenant).await;
         let input = request.into_input(&self.roster.names(tenant))?;
         if known.is_none() {
             self.runner().create(thread, title).await?;
@@ -53,7 +53,7 @@ impl Runtime {
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        self.offer_teams(&self.tenant_of(thread).await?).await;
+        self.load_teams(&self.tenant_of(thread).await?).await;
         let outcome = self.runner().resume(thread, options).await?;
         self.report(outcome).await
     }

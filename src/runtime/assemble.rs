@@ -129,9 +129,10 @@ impl Runtime {
     /// [`Error::Model`] saying what to set.
     pub fn check_model(settings: &Settings) -> Result<(), Error> {
         let roles = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
-        match roles.iter().all(|role| settings.models.for_role(role.as_str()).url.is_some()) {
-            true => Ok(()),
-            false => Err(llm::Error::NotConfigured.into()),
+        if roles.iter().all(|role| settings.models.for_role(role.as_str()).url.is_some()) {
+            Ok(())
+        } else {
+            Err(llm::Error::NotConfigured.into())
         }
     }
 
@@ -201,15 +202,13 @@ impl Runtime {
         let parents = Arc::new(parents);
         let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
         let mut options = star_options(&settings, Arc::clone(&kinds), &store)?;
-        let experience = match learns {
-            true => super::experience::open(&settings, &model, &options.prompts).await?,
-            false => None,
+        let experience = if learns {
+            super::experience::open(&settings, &model, &options.prompts).await?
+        } else {
+            None
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
-        let teams = match learns {
-            true => Some(Teams::open(&settings, &kinds).await?),
-            false => None,
-        };
+        let teams = if learns { Some(Teams::open(&settings, &kinds).await?) } else { None };
         options.founder = teams.as_ref().and_then(Teams::founder);
         let prompts = Arc::clone(&options.prompts);
         let star = Star::new(options, Arc::clone(&model), host, Some(parents))?;
@@ -235,7 +234,7 @@ impl Runtime {
             }
         };
         if let Some(teams) = &teams {
-            teams.offer(runner.tenant(), &roster).await;
+            teams.load(runner.tenant(), &roster).await;
         }
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
@@ -346,7 +345,8 @@ impl Runtime {
         }
         let mut report = RunReport::new(&outcome);
         self.note_ended(&outcome, &report).await;
-        let (store, thread) = (self.store().as_ref(), outcome.thread);
+        let store = self.store().as_ref();
+        let thread = outcome.thread;
         report.data = data_of(store, thread, &outcome.state).await?;
         Ok(report)
     }

@@ -73,10 +73,8 @@ impl Documents {
         let database = Database::open(settings.store.database.expose()).await?;
         let scope = Scope::new(TENANT, OWNER).map_err(perihelion_documents::Error::from)?;
         let has_model = settings.models.for_role("summarizer").url.is_some();
-        let model: Option<Arc<dyn ChatModel>> = match has_model {
-            true => Some(Arc::new(OpenAiModel::new(&settings.models)?)),
-            false => None,
-        };
+        let model: Option<Arc<dyn ChatModel>> =
+            if has_model { Some(Arc::new(OpenAiModel::new(&settings.models)?)) } else { None };
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
         let library = library_of(settings, database).map_err(Error::Client)?;

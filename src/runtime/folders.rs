@@ -50,12 +50,12 @@ pub struct Changed {
 /// What changes in folders, from the moment on at which this was made; it ends when it is dropped.
 pub struct Changes {
     folders: Folders,
-    told: Arc<Told>,
+    told: Arc<Reported>,
     _watcher: RecommendedWatcher,
 }
 
 #[derive(Default)]
-struct Told {
+struct Reported {
     dirty: Mutex<Dirty>,
     bell: Notify,
 }
@@ -104,9 +104,10 @@ impl Folders {
     pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
         let mut files = Vec::new();
         for root in &self.roots {
-            match root.is_dir() {
-                true => self.gather(root, 0, &mut files)?,
-                false => files.push(root.clone()),
+            if root.is_dir() {
+                self.collect_files(root, 0, &mut files)?
+            } else {
+                files.push(root.clone())
             }
         }
         Ok(files)
@@ -126,7 +127,7 @@ impl Folders {
     /// # Errors
     /// [`Error::Watch`] when the system refuses.
     pub fn watch(&self) -> Result<Changes, Error> {
-        let told = Arc::new(Told::default());
+        let told = Arc::new(Reported::default());
         let hears = Arc::clone(&told);
         let handler = move |event: notify::Result<notify::Event>| hears.take(event);
         let config = Config::default().with_follow_symlinks(false);
@@ -155,13 +156,14 @@ impl Folders {
 
     fn is_wanted(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        match self.patterns.is_empty() {
-            true => Format::by_name(&name).is_some() || ends_in(&name, &self.endings),
-            false => self.patterns.iter().any(|pattern| fits(pattern, &name)),
+        if self.patterns.is_empty() {
+            Format::by_name(&name).is_some() || ends_in(&name, &self.endings)
+        } else {
+            self.patterns.iter().any(|pattern| fits(pattern, &name))
         }
     }
 
-    fn gather(
+    fn collect_files(
         &self,
         directory: &Path,
         depth: usize,
@@ -179,7 +181,7 @@ impl Folders {
                 continue;
             }
             if kind.is_dir() && depth < DEEPEST {
-                self.gather(&entry.path(), depth + 1, files)?;
+                self.collect_files(&entry.path(), depth + 1, files)?;
             } else if kind.is_file() && self.is_wanted(&entry.path()) {
                 files.push(entry.path());
             }
@@ -191,10 +193,8 @@ impl Folders {
     fn look(&self, dirty: Dirty) -> Changed {
         let mut changed = Changed::default();
         let mut files = BTreeSet::new();
-        let paths = match dirty.everything {
-            true => self.roots.iter().cloned().collect(),
-            false => dirty.paths,
-        };
+        let paths =
+            if dirty.everything { self.roots.iter().cloned().collect() } else { dirty.paths };
         for path in paths {
             let Ok(kind) = std::fs::symlink_metadata(&path) else {
                 changed.gone.push(path);
@@ -204,7 +204,7 @@ impl Folders {
             if kind.is_file() {
                 found.push(path);
             } else if kind.is_dir()
-                && let Err(error) = self.gather(&path, 0, &mut found)
+                && let Err(error) = self.collect_files(&path, 0, &mut found)
             {
                 // It changes again in this moment, of which another event tells.
                 tracing::debug!(%error, "a directory could not be looked at");
@@ -238,7 +238,7 @@ impl Changes {
     }
 }
 
-impl Told {
+impl Reported {
     fn take(&self, event: notify::Result<notify::Event>) {
         let mut dirty = self.lock();
         match event {

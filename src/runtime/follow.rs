@@ -124,9 +124,10 @@ impl Runtime {
         }
         let is_busy = self.store().info(thread).await?.status == ThreadStatus::Busy;
         // At rest again: the answer's run was made by a worker, and it may have ended in any way.
-        match !is_busy && self.store().runs(thread).await?.len() > runs {
-            true => self.at_rest(thread).await,
-            false => self.resume_or_rest(thread, options).await,
+        if !is_busy && self.store().runs(thread).await?.len() > runs {
+            self.at_rest(thread).await
+        } else {
+            self.resume_or_rest(thread, options).await
         }
     }
 

@@ -64,7 +64,8 @@ impl Runtime {
         store: Arc<dyn Store>,
         kinds: Kinds,
     ) -> Result<Self, Error> {
-        let (source, kinds) = (ServersFile::default().into(), Arc::new(kinds));
+        let source = ServersFile::default().into();
+        let kinds = Arc::new(kinds);
         let parts = Parts { model, pool, source, kinds, learns: false };
         Self::assemble(settings, parts, store, GoesOn::WithNone).await
     }

@@ -62,7 +62,9 @@ impl Live {
     pub(super) async fn show(&mut self) {
         loop {
             if self.waiting.is_none() {
-                let (bus, thread, seen) = (&self.bus, self.thread, self.seen);
+                let bus = &self.bus;
+                let thread = self.thread;
+                let seen = self.seen;
                 let told = self.told.get_or_insert_with(|| bus.subscribe(thread, seen));
                 match told.next().await {
                     Some(Ok(told)) => self.waiting = Some(told),

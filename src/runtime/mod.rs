@@ -61,7 +61,7 @@ pub use perihelion_memory::{
 };
 pub use perihelion_recall::Scope;
 pub use plugins::{
-    Environment, Process, ReloadAnswer, ReloadListener, ReloadTold, Watching, processes,
+    Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
     request_reload,
 };
 pub use replay::{replay, replay_with};

@@ -58,7 +58,8 @@ pub async fn review(
     let pins = Pins::beside(&settings.servers.file, PinMode::Required)?;
     let mut file: ServersFile = read(&settings.servers.file, env)?;
     if let Some(one) = file.unusable.iter().find(|one| one.server == server) {
-        let (server, reason) = (one.server.clone(), one.reason.clone());
+        let server = one.server.clone();
+        let reason = one.reason.clone();
         return Err(Error::Server(mcp::Error::Start { server, reason }));
     }
     file.servers.retain(|one| one.name == server && one.enabled);
@@ -74,6 +75,7 @@ pub async fn review(
         Some(seen) => pins.changes(server, seen)?,
         None => mcp::Changes::default(),
     };
-    let (headings, text) = (changes.headings(), changes.text());
+    let headings = changes.headings();
+    let text = changes.text();
     Ok(Review { server: server.to_owned(), headings, text, pins, seen })
 }

@@ -28,8 +28,10 @@ impl Runtime {
     /// Writes down what a run took; what cannot be written is said in the log and costs nobody anything.
     async fn note_taken(&self, tenant: &str, outcome: &RunOutcome<GraphState>) {
         let Some(people) = &self.spending else { return };
-        let (thread, tenant) = (outcome.thread, tenant.to_owned());
-        let (now, state) = (clock::now(), &outcome.state);
+        let thread = outcome.thread;
+        let tenant = tenant.to_owned();
+        let now = clock::now();
+        let state = &outcome.state;
         let run =
             EndedRun { tenant, thread: thread.0, turn: state.turn, run: outcome.run.0, at: now };
         let taken = taken(outcome, now.timestamp_micros());

@@ -37,7 +37,9 @@ pub(super) fn star_options(
 }
 
 fn star_limits(settings: &Settings) -> StarLimits {
-    let (limits, trust, swarm) = (&settings.limits, &settings.trust, &settings.swarm);
+    let limits = &settings.limits;
+    let trust = &settings.trust;
+    let swarm = &settings.swarm;
     let teams = &settings.teams;
     StarLimits {
         max_steps: limits.max_steps,

@@ -99,7 +99,8 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
         if let Some(problem) = bound.notice {
             survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
         }
-        let (name, kind) = (mcp::agent_name(&server.name), bound.kind.name().to_owned());
+        let name = mcp::agent_name(&server.name);
+        let kind = bound.kind.name().to_owned();
         survey.agents.push(AgentInfo { name, kind, server });
     }
     survey

@@ -31,7 +31,8 @@ pub(super) struct Teams {
 
 impl Teams {
     pub async fn open(settings: &Settings, kinds: &Arc<Kinds>) -> Result<Self, Error> {
-        let (kept, kinds) = (open_workflows(settings).await?, Arc::clone(kinds));
+        let kept = open_workflows(settings).await?;
+        let kinds = Arc::clone(kinds);
         Ok(Self { kept, kinds, founding: settings.teams.architect, roster: Arc::default() })
     }
 
@@ -46,7 +47,7 @@ impl Teams {
     }
 
     /// Offers a tenant's teams as they are kept now; what cannot be read leaves those there were.
-    pub async fn offer(&self, tenant: &str, roster: &Arc<Roster>) {
+    pub async fn load(&self, tenant: &str, roster: &Arc<Roster>) {
         match self.kept.for_tenant(tenant).list().await {
             Ok(teams) => {
                 let agent = |kept: KeptTeam| -> Arc<dyn Agent> {
@@ -86,7 +87,7 @@ impl Founder for Teams {
         let version =
             kept.save_once(design, clock::now()).await.map_err(|error| error.to_string())?;
         if let Some(roster) = self.roster.get().and_then(Weak::upgrade) {
-            self.offer(tenant, &roster).await;
+            self.load(tenant, &roster).await;
         }
         Ok(version)
     }
@@ -207,14 +208,14 @@ impl Runtime {
             self.agents().into_iter().map(|agent| agent.server.name).collect();
         let design = checked(design, &material(&self.workflows(tenant)?, servers).await?)?;
         let version = self.workflows(tenant)?.save(&design, clock::now()).await?;
-        self.offer_teams(tenant).await;
+        self.load_teams(tenant).await;
         Ok(Team { version, design })
     }
 
     /// Offers a tenant's teams as they are kept now, so that a run sees what any process has made.
-    pub(super) async fn offer_teams(&self, tenant: &str) {
+    pub(super) async fn load_teams(&self, tenant: &str) {
         if let Some(teams) = self.teams() {
-            teams.offer(tenant, &self.roster).await;
+            teams.load(tenant, &self.roster).await;
         }
     }
 

@@ -22,9 +22,10 @@ impl Runtime {
         title: Option<String>,
     ) -> Result<(), Error> {
         let made = self.runner().create_for(tenant, thread, title).await?;
-        match made.tenant == tenant {
-            true => Ok(()),
-            false => Err(checkpoint::Error::ThreadExists(thread).into()),
+        if made.tenant == tenant {
+            Ok(())
+        } else {
+            Err(checkpoint::Error::ThreadExists(thread).into())
         }
     }
 
@@ -33,7 +34,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Request`].
     pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
-        self.offer_teams(tenant).await;
+        self.load_teams(tenant).await;
         request.into_input(&self.roster.names(tenant))?;
         Ok(())
     }

@@ -46,7 +46,7 @@ impl Runtime {
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.offer_teams(&tenant).await;
+        self.load_teams(&tenant).await;
         match self.runner().wake(thread, options).await {
             Ok(Some(outcome)) => self.report(outcome).await.map(Some),
             Ok(None) => Ok(None),

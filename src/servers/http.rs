@@ -34,9 +34,12 @@ pub async fn serve<H: ServerHandler + Clone>(
     let listener = TcpListener::bind(addr).await.map_err(listen)?;
     let addr = listener.local_addr().map_err(listen)?;
     // Other pages of this machine are strangers too: anyone who develops one there did not write all of it.
-    let origins = HOSTS.map(|host| match host.contains(':') {
-        true => format!("http://[{host}]:{}", addr.port()),
-        false => format!("http://{host}:{}", addr.port()),
+    let origins = HOSTS.map(|host| {
+        if host.contains(':') {
+            format!("http://[{host}]:{}", addr.port())
+        } else {
+            format!("http://{host}:{}", addr.port())
+        }
     });
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(HOSTS)

@@ -95,7 +95,8 @@ impl Service {
             if !self.drives(&one.tenant) {
                 continue;
             }
-            let (thread, id) = (ThreadId(one.thread), InterruptId(one.id));
+            let thread = ThreadId(one.thread);
+            let id = InterruptId(one.id);
             let service = self.driving_for(&one.tenant);
             if let Err(Error::UserDisabled(_)) = service.check_enabled(thread).await {
                 // Nothing goes on with it, a denial neither.

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use uuid::Uuid;
 
 use super::{Error, Service};
-use crate::bus::{CallReceiver, News, Subscription};
+use crate::bus::{CallReceiver, Notice, Subscription};
 use crate::checkpoint;
 use crate::clock;
 use crate::ids::{RunId, ThreadId};
@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(super) struct Before {
     log: Subscription,
     /// Calls when the thread changed and told nothing.
-    calls: CallReceiver<ThreadId, News>,
+    calls: CallReceiver<ThreadId, Notice>,
     /// The run of the engine that told the newest event.
     teller: Option<RunId>,
 }
@@ -51,7 +51,7 @@ impl Before {
                     Some(Ok(event)) if self.teller.replace(event.run) == Some(event.run) => {}
                     told => return matches!(told, Some(Ok(_))),
                 },
-                news = self.calls.called() => if matches!(news, News::Look) {
+                news = self.calls.called() => if matches!(news, Notice::Look) {
                     return true;
                 },
                 () = ended.called() => return true,

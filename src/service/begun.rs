@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::kept::Run;
 use super::{Error, Service};
-use crate::bus::{CallReceiver, News, Subscription};
+use crate::bus::{CallReceiver, Notice, Subscription};
 use crate::clock;
 use crate::ids::ThreadId;
 
@@ -28,7 +28,7 @@ pub struct BegunRuns {
     /// Tells of a thread at rest that it moves again.
     log: Option<Subscription>,
     /// Calls when a run of the thread began or ended.
-    calls: CallReceiver<ThreadId, News>,
+    calls: CallReceiver<ThreadId, Notice>,
 }
 
 impl Service {

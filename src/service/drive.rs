@@ -101,7 +101,8 @@ impl Service {
 
     /// Ends a run whose thread another process holds, such as a worker that was quicker.
     async fn end_elsewhere(&self, run: &Run) -> End {
-        let (store, thread) = (self.runtime().store().as_ref(), ThreadId(run.thread));
+        let store = self.runtime().store().as_ref();
+        let thread = ThreadId(run.thread);
         match stops::end_elsewhere(self.kept(), store, thread, HOLDER_ANSWERS).await {
             Ok(()) => End::Settled(RunStatus::Interrupted, None),
             Err(error) => End::broken(&error),
@@ -153,9 +154,10 @@ impl Service {
             publish: Some(std::sync::Arc::clone(runtime.bus())),
             ..runtime.run_options()
         });
-        let report = match run.attempt > 1 && self.has_begun(run).await? {
-            true => self.go_on(thread, options).await?,
-            false => self.begin(thread, &order, options).await?,
+        let report = if run.attempt > 1 && self.has_begun(run).await? {
+            self.go_on(thread, options).await?
+        } else {
+            self.begin(thread, &order, options).await?
         };
         self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
         Ok(self.end_of(&report, stop).await)
@@ -230,9 +232,10 @@ impl Service {
         let runtime = self.runtime();
         let info = runtime.store().info(thread).await?;
         let is_under_way = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
-        match is_under_way || self.was_stopped(thread).await? {
-            true => Ok(runtime.resume_or_rest(thread, options).await?),
-            false => Ok(runtime.at_rest(thread).await?),
+        if is_under_way || self.was_stopped(thread).await? {
+            Ok(runtime.resume_or_rest(thread, options).await?)
+        } else {
+            Ok(runtime.at_rest(thread).await?)
         }
     }
 

@@ -64,7 +64,7 @@ pub struct Listener {
     after: u64,
     state: Arc<GraphState>,
     /// What each task of the step under way has said, by step and task.
-    said: BTreeMap<(u64, u32), Said>,
+    said: BTreeMap<(u64, u32), MessageSoFar>,
     ready: VecDeque<Heard>,
     is_open: bool,
     /// Calls when the run has ended in this process.
@@ -75,7 +75,7 @@ pub struct Listener {
 
 /// What a task has said of a message.
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct MessageSoFar {
     text: String,
     /// How much of it the attempt under way has said again.
     again: Option<String>,

@@ -50,7 +50,7 @@ pub use perihelion_service_rows as kept;
 pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stops, ask_to_stop, stop_runs_of};
-pub use threads::{Checkpoint, ThreadStanding, ThreadView};
+pub use threads::{Checkpoint, ClientStatus, ThreadView};
 pub use told::Told;
 
 use self::kept::Kept;
@@ -150,10 +150,7 @@ impl Service {
     /// # Errors
     /// [`Error::Forbidden`].
     pub fn permit(&self, scope: Scope) -> Result<(), Error> {
-        match self.1.who.may(scope) {
-            true => Ok(()),
-            false => Err(Error::Forbidden(scope.as_str())),
-        }
+        if self.1.who.may(scope) { Ok(()) } else { Err(Error::Forbidden(scope.as_str())) }
     }
 
     /// Returns users, sessions and keys.

@@ -95,9 +95,10 @@ impl Service {
         let thread = accept.thread.0;
         accept.order.by = Some(self.who().user.clone());
         if let Asked::Turn(turn) = &mut accept.order.asked {
-            let usual = match turn.interactive {
-                true => Approvals::Wait,
-                false => self.runtime().settings().serve.approvals,
+            let usual = if turn.interactive {
+                Approvals::Wait
+            } else {
+                self.runtime().settings().serve.approvals
             };
             turn.approvals.get_or_insert(usual);
         }

@@ -1,7 +1,7 @@
 //! Threads by the words of their titles. Titles may stand in the database encrypted, so that no query can look for them.
 
 use super::kept::{Listed, ThreadFilter};
-use super::{Error, Service, ThreadStanding, ThreadView};
+use super::{ClientStatus, Error, Service, ThreadView};
 use crate::ids::ThreadId;
 
 /// Characters of a title that nobody gave.
@@ -74,7 +74,7 @@ impl Service {
         let has = |title: String| title.to_lowercase().contains(words);
         let unread = ThreadView {
             info,
-            standing: ThreadStanding::Idle,
+            standing: ClientStatus::Idle,
             meta: one.meta,
             state: None,
             open: Vec::new(),

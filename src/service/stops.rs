@@ -38,9 +38,10 @@ pub async fn ask_to_stop(
     let kept = Kept::new(Database::open(url).await.map_err(kept::Error::from)?, &tenant);
     let stopped = async {
         let driven = ask_services(&kept, thread).await?;
-        match driven > 0 || is_heard(&kept, store, thread).await? {
-            true => until_at_rest(&kept, store, thread, most).await,
-            false => Ok(false),
+        if driven > 0 || is_heard(&kept, store, thread).await? {
+            until_at_rest(&kept, store, thread, most).await
+        } else {
+            Ok(false)
         }
     };
     let stopped = stopped.await;

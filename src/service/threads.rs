@@ -18,7 +18,7 @@ use crate::swarm::{Artifact, GraphState};
 
 /// How a thread stands for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadStanding {
+pub enum ClientStatus {
     Idle,
     Busy,
     /// It waits for a person, or its last run was stopped before its end.
@@ -30,7 +30,7 @@ pub enum ThreadStanding {
 #[derive(Clone, Debug)]
 pub struct ThreadView {
     pub info: ThreadInfo,
-    pub standing: ThreadStanding,
+    pub standing: ClientStatus,
     pub meta: ThreadMeta,
     /// The newest state; none before the first input.
     pub state: Option<Arc<GraphState>>,
@@ -130,22 +130,23 @@ impl Service {
     ) -> Result<ThreadView, Error> {
         let store = self.runtime().store().as_ref();
         let standing = match info.status {
-            ThreadStatus::Idle => ThreadStanding::Idle,
-            ThreadStatus::Busy | ThreadStatus::Queued => ThreadStanding::Busy,
-            ThreadStatus::Interrupted => ThreadStanding::Interrupted,
-            ThreadStatus::Parked => ThreadStanding::Error,
+            ThreadStatus::Idle => ClientStatus::Idle,
+            ThreadStatus::Busy | ThreadStatus::Queued => ClientStatus::Busy,
+            ThreadStatus::Interrupted => ClientStatus::Interrupted,
+            ThreadStatus::Parked => ClientStatus::Error,
             ThreadStatus::Failed => {
                 let last = store.runs(info.id).await?.pop();
-                match last.is_some_and(|run| run.status == RunStatus::Failed) {
-                    true => ThreadStanding::Error,
-                    false => ThreadStanding::Interrupted,
+                if last.is_some_and(|run| run.status == RunStatus::Failed) {
+                    ClientStatus::Error
+                } else {
+                    ClientStatus::Interrupted
                 }
             }
         };
         // A run that waits for its turn makes its thread busy, too.
         let waits =
-            standing != ThreadStanding::Busy && !self.kept().open_runs(info.id.0).await?.is_empty();
-        let standing = if waits { ThreadStanding::Busy } else { standing };
+            standing != ClientStatus::Busy && !self.kept().open_runs(info.id.0).await?.is_empty();
+        let standing = if waits { ClientStatus::Busy } else { standing };
         let state = match info.head {
             0 => None,
             _ => Some(read_state(store, info.id, None).await?.state),

@@ -51,10 +51,7 @@ impl Service {
     /// [`Error::OthersThread`] when it is another user's already.
     pub(super) async fn give(&self, thread: ThreadId, user: &str) -> Result<(), Error> {
         let owner = self.kept().give_thread(thread.0, user, clock::now()).await?;
-        match owner.is_none_or(|owner| owner == user) {
-            true => Ok(()),
-            false => Err(Error::OthersThread),
-        }
+        if owner.is_none_or(|owner| owner == user) { Ok(()) } else { Err(Error::OthersThread) }
     }
 
     /// Makes a copy of a thread the user's whose the thread is.
@@ -71,9 +68,10 @@ impl Service {
     /// [`Error::UserDisabled`].
     pub(super) async fn check_enabled(&self, thread: ThreadId) -> Result<(), Error> {
         let Some(user) = self.kept().thread_user(thread.0).await? else { return Ok(()) };
-        match self.people().is_disabled(self.tenant(), &user).await? {
-            true => Err(Error::UserDisabled(user)),
-            false => Ok(()),
+        if self.people().is_disabled(self.tenant(), &user).await? {
+            Err(Error::UserDisabled(user))
+        } else {
+            Ok(())
         }
     }
 

@@ -48,10 +48,12 @@ impl Decision {
 
     /// Tells listeners of it.
     fn publish(&self, ctx: &TaskContext, call: &Gated<'_>) {
-        let (agent, tool) = (call.agent.to_owned(), call.full_name());
+        let agent = call.agent.to_owned();
+        let tool = call.full_name();
         match self {
             Self::Approved { instruction, arguments } => {
-                let (instruction, edited) = (instruction.clone(), arguments.is_some());
+                let instruction = instruction.clone();
+                let edited = arguments.is_some();
                 AgentEvent::HitlApproved { agent, tool, instruction, edited }
             }
             Self::Denied { reason } => {

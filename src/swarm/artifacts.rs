@@ -112,7 +112,8 @@ impl Artifacts {
             "The result has {bytes} bytes and is kept as the artifact {key}; read on with \
              {READ_ARTIFACT}. It begins:\n{preview}"
         );
-        let (source, tainted_by) = (source.to_owned(), tainted_by.clone());
+        let source = source.to_owned();
+        let tainted_by = tainted_by.clone();
         let content = output.into();
         self.made.insert(
             key,
@@ -155,15 +156,16 @@ impl Artifacts {
         piece.truncate(piece.floor_char_boundary(self.result_bytes));
         let total = whole.chars().count();
         let end = wanted.offset.saturating_add(piece.chars().count());
-        let text = match piece.is_empty() {
-            true => format!(
+        let text = if piece.is_empty() {
+            format!(
                 "The artifact {} has {total} characters; there are none at offset {}.",
                 wanted.key, wanted.offset
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "Characters {} to {end} of {total} of the artifact {}:\n{piece}",
                 wanted.offset, wanted.key
-            ),
+            )
         };
         Piece { text, source: artifact.source.clone(), tainted_by: artifact.tainted_by.clone() }
     }

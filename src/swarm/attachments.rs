@@ -50,7 +50,8 @@ impl Attachment {
     /// Reads `data:<type>;base64,<data>`; nothing where that is not what stands there.
     pub fn of_data_url(name: &str, url: &str) -> Option<Self> {
         let (media_type, data) = data_url(url)?;
-        let (name, media_type) = (name.to_owned(), media_type.to_owned());
+        let name = name.to_owned();
+        let media_type = media_type.to_owned();
         Some(Self { name, media_type, data: data.to_owned() })
     }
 }
@@ -225,9 +226,10 @@ pub(super) async fn loaded(
         let known = carried.iter().find(|known| known.attached.artifact == one.artifact);
         let Some(Carried { content: Some(content), is_text, .. }) = known else { continue };
         let whole = content_of(ctx, &one.artifact, content).await?;
-        one.data = Some(match is_text {
-            true => Arc::from(super::window::clip(&whole, SHOWN_CHARS)),
-            false => whole,
+        one.data = Some(if *is_text {
+            Arc::from(super::window::clip(&whole, SHOWN_CHARS))
+        } else {
+            whole
         });
     }
     Ok(request)

@@ -60,7 +60,8 @@ pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String
     agents.sort();
     let mut decided = routing.earlier.clone();
     if !routing.last.is_empty() {
-        let (agents, progress) = (routing.last.clone(), routing.progress.clone());
+        let agents = routing.last.clone();
+        let progress = routing.progress.clone();
         decided.push(Decided { agents, progress });
     }
     let earlier = decided.clone();
@@ -102,7 +103,8 @@ fn has_progress(decided: &[Decided], since: usize) -> bool {
 /// Says which choices were repeated.
 pub(super) fn repetition(routing: &Routing) -> String {
     let mut decided = routing.earlier.clone();
-    let (agents, progress) = (routing.last.clone(), routing.progress.clone());
+    let agents = routing.last.clone();
+    let progress = routing.progress.clone();
     decided.push(Decided { agents, progress });
     match cycle(&decided) {
         Some(length @ 2..) => {
@@ -141,7 +143,8 @@ pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routin
 
 /// Clears the count: the user said something new.
 pub(super) fn cleared(routing: &Routing) -> Routing {
-    let (last, progress) = (Vec::new(), String::new());
+    let last = Vec::new();
+    let progress = String::new();
     let round = routing.round + 1;
     Routing { retry_count: 0, last, progress, earlier: Vec::new(), round, ..routing.clone() }
 }
@@ -308,7 +311,8 @@ pub(super) mod tests {
     #[test]
     fn searches_that_find_nothing_new_in_a_row_are_counted_and_hide_no_repeated_routing() {
         let search = |routing: &Routing, is_new| {
-            let (query, found) = ("q".to_owned(), Vec::new());
+            let query = "q".to_owned();
+            let found = Vec::new();
             count_searches(routing, vec![Search { query, found, is_new, round: routing.round + 1 }])
         };
         let route = |routing: &Routing| count(routing, vec!["a".into()], "0/0/p".into());

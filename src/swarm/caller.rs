@@ -104,9 +104,10 @@ impl Caller<'_> {
     /// Returns what a person could have to know before a call that changes something: what of the open world led to it.
     fn taint_of(&self, tool: &ToolDefinition, tainted_by: &Sources) -> Sources {
         let is_free = tool.read_only || tool.approved_in_advance;
-        match self.parts.limits.asks_about_taint && !is_free {
-            true => tainted_by.clone(),
-            false => Sources::new(),
+        if self.parts.limits.asks_about_taint && !is_free {
+            tainted_by.clone()
+        } else {
+            Sources::new()
         }
     }
 
@@ -152,15 +153,17 @@ impl Caller<'_> {
             let unknown = unknown.clone();
             let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
             if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
-                let (agent, server) = (self.agent, self.server.name.as_str());
+                let agent = self.agent;
+                let server = self.server.name.as_str();
                 places.push(place);
                 let timeout = self.time_for(tool);
                 gated.push(Gated { agent, server, tool, arguments, tainted_by, unknown, timeout });
             }
         }
-        let decided = match self.preferences.skip_approvals {
-            true => approval::skip(self.ctx, &gated),
-            false => approval::decide(self.ctx, &gated).await?,
+        let decided = if self.preferences.skip_approvals {
+            approval::skip(self.ctx, &gated)
+        } else {
+            approval::decide(self.ctx, &gated).await?
         };
         for (place, decision) in places.into_iter().zip(decided) {
             decisions[place] = Some(decision);
@@ -172,9 +175,10 @@ impl Caller<'_> {
     fn time_for(&self, tool: &ToolDefinition) -> Duration {
         let limits = &self.parts.limits;
         let of_tool = tool.approval_timeout_sec.map(|sec| Duration::from_secs(sec.into()));
-        of_tool.unwrap_or(match self.preferences.interactive {
-            true => limits.interactive_approval_timeout.min(limits.approval_timeout),
-            false => limits.approval_timeout,
+        of_tool.unwrap_or(if self.preferences.interactive {
+            limits.interactive_approval_timeout.min(limits.approval_timeout)
+        } else {
+            limits.approval_timeout
         })
     }
 

@@ -139,7 +139,8 @@ fn with_requests(
                 break id;
             }
         };
-        let (agent, task) = ((*agent).to_owned(), request.to_owned());
+        let agent = (*agent).to_owned();
+        let task = request.to_owned();
         tasks.push(PlannedTask { id, agent, task, depends_on: vec![], entities: None });
     }
     tasks
@@ -285,7 +286,8 @@ mod tests {
         assert_eq!(refuse(vague), "the task a does not say what to do");
         let many = vec![("a", "mcp_agent_sql", &[][..]); 33];
         assert!(refuse(decision(&[], &many)).contains("32 tasks at most: 33"));
-        let (none, state) = (Menu::default(), GraphState::default());
+        let none = Menu::default();
+        let state = GraphState::default();
         let only = decision(&["mcp_agent_sql"], &[]);
         let nobody = accept(&only, &Choices::of(&none, &state), "", "1.1").unwrap_err();
         assert!(nobody[0].ends_with("the menu is empty: choose qa"));
@@ -312,7 +314,8 @@ mod tests {
     /// S1.04
     #[test]
     fn a_search_stands_among_the_agents_where_some_are_hidden() {
-        let (part, mut state) = (menu(&["mcp_agent_mail"]), GraphState::default());
+        let part = menu(&["mcp_agent_mail"]);
+        let mut state = GraphState::default();
         let judge = |state: &GraphState, decision| {
             accept(&decision, &Choices::of(&part, state), "the request", "1.1")
         };

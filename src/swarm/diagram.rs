@@ -139,11 +139,10 @@ impl Diagram {
         }
         way.push(node);
         for (number, edge) in self.edges.iter().enumerate().filter(|(_, edge)| edge.from == node) {
-            match way.contains(&edge.to) {
-                true => {
-                    is_back.insert(number);
-                }
-                false => self.find_back(edge.to, way, done, is_back),
+            if way.contains(&edge.to) {
+                is_back.insert(number);
+            } else {
+                self.find_back(edge.to, way, done, is_back)
             }
         }
         way.pop();
@@ -173,9 +172,10 @@ impl Diagram {
                     _ => None,
                 });
                 let all: Vec<f64> = all.filter_map(|other| places.get(&other).copied()).collect();
-                match all.is_empty() {
-                    true => places.get(&node).copied().unwrap_or_default(),
-                    false => all.iter().sum::<f64>() / all.len() as f64,
+                if all.is_empty() {
+                    places.get(&node).copied().unwrap_or_default()
+                } else {
+                    all.iter().sum::<f64>() / all.len() as f64
                 }
             };
             for row in &mut rows {
@@ -239,13 +239,13 @@ impl Diagram {
 
 /// Draws an arrow, from the lower end of what stands above to the upper end of what stands below.
 fn arrow(edge: &Edge, laid: &[Laid]) -> String {
-    let (from, to) = (laid[edge.from], laid[edge.to]);
+    let from = laid[edge.from];
+    let to = laid[edge.to];
     let middle = |one: Laid| one.x + one.width / 2.0;
-    let (x1, x2) = (middle(from), middle(to));
-    let (y1, y2) = match from.y < to.y {
-        true => (from.y + from.height, to.y),
-        false => (from.y, to.y + to.height),
-    };
+    let x1 = middle(from);
+    let x2 = middle(to);
+    let (y1, y2) =
+        if from.y < to.y { (from.y + from.height, to.y) } else { (from.y, to.y + to.height) };
     let bend = (y1 + y2) / 2.0;
     let dashes = if edge.is_dashed { " stroke-dasharray=\"5 4\"" } else { "" };
     let start = if edge.is_both_ways { " marker-start=\"url(#head)\"" } else { "" };
@@ -268,7 +268,8 @@ fn drawn(node: &Place, at: &Laid) -> String {
     );
     let middle = x + width / 2.0;
     for (number, line) in node.lines.iter().enumerate() {
-        let (y, line) = (y + MARGIN + LINE * (number as f64 + 0.75), escaped(line));
+        let y = y + MARGIN + LINE * (number as f64 + 0.75);
+        let line = escaped(line);
         let _ = write!(
             svg,
             "<text x=\"{middle:.0}\" y=\"{y:.0}\" text-anchor=\"middle\">{line}</text>"
@@ -327,7 +328,8 @@ mod tests {
         assert_eq!((svg.matches("<path d=\"M").count() - 1, svg.matches("<text ").count()), (5, 4));
         let (laid, width, height) = diagram.lay_out();
         for (one, other) in [(0, 1), (1, 2), (2, 3)] {
-            let (one, other) = (laid[one], laid[other]);
+            let one = laid[one];
+            let other = laid[other];
             let apart = one.x + one.width < other.x || one.y + one.height < other.y;
             assert!(apart, "nodes do not overlap");
         }

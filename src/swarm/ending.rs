@@ -66,10 +66,7 @@ fn reason_of(text: &str) -> FinishReason {
     let is_limit = ["the limit of", "the budget of", "the time limit of"]
         .iter()
         .any(|start| text.starts_with(start));
-    match is_limit {
-        true => FinishReason::Limit,
-        false => FinishReason::NoProgress,
-    }
+    if is_limit { FinishReason::Limit } else { FinishReason::NoProgress }
 }
 
 #[cfg(test)]

@@ -196,7 +196,8 @@ impl Exchange<'_> {
         let perform = Box::new(|key: String| {
             sent.store(true, Ordering::Relaxed);
             if let CallRound::Call { arguments, .. } = call_round {
-                let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
+                let agent = self.caller.agent.to_owned();
+                let tool = self.full_name.to_owned();
                 let arguments = arguments.clone();
                 AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
             }
@@ -206,7 +207,8 @@ impl Exchange<'_> {
         if !sent.load(Ordering::Relaxed)
             && let CallRound::Call { arguments, .. } = call_round
         {
-            let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
+            let agent = self.caller.agent.to_owned();
+            let tool = self.full_name.to_owned();
             let arguments = arguments.clone();
             AgentEvent::ToolRecorded { agent, tool, arguments }.publish(self.caller.ctx);
         }
@@ -218,7 +220,8 @@ impl Exchange<'_> {
 
     fn publish_progress(&self, progress: Progress) {
         let Progress { done, total, message } = progress;
-        let (agent, tool) = (self.caller.agent.to_owned(), self.full_name.to_owned());
+        let agent = self.caller.agent.to_owned();
+        let tool = self.full_name.to_owned();
         AgentEvent::ToolProgress { agent, tool, done, total, message }.publish(self.caller.ctx);
     }
 

@@ -204,12 +204,13 @@ fn roles(kind: &dyn Kind, server: &ServerInfo) -> Result<BTreeMap<String, ToolDe
         .filter(|role| !tools.contains_key(role.name))
         .map(|role| format!("{} ({})", role.name, role.about))
         .collect();
-    match lacking.is_empty() {
-        true => Ok(tools),
-        false => Err(format!(
+    if lacking.is_empty() {
+        Ok(tools)
+    } else {
+        Err(format!(
             "no tool is known for a role; name it under [mcp_servers.{}.agent_tools]: {}",
             server.name,
             lacking.join(", ")
-        )),
+        ))
     }
 }

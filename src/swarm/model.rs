@@ -59,10 +59,13 @@ fn is_zero(number: &u64) -> bool {
 
 impl<'a> RecordedModel<'a> {
     pub(super) fn new(ctx: &'a TaskContext, parts: &'a StarParts) -> Self {
-        let (spent, live) = (Mutex::default(), AtomicBool::new(false));
+        let spent = Mutex::default();
+        let live = AtomicBool::new(false);
         let began = ctx.place().run.started_micros();
-        let (limits, grace) = (parts.limits, Duration::ZERO);
-        let (asker, attached) = (None, Vec::new());
+        let limits = parts.limits;
+        let grace = Duration::ZERO;
+        let asker = None;
+        let attached = Vec::new();
         Self { ctx, parts, began, limits, streamed: false, grace, spent, live, asker, attached }
     }
 
@@ -128,8 +131,8 @@ impl<'a> RecordedModel<'a> {
         let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
         let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);
-        let carrying = match request.messages.iter().any(|message| !message.attached.is_empty()) {
-            true => match attachments::loaded(self.ctx, request, &self.attached).await {
+        let carrying = if request.messages.iter().any(|message| !message.attached.is_empty()) {
+            match attachments::loaded(self.ctx, request, &self.attached).await {
                 Ok(loaded) => Some(loaded),
                 Err(error) => {
                     let text = error.to_string();
@@ -137,11 +140,13 @@ impl<'a> RecordedModel<'a> {
                     *kept = Some(Error::Interrupted(Box::new(error)));
                     return Err(no_effect(text));
                 }
-            },
-            false => None,
+            }
+        } else {
+            None
         };
         let request = carrying.as_ref().unwrap_or(request);
-        let (timer, role) = (Timer::start(), request.role.as_str());
+        let timer = Timer::start();
+        let role = request.role.as_str();
         let introduced = match &self.asker {
             Some(asker) => asker.introduce(self.parts, request).await,
             None => None,
@@ -150,8 +155,10 @@ impl<'a> RecordedModel<'a> {
         match self.in_time(asked).await {
             Ok(response) => {
                 let price = self.parts.prices.of(role, &response.model);
-                let (model, usage) = (&response.model, response.usage);
-                let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
+                let model = &response.model;
+                let usage = response.usage;
+                let input_tokens = usage.input_tokens;
+                let output_tokens = usage.output_tokens;
                 let cached = usage.cached_tokens;
                 let nano_usd =
                     price.map(|price| price.nano_usd(input_tokens, cached, output_tokens));

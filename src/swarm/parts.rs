@@ -131,7 +131,8 @@ impl StarParts {
         state: &GraphState,
         withdraw: Arc<dyn Withdraw>,
     ) -> Self {
-        let (spent, bounds) = (state.spent_in_turn(), self.limits.for_turn(state));
+        let spent = state.spent_in_turn();
+        let bounds = self.limits.for_turn(state);
         let limits = StarLimits {
             max_tokens: bounds.max_tokens.map(|most| most.saturating_sub(spent.usage.total())),
             max_nano_usd: bounds.max_nano_usd.map(|most| most.saturating_sub(spent.nano_usd)),

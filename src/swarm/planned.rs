@@ -22,9 +22,10 @@ pub(super) fn after(
     }
     Planner {
         turn: state.turn,
-        rationale: match before.by_words {
-            true => format!("{}; {}", before.rationale, decision.thought_process),
-            false => decision.thought_process.clone(),
+        rationale: if before.by_words {
+            format!("{}; {}", before.rationale, decision.thought_process)
+        } else {
+            decision.thought_process.clone()
         },
         order,
         confidence: decision.confidence.or(before.confidence),

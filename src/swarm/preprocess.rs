@@ -23,7 +23,7 @@ use crate::llm::structured;
 const MAX_QUESTION: usize = 256 * 1024;
 
 /// Longest accepted system prompt, in bytes.
-const MAX_WISHES: usize = 16 * 1024;
+const MAX_SYSTEM_PROMPT: usize = 16 * 1024;
 
 /// What a user asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,9 +66,9 @@ pub enum RequestError {
     #[error("the turns must be at least one: the supervisor decides at least once")]
     NoTurns,
     #[error(
-        "the system prompt has {0} bytes, more than the {MAX_WISHES} that are accepted; put long material into a file"
+        "the system prompt has {0} bytes, more than the {MAX_SYSTEM_PROMPT} that are accepted; put long material into a file"
     )]
-    LongWishes(usize),
+    LongSystemPrompt(usize),
     #[error("what is attached cannot be taken: {0}")]
     Attached(String),
     #[error("the schema of the answer cannot be used: {0}")]
@@ -101,10 +101,10 @@ impl Request {
         if self.max_turns == Some(0) {
             return Err(RequestError::NoTurns);
         }
-        let wishes = self.system_prompt.map(|text| text.trim().to_owned());
-        let system_prompt = wishes.filter(|text| !text.is_empty());
-        if let Some(text) = system_prompt.as_ref().filter(|text| text.len() > MAX_WISHES) {
-            return Err(RequestError::LongWishes(text.len()));
+        let system_prompt = self.system_prompt.map(|text| text.trim().to_owned());
+        let system_prompt = system_prompt.filter(|text| !text.is_empty());
+        if let Some(text) = system_prompt.as_ref().filter(|text| text.len() > MAX_SYSTEM_PROMPT) {
+            return Err(RequestError::LongSystemPrompt(text.len()));
         }
         if let Some(schema) = &self.answer_schema {
             structured::check_schema(schema).map_err(RequestError::Schema)?;
@@ -139,10 +139,8 @@ impl Request {
                 allowance: self.allowance,
                 ..Preferences::default()
             });
-        let input = match taken.artifacts.is_empty() {
-            true => input,
-            false => input.global_state(taken.artifacts),
-        };
+        let input =
+            if taken.artifacts.is_empty() { input } else { input.global_state(taken.artifacts) };
         // Who said so once asks on in the thread.
         let user = self.user.filter(|user| !user.trim().is_empty());
         Ok(match user {
@@ -166,7 +164,8 @@ fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
         [agent] => return Ok((*agent).clone()),
         several => {
             let all: Vec<&str> = several.iter().map(|agent| agent.as_str()).collect();
-            let (name, agents) = (name.trim().to_owned(), all.join(", "));
+            let name = name.trim().to_owned();
+            let agents = all.join(", ");
             return Err(RequestError::AmbiguousAgent { name, agents });
         }
     }
@@ -245,10 +244,8 @@ impl Node<GraphState> for Preprocess {
             .finish_reason(None)
             .answer(None);
         // A message that was sent before is another one now.
-        let update = match preferences == state.preferences {
-            true => update,
-            false => update.preferences(preferences),
-        };
+        let update =
+            if preferences == state.preferences { update } else { update.preferences(preferences) };
         Ok(NodeOutput::update(match summary {
             Some(summary) => update.summary(Some(summary)).spent(spent),
             None if spent != Spent::default() => update.spent(spent),

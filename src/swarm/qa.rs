@@ -136,9 +136,10 @@ fn without_model(state: &GraphState, problem: &str) -> String {
         .filter(|(_, result)| result.status == ResultStatus::Success)
         .map(|(index, result)| format!("[{}] {}: {}", index + 1, result.agent, result.output))
         .collect();
-    match found.is_empty() {
-        true => lines.push("Nothing was found.".into()),
-        false => lines.push(format!("Found:\n{}", found.join("\n"))),
+    if found.is_empty() {
+        lines.push("Nothing was found.".into())
+    } else {
+        lines.push(format!("Found:\n{}", found.join("\n")))
     }
     let failed = failures(state);
     if !failed.is_empty() {

@@ -162,7 +162,7 @@ impl Roster {
         &self,
         wanted: &MenuQuery<'_>,
         size: MenuSize,
-        trouble: impl Fn(&str) -> Option<String>,
+        failure_of: impl Fn(&str) -> Option<String>,
     ) -> Menu {
         let listed = self.listed();
         let listed = listed.view(wanted.tenant);
@@ -191,7 +191,7 @@ impl Roster {
             let agent = listed.agents.get(*name)?;
             let first = fits.get(*name).map_or(&[][..], |fit| &fit.tools);
             let line = agent.menu_line(first);
-            let line = match agent.server().and_then(|server| trouble(&server.name)) {
+            let line = match agent.server().and_then(|server| failure_of(&server.name)) {
                 Some(why) => format!("{line} (cannot be used now: {why})"),
                 None => line,
             };
@@ -260,7 +260,8 @@ mod tests {
     fn roster(names: &[&str]) -> Roster {
         let kinds = Arc::new(Kinds::new(Arc::new(ToolLoop)));
         let agent = |name: &&str| -> Arc<dyn Agent> {
-            let (name, description) = ((*name).to_owned(), "Reads.".to_owned());
+            let name = (*name).to_owned();
+            let description = "Reads.".to_owned();
             let server = ServerInfo { name, description, ..ServerInfo::default() };
             Arc::new(ServerAgent::new(server, &kinds))
         };
@@ -270,7 +271,8 @@ mod tests {
     }
 
     fn wanted<'a>(disabled: &'a [String], kept: &[&'a str], query: &'a str) -> MenuQuery<'a> {
-        let (kept, found) = (kept.iter().copied().collect(), BTreeSet::new());
+        let kept = kept.iter().copied().collect();
+        let found = BTreeSet::new();
         MenuQuery {
             tenant: "",
             disabled,
@@ -287,10 +289,11 @@ mod tests {
 
     #[test]
     fn the_menu_tells_of_an_agent_that_cannot_be_used_now_and_leaves_disabled_ones_out() {
-        let trouble = |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
+        let failure_of =
+            |name: &str| (name == "b").then(|| "its circuit breaker is open".to_owned());
         let disabled = ["mcp_agent_c".to_owned()];
         let size = MenuSize { all: 2, fitting: 1 };
-        let menu = roster(&["a", "b", "c"]).menu(&wanted(&disabled, &[], "c"), size, trouble);
+        let menu = roster(&["a", "b", "c"]).menu(&wanted(&disabled, &[], "c"), size, failure_of);
         let lines: Vec<_> = menu.shown.iter().map(|(_, line)| line.as_str()).collect();
         let usual = "Reads; tools: none";
         let told = format!("{usual} (cannot be used now: its circuit breaker is open)");

@@ -30,7 +30,8 @@ pub(super) async fn perform(
     if queries.is_empty() {
         return Ok(Vec::new());
     }
-    let (tenant, disabled) = (&ctx.place().tenant, &state.preferences.disable);
+    let tenant = &ctx.place().tenant;
+    let disabled = &state.preferences.disable;
     let find = |query: &String| roster.find_agents(tenant, query, disabled, FOUND);
     // Noted together: a replay reads back one thing of a name for each task.
     let found: Vec<Vec<String>> =

@@ -89,7 +89,8 @@ impl Node<GraphState> for ServerNode {
         let server = Arc::new(ctx.observe(seen::SERVER, &*self.server).await?);
         let assignment: Assignment = ctx.input()?;
         let bound = self.kinds.bind(&server);
-        let (timer, began) = (Timer::start(), clock::monotonic());
+        let timer = Timer::start();
+        let began = clock::monotonic();
         let job = Job {
             ctx: ctx.clone(),
             star: Arc::clone(&self.star),
@@ -115,7 +116,9 @@ impl Node<GraphState> for ServerNode {
         }
         .publish(&ctx);
         let index = ctx.place().task;
-        let (state, agent, server) = (ctx.state(), self.name.as_str(), server.name.as_str());
+        let state = ctx.state();
+        let agent = self.name.as_str();
+        let server = server.name.as_str();
         let of = Reported { state, index, agent, server, assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))
     }

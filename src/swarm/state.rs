@@ -319,7 +319,8 @@ impl GraphState {
 
     /// Returns what was spent since the present turn began.
     pub fn spent_in_turn(&self) -> Spent {
-        let (now, before) = (self.spent, self.routing.spent_before);
+        let now = self.spent;
+        let before = self.routing.spent_before;
         Spent {
             usage: Usage {
                 input_tokens: now.usage.input_tokens.saturating_sub(before.usage.input_tokens),

@@ -42,7 +42,7 @@ struct Prompt<'a> {
     request: &'a str,
     wishes: Option<&'a str>,
     context: Vec<window::Entry>,
-    history: Vec<window::Said>,
+    history: Vec<window::ShownMessage>,
     plan: &'a [String],
     agents: Vec<MenuLine>,
     /// Those that fit the request by words, best first.
@@ -77,9 +77,10 @@ impl Node<GraphState> for Supervisor {
             return Ok(dispatch::next_stage(&ctx));
         }
         if let Some(exhausted) = breaker::out_of_turns(state) {
-            let why = match failed.is_empty() {
-                true => exhausted.reason.clone(),
-                false => format!("{} failed", failed.join(", ")),
+            let why = if failed.is_empty() {
+                exhausted.reason.clone()
+            } else {
+                format!("{} failed", failed.join(", "))
             };
             let mut errors = state.errors.clone();
             errors.extend(dispatch::not_started(state, &why));
@@ -100,11 +101,11 @@ impl Supervisor {
         now: i64,
     ) -> Result<NodeOutput<GraphState>, NodeError> {
         let state = ctx.state();
-        let trouble = |server: &str| self.parts.tools.failure(server);
+        let failure_of = |server: &str| self.parts.tools.failure(server);
         let menu = self.roster.menu(
             &MenuQuery::of(&ctx.place().tenant, state),
             self.parts.limits.menu,
-            trouble,
+            failure_of,
         );
         let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
         let skipped = dispatch::not_started(state, &format!("{} failed", failed.join(", ")));
@@ -123,7 +124,8 @@ impl Supervisor {
             Ok(answer) => answer.value,
             Err(error) => {
                 let error = stop_or_failure(error)?;
-                let (limits, known) = (&self.parts.limits, (&menu, &candidates[..]));
+                let limits = &self.parts.limits;
+                let known = (&menu, &candidates[..]);
                 if let Some(by_words) = candidates::stand(ctx, spent, limits, known, &error) {
                     let candidates::ByWords { update, plan, stage } = by_words;
                     return Ok(self.dispatch(ctx, update, plan, vec![stage], Vec::new()));
@@ -167,10 +169,8 @@ impl Supervisor {
                 Ok(self.dispatch(ctx, update, decision.plan, stages, searches))
             }
             Err(problems) => {
-                let reason = match menu.is_empty() {
-                    true => FinishReason::NoAgents,
-                    false => FinishReason::NoProgress,
-                };
+                let reason =
+                    if menu.is_empty() { FinishReason::NoAgents } else { FinishReason::NoProgress };
                 Ok(self.again(ctx, spent, skipped, problems, reason))
             }
         }
@@ -207,7 +207,8 @@ impl Supervisor {
         if is_team || state.routing.round > 0 || ctx.port().is_replay() {
             return;
         }
-        let (thread, tenant) = (ctx.place().thread.to_string(), ctx.place().tenant.to_string());
+        let thread = ctx.place().thread.to_string();
+        let tenant = ctx.place().tenant.to_string();
         let text = state.input_request.clone();
         experience.heard(Heard { tenant, user, thread, turn: state.turn, text });
     }
@@ -273,13 +274,15 @@ impl Supervisor {
             other if candidates::stands(ctx.state()) => {
                 let errors = ctx.state().errors.iter().cloned().chain(skipped).collect();
                 let update = GraphUpdate::new().spent(spent).errors(errors);
-                let (bound, why) = ("no_decision", FinishReason::ModelFailed);
+                let bound = "no_decision";
+                let why = FinishReason::ModelFailed;
                 let reason = format!("the model that plans failed twice, last with: {other}");
                 Ok(finish(ctx, update, Some(Exhausted { bound, why, reason })))
             }
             other => {
                 let now = ctx.note_time().await?.timestamp_micros();
-                let (state, limits) = (ctx.state(), &self.parts.limits);
+                let state = ctx.state();
+                let limits = &self.parts.limits;
                 let Some(late) = breaker::out_of_time(state, limits, ctx.place(), now) else {
                     return Err(NodeError::failed("model", other.to_string()));
                 };

@@ -61,7 +61,8 @@ impl Kind for ToolLoop {
     async fn work(&self, job: Job) -> Result<Report, NodeError> {
         let Job { ctx, star, agent, server, assignment, .. } = &job;
         let model = RecordedModel::new(ctx, star).remembering(ctx.state());
-        let (task, preferences) = (assignment.id.as_str(), &ctx.state().preferences);
+        let task = assignment.id.as_str();
+        let preferences = &ctx.state().preferences;
         let caller = Caller { ctx, parts: star, server, agent, task, preferences };
         let mut tools = Toolbox::new(caller, ctx.state(), &assignment.task);
         tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
@@ -99,9 +100,10 @@ fn so_far(calls: &[CallRecord]) -> String {
     let lines: Vec<String> = good
         .map(|call| format!("{}: {}", call.source, window::clip(call.output.trim(), PARTIAL_CHARS)))
         .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("What was found before the work was cut off:\n{}", lines.join("\n")),
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("What was found before the work was cut off:\n{}", lines.join("\n"))
     }
 }
 

@@ -69,7 +69,8 @@ impl ToolSearch {
         }
         let names: Vec<&str> = names.iter().collect();
         let line = |number: &usize| {
-            let (tool, name) = (tools.get(*number)?, names.get(*number)?);
+            let tool = tools.get(*number)?;
+            let name = names.get(*number)?;
             Some(format!("- {name}: {}", clip(tool.description.trim(), DESCRIPTION_CHARS)))
         };
         let lines: Vec<String> = found.iter().filter_map(line).collect();

@@ -140,9 +140,10 @@ impl<'a> Toolbox<'a> {
             if !self.is_repeated(&tool.name, &call.arguments) {
                 places.push(place);
                 let is_asked = self.caller.asks_about_addresses(tool);
-                let unknown = match is_asked {
-                    true => self.shown.unknown(self.caller.ctx, arguments).await?,
-                    false => None,
+                let unknown = if is_asked {
+                    self.shown.unknown(self.caller.ctx, arguments).await?
+                } else {
+                    None
                 };
                 wanted.push(Wanted { tool, arguments, unknown });
             }

@@ -36,7 +36,7 @@ pub(super) struct Entry {
 
 /// A message as shown.
 #[derive(Debug, Serialize)]
-pub(super) struct Said {
+pub(super) struct ShownMessage {
     role: String,
     name: Option<String>,
     content: String,
@@ -78,8 +78,8 @@ pub(super) fn context(state: &GraphState) -> Vec<Entry> {
 }
 
 /// Returns what was said between user, supervisor and QA, without the present request and the agents' reports.
-pub(super) fn history(state: &GraphState) -> Vec<Said> {
-    of_talk(state).into_iter().map(said).collect()
+pub(super) fn history(state: &GraphState) -> Vec<ShownMessage> {
+    of_talk(state).into_iter().map(shown).collect()
 }
 
 /// Returns the messages that [`history`] shows.
@@ -92,13 +92,13 @@ pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
 }
 
 /// Returns the last messages but those that an agent is given as what its task depends on.
-pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<Said> {
+pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<ShownMessage> {
     let given = |message: &Message| {
         let content = message.content.trim();
         let mut outputs = assignment.dependency_outputs.iter();
         message.name.is_some() && outputs.any(|one| one.output.trim() == content)
     };
-    of_late(state).into_iter().filter(|message| !given(message)).map(said).collect()
+    of_late(state).into_iter().filter(|message| !given(message)).map(shown).collect()
 }
 
 /// Returns the last messages, no matter who spoke.
@@ -114,8 +114,8 @@ fn last(state: &GraphState, count: usize, shown: impl Fn(&&Message) -> bool) -> 
     messages
 }
 
-fn said(message: &Message) -> Said {
-    Said {
+fn shown(message: &Message) -> ShownMessage {
+    ShownMessage {
         role: message.role.clone(),
         name: message.name.clone(),
         content: clip(&message.content, OUTPUT_CHARS),

@@ -92,7 +92,8 @@ impl Exporter {
             self.delivery.failed(&format!("more than {WAITING} traces wait for the collector"));
             return self.plan(store);
         }
-        let (delivery, stop) = (Arc::clone(&self.delivery), self.stop.clone());
+        let delivery = Arc::clone(&self.delivery);
+        let stop = self.stop.clone();
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
             tokio::select! {
@@ -110,7 +111,8 @@ impl Exporter {
 
     /// Exports what earlier processes could not deliver; returns at once.
     pub fn catch_up(&self, store: Arc<dyn Store>) {
-        let (delivery, stop) = (Arc::clone(&self.delivery), self.stop.clone());
+        let delivery = Arc::clone(&self.delivery);
+        let stop = self.stop.clone();
         let again = self.planner(Arc::clone(&store));
         self.tasks.spawn(async move {
             tokio::select! {
@@ -130,8 +132,10 @@ impl Exporter {
 
     /// Makes what plans rounds until one brings everything, with growing waits, unless that is planned already.
     fn planner(&self, store: Arc<dyn Store>) -> impl FnOnce() + Send + 'static {
-        let (delivery, stop) = (Arc::clone(&self.delivery), self.stop.clone());
-        let (planned, rounds) = (Arc::clone(&self.planned), self.rounds.clone());
+        let delivery = Arc::clone(&self.delivery);
+        let stop = self.stop.clone();
+        let planned = Arc::clone(&self.planned);
+        let rounds = self.rounds.clone();
         move || {
             if store.outbox().is_none() || planned.swap(true, Ordering::Relaxed) {
                 return;

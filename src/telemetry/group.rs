@@ -53,7 +53,8 @@ impl<'a> Group<'a> {
             rows.runs.iter().map(|row| (row.id, row.number)).collect();
         // Steps of runs unknown here are history shared with another thread, so they are older.
         let number = |step: &crate::checkpoint::StepRow| numbers.get(&step.run).copied();
-        let (from, to) = (rows.runs[first].number, rows.runs[end - 1].number);
+        let from = rows.runs[first].number;
+        let to = rows.runs[end - 1].number;
         let newest_step = |upto: u32| {
             let steps = rows.steps.iter().filter(|step| number(step).is_none_or(|n| n < upto));
             steps.map(|step| step.seq).max().unwrap_or(0)

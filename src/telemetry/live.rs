@@ -97,7 +97,8 @@ pub fn place() -> Option<LogPlace> {
     let context = Context::current();
     let run = context.get::<Run>()?;
     let span = context.span().span_context().span_id();
-    let (trace_id, span_id) = (run.trace.to_string(), span.to_string());
+    let trace_id = run.trace.to_string();
+    let span_id = span.to_string();
     Some(LogPlace { trace_id, span_id, thread: run.thread, run: run.number })
 }
 

@@ -92,7 +92,9 @@ impl Sink {
     /// [`Error::Delivery`] when a part of it did not arrive, or all of it was refused.
     pub async fn deliver(&self, spans: &[Span], content: bool) -> Result<u64, Error> {
         let wire_spans = wire_spans(spans, content);
-        let (mut rejected, mut refusals, mut why) = (0_u64, 0, String::new());
+        let mut rejected = 0_u64;
+        let mut refusals = 0;
+        let mut why = String::new();
         let mut waiting = batches(wire_spans);
         waiting.reverse();
         while let Some(batch) = waiting.pop() {

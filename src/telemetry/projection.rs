@@ -158,7 +158,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
         question: None,
         answer: None,
         asks: None,
-        told: told(rows, group).filter(|_| builder.view.content),
+        told: exit_note(rows, group).filter(|_| builder.view.content),
     };
     let last = group.last();
     let status = match last.status {
@@ -192,8 +192,9 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
 }
 
 /// Returns what people answered before the trace began, which is what it begins with.
-fn told(rows: &Rows, group: &Group<'_>) -> Option<String> {
-    let (since, until) = (group.previous?.ended_at?, group.first().started_at);
+fn exit_note(rows: &Rows, group: &Group<'_>) -> Option<String> {
+    let since = group.previous?.ended_at?;
+    let until = group.first().started_at;
     let is_new = |row: &&EffectRow| {
         row.kind == EffectKind::Interrupt
             && row.ended_at.is_some_and(|at| since <= at && at <= until)
@@ -284,7 +285,8 @@ fn uncommitted(
             elsewhere: of_task(&effects.elsewhere, step, number),
         };
         work.draw(builder)?;
-        let (closed, within) = (builder.closed, builder.within);
+        let closed = builder.closed;
+        let within = builder.within;
         for span in &mut builder.spans[first..] {
             // Finished calls stay what they are; the work around them may go on.
             let around = matches!(
@@ -303,7 +305,8 @@ fn uncommitted(
 /// Lets the root last as long as what is in it, and sums up what was spent.
 fn finish(builder: &mut SpanBuilder<'_>, group: &Group<'_>) {
     let end = builder.spans.iter().map(|span| span.end).max();
-    let (mut usage, tools) = (Usage::default(), tool_counts(&builder.spans));
+    let mut usage = Usage::default();
+    let tools = tool_counts(&builder.spans);
     for span in &builder.spans {
         if let About::Chat { usage: spent, .. } = &span.about {
             usage += *spent;

@@ -39,7 +39,8 @@ pub(super) struct SpanBuilder<'a> {
 
 impl<'a> SpanBuilder<'a> {
     pub(super) fn new(rows: &'a Rows, group: &Group<'_>, view: View) -> Self {
-        let (thread, run) = (rows.info.id, group.first().number);
+        let thread = rows.info.id;
+        let run = group.first().number;
         Self {
             view,
             thread,

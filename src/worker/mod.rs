@@ -93,7 +93,8 @@ impl Worker {
             };
             match next {
                 Ok(Some(wake)) => {
-                    let (runtime, listener) = (Arc::clone(&self.runtime), self.listener.clone());
+                    let runtime = Arc::clone(&self.runtime);
+                    let listener = self.listener.clone();
                     let options = RunOptions {
                         cancel: stop.child_token(),
                         hands_over: true,

@@ -24,9 +24,10 @@ fn noting(held: Arc<AtomicBool>) -> Script {
     let script = first(Rule::new(note).role(Role::Agent).after_tool_results(0), script);
     script.respond_with(move |request| {
         (request.role == "agent" && request.tool_results() == 1).then(|| {
-            match held.load(Ordering::SeqCst) {
-                true => Reply::text("Too late.").delay_ms(3_600_000),
-                false => Reply::text("noted"),
+            if held.load(Ordering::SeqCst) {
+                Reply::text("Too late.").delay_ms(3_600_000)
+            } else {
+                Reply::text("noted")
             }
         })
     })
@@ -46,9 +47,10 @@ pub enum Copy {
 
 impl Original {
     async fn new(world: &World, is_postgres: bool) -> Self {
-        match is_postgres {
-            true => Self::Postgres(server().await.fresh().await),
-            false => Self::Sqlite(world.path("original.db")),
+        if is_postgres {
+            Self::Postgres(server().await.fresh().await)
+        } else {
+            Self::Sqlite(world.path("original.db"))
         }
     }
 
@@ -324,15 +326,17 @@ async fn an_exported_file_that_was_altered_anywhere_is_not_imported() {
         let altered: Vec<String> = whole
             .lines()
             .enumerate()
-            .map(|(number, text)| match number == line {
-                false => text.to_owned(),
-                // A digit or a letter in the middle of the line.
-                true => {
+            .map(|(number, text)| {
+                if number == line {
+                    // A digit or a letter in the middle of the line.
+
                     let middle = text.len() / 2;
                     let at = text[middle..].find(|one: char| one.is_ascii_alphanumeric()).unwrap();
                     let (before, after) = text.split_at(middle + at);
                     let one = if after.starts_with('a') { "b" } else { "a" };
                     format!("{before}{one}{}", &after[1..])
+                } else {
+                    text.to_owned()
                 }
             })
             .collect();

@@ -61,9 +61,12 @@ async fn what_the_documents_do_not_say_is_said_to_be_not_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn which_documents_there_are_is_answered_from_the_list() {
     let tasks = json!([task("t1", "which documents on the rent are there", json!([]), json!([]))]);
-    let script = planned(tasks, |said| match said.contains("<documents>") {
-        true => json!("There are two: Lease, Garden notes."),
-        false => json!("LIST"),
+    let script = planned(tasks, |said| {
+        if said.contains("<documents>") {
+            json!("There are two: Lease, Garden notes.")
+        } else {
+            json!("LIST")
+        }
     });
     let endpoint = Endpoint::start(Arc::new(|_| true), Arc::new(script)).await;
     let home = Home::new(Some(endpoint.url.clone()));
@@ -118,9 +121,12 @@ async fn what_an_upstream_agent_found_refines_the_search() {
         task("t1", "rent of the lease", json!([]), json!([])),
         task("t2", "zebra", json!([]), json!(["t1"])),
     ]);
-    let script = planned(tasks, |said| match said.contains("Tomatoes want six hours") {
-        true => json!("Six hours [1]."),
-        false => json!("It is paid in tomatoes [1]."),
+    let script = planned(tasks, |said| {
+        if said.contains("Tomatoes want six hours") {
+            json!("Six hours [1].")
+        } else {
+            json!("It is paid in tomatoes [1].")
+        }
     });
     let endpoint = Endpoint::start(Arc::new(|_| true), Arc::new(script)).await;
     let home = Home::new(Some(endpoint.url.clone()));

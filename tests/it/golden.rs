@@ -62,9 +62,10 @@ fn graph<S: State>(
         node_fn(move |_| {
             let update = write(name);
             async move {
-                match fails && name == "right" {
-                    true => Err(NodeError::failed("ink", "out of ink")),
-                    false => Ok(NodeOutput::update(update)),
+                if fails && name == "right" {
+                    Err(NodeError::failed("ink", "out of ink"))
+                } else {
+                    Ok(NodeOutput::update(update))
                 }
             }
         })

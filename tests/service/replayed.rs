@@ -193,12 +193,11 @@ impl Replay {
                 (recorded.split('/').collect(), found.split('/').collect());
             same = recorded.len() == found.len();
             for (recorded, found) in recorded.iter().zip(&found) {
-                same &= match recorded.starts_with('{') {
-                    true => {
-                        let known = self.ids.entry((*recorded).to_owned());
-                        known.or_insert_with(|| (*found).to_owned()) == found
-                    }
-                    false => recorded == found,
+                same &= if recorded.starts_with('{') {
+                    let known = self.ids.entry((*recorded).to_owned());
+                    known.or_insert_with(|| (*found).to_owned()) == found
+                } else {
+                    recorded == found
                 };
             }
         }
@@ -221,9 +220,10 @@ impl Replay {
             self.followed.push((place, heard, wanted));
             return;
         }
-        let heard = match left {
-            true => heard_until(answer, &wanted).await,
-            false => super::streams::read(answer, usize::MAX).await,
+        let heard = if left {
+            heard_until(answer, &wanted).await
+        } else {
+            super::streams::read(answer, usize::MAX).await
         };
         let found: Vec<&str> = heard.iter().map(|event| event.name.as_str()).collect();
         let lacks = wanted.iter().filter(|name| !found.contains(&name.as_str()));
@@ -256,9 +256,10 @@ impl Replay {
         let mut filled = text.to_owned();
         while let Some((before, rest)) = filled.split_once('{') {
             let Some((name, after)) = rest.split_once('}') else { break };
-            let any = match name.starts_with("assistant") {
-                true => "swarm".to_owned(),
-                false => uuid::Uuid::now_v7().to_string(),
+            let any = if name.starts_with("assistant") {
+                "swarm".to_owned()
+            } else {
+                uuid::Uuid::now_v7().to_string()
             };
             let id = self.ids.entry(format!("{{{name}}}")).or_insert(any);
             filled = format!("{before}{id}{after}");

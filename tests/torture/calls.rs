@@ -43,9 +43,10 @@ impl Deeds {
     pub fn read(directory: &Path, findings: &mut Findings) -> Self {
         let mut deeds = Self::default();
         for Effect { tool, line, refused, lost, .. } in lines(directory, EFFECTS) {
-            match refused {
-                true => findings.refused += 1,
-                false => *findings.effects.entry(tool.clone()).or_default() += 1,
+            if refused {
+                findings.refused += 1
+            } else {
+                *findings.effects.entry(tool.clone()).or_default() += 1
             }
             let seen = deeds.seen.entry((tool, line)).or_default();
             seen.done += u64::from(!refused);

@@ -218,16 +218,15 @@ impl Hand {
             assert_eq!(kind, "outcome_unknown");
             let line = payload["request"]["arguments"]["line"].as_str().unwrap();
             let first = random.below(3);
-            match random.per_mille(400) {
-                false => self.say(thread, &id, line, first).await?,
-                true => {
-                    let second = first + random.between(1, 2);
-                    let both =
-                        (self.say(thread, &id, line, first), self.say(thread, &id, line, second));
-                    // One of them is refused.
-                    let (one, other) = futures::future::join(both.0, both.1).await;
-                    one.or(other)?;
-                }
+            if random.per_mille(400) {
+                let second = first + random.between(1, 2);
+                let both =
+                    (self.say(thread, &id, line, first), self.say(thread, &id, line, second));
+                // One of them is refused.
+                let (one, other) = futures::future::join(both.0, both.1).await;
+                one.or(other)?;
+            } else {
+                self.say(thread, &id, line, first).await?
             }
         }
         Ok(())

@@ -105,9 +105,10 @@ fn run(options: Options, counts: bool) -> ExitCode {
                 summary.save(&home.join(format!("{name}.json")));
             }
             let code = conclude(&summary);
-            match code == ExitCode::SUCCESS {
-                true => std::fs::remove_dir_all(&directory).unwrap(),
-                false => eprintln!("Everything is kept in {}", directory.display()),
+            if code == ExitCode::SUCCESS {
+                std::fs::remove_dir_all(&directory).unwrap()
+            } else {
+                eprintln!("Everything is kept in {}", directory.display())
             }
             code
         }

@@ -49,9 +49,10 @@ pub async fn keep(storm: Arc<Storm>, place: u64) {
             Watched::Stopped { by_us } => {
                 let random = Random::new(storm.seed, &[7, number]);
                 let zombie = revive(Arc::clone(&storm), child, random, by_us);
-                match storm.stopped.len() < STOPPED {
-                    true => drop(storm.stopped.spawn(zombie)),
-                    false => zombie.await,
+                if storm.stopped.len() < STOPPED {
+                    drop(storm.stopped.spawn(zombie))
+                } else {
+                    zombie.await
                 }
             }
         }

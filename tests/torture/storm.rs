@@ -180,9 +180,10 @@ impl Storm {
         loop {
             let mut still = Vec::new();
             for job in open {
-                match self.is_done(job).await {
-                    true => drop(self.counts.done.fetch_add(1, Relaxed)),
-                    false => still.push(job),
+                if self.is_done(job).await {
+                    drop(self.counts.done.fetch_add(1, Relaxed))
+                } else {
+                    still.push(job)
                 }
             }
             open = still;

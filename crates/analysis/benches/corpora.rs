@@ -131,9 +131,12 @@ fn spider(directory: &Path) -> Result<(), Problem> {
         databases.insert(id, (catalogue, places));
     }
     let linker = Linker::new(&whole);
-    let (mut asked, mut accepted) = (0, 0);
+    let mut asked = 0;
+    let mut accepted = 0;
     let mut found: BTreeMap<usize, usize> = BTreeMap::new();
-    let (mut in_pack, mut joins, mut offered) = (0, 0, 0);
+    let mut in_pack = 0;
+    let mut joins = 0;
+    let mut offered = 0;
     let mut times = Vec::new();
     let mut refused: Vec<String> = Vec::new();
     for one in questions.as_array().into_iter().flatten() {
@@ -141,10 +144,8 @@ fn spider(directory: &Path) -> Result<(), Problem> {
         let (Some((catalogue, places)), Some(offset)) = (databases.get(id), start.get(id)) else {
             continue;
         };
-        let (sql, question) = (
-            one["query"].as_str().unwrap_or_default(),
-            one["question"].as_str().unwrap_or_default(),
-        );
+        let sql = one["query"].as_str().unwrap_or_default();
+        let question = one["question"].as_str().unwrap_or_default();
         asked += 1;
         let gold: Vec<usize> = match guard(sql, Dialect::Sqlite, &policy(catalogue)) {
             Ok(guarded) => {
@@ -228,7 +229,8 @@ fn sql_eval(directory: &Path, dialect: Dialect) -> Result<(), Problem> {
         _ => "sqlite",
     };
     let mut catalogues: HashMap<String, Catalogue> = HashMap::new();
-    let (mut asked, mut accepted) = (0, 0);
+    let mut asked = 0;
+    let mut accepted = 0;
     let mut refused: Vec<String> = Vec::new();
     for set in ["questions_gen", "instruct_basic", "instruct_advanced"] {
         let path = directory.join(format!("sql-eval/data/{set}_{word}.csv"));

@@ -102,7 +102,8 @@ pub fn postgres_migrator() -> Migrator {
     let migration = |(number, name, sql): &Step| {
         // The name is what it was when sqlx first noted it: without its number.
         let name = name.split_once('_').map_or(*name, |(_, name)| name);
-        let (name, kind) = (Cow::Borrowed(name), MigrationType::Simple);
+        let name = Cow::Borrowed(name);
+        let kind = MigrationType::Simple;
         Migration::new(*number, name, kind, (*sql).into_sql_str(), false)
     };
     Migrator::with_migrations(POSTGRES.iter().map(migration).collect())
@@ -154,9 +155,10 @@ async fn is_current(file: &File, connection: &mut SqliteConnection) -> Result<bo
         return Err(unreachable("the file belongs to another program".to_owned()));
     }
     let known = known_to_sqlite();
-    match found > known {
-        true => Err(Error::Newer { url: file.shown().to_owned(), found, known }),
-        false => Ok(found == known),
+    if found > known {
+        Err(Error::Newer { url: file.shown().to_owned(), found, known })
+    } else {
+        Ok(found == known)
     }
 }
 

@@ -19,7 +19,8 @@ pub struct Query {
 /// Begins a statement; text that was put together at run time stands in [`sqlx::AssertSqlSafe`], which says that
 /// nothing of it came from outside.
 pub fn query(sql: impl SqlSafeStr) -> Query {
-    let (sql, values) = (sql.into_sql_str(), Vec::new());
+    let sql = sql.into_sql_str();
+    let values = Vec::new();
     Query { sql, values, is_repeatable: false, is_prepared: true }
 }
 

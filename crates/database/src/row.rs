@@ -131,16 +131,18 @@ impl FromColumn for Json {
 
 impl<T: FromColumn> FromColumn for Option<T> {
     fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-        match row.try_get_raw(column)?.is_null() {
-            true => Ok(None),
-            false => T::from_sqlite(row, column).map(Some),
+        if row.try_get_raw(column)?.is_null() {
+            Ok(None)
+        } else {
+            T::from_sqlite(row, column).map(Some)
         }
     }
 
     fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-        match row.try_get_raw(column)?.is_null() {
-            true => Ok(None),
-            false => T::from_postgres(row, column).map(Some),
+        if row.try_get_raw(column)?.is_null() {
+            Ok(None)
+        } else {
+            T::from_postgres(row, column).map(Some)
         }
     }
 }

@@ -17,11 +17,11 @@ use crate::{
 /// A transaction; dropped without [`Transaction::commit`], it changes nothing.
 pub struct Transaction<'a> {
     /// Empty once it has ended, which it has with its connection.
-    held: Option<Held<'a>>,
+    held: Option<Open<'a>>,
     patience: Patience,
 }
 
-enum Held<'a> {
+enum Open<'a> {
     Sqlite { file: &'a File, side: Side<'a> },
     Postgres { home: &'a Connections, connection: Borrowed<'a> },
 }
@@ -78,7 +78,7 @@ impl<'a> Transaction<'a> {
         SqliteTransactionManager::begin(writer.connection()?, Some(begin))
             .await
             .map_err(|error| file.refine(error))?;
-        let held = Held::Sqlite { file, side: Side::Writing(writer) };
+        let held = Open::Sqlite { file, side: Side::Writing(writer) };
         Ok(Self { held: Some(held), patience: Patience::Brief })
     }
 
@@ -87,7 +87,7 @@ impl<'a> Transaction<'a> {
         SqliteTransactionManager::begin(reader.connection()?, None)
             .await
             .map_err(|error| file.refine(error))?;
-        let held = Held::Sqlite { file, side: Side::Reading(reader) };
+        let held = Open::Sqlite { file, side: Side::Reading(reader) };
         Ok(Self { held: Some(held), patience: Patience::Brief })
     }
 
@@ -109,13 +109,13 @@ impl<'a> Transaction<'a> {
             // Closed, as it may be during a transaction that failed.
             Err(error) => return Err(home.refine(error)),
         }
-        Ok(Self { held: Some(Held::Postgres { home, connection }), patience })
+        Ok(Self { held: Some(Open::Postgres { home, connection }), patience })
     }
 
     /// Returns which SQL the database speaks.
     pub fn dialect(&self) -> Dialect {
         match self.held {
-            Some(Held::Postgres { .. }) => Dialect::Postgres,
+            Some(Open::Postgres { .. }) => Dialect::Postgres,
             _ => Dialect::Sqlite,
         }
     }
@@ -128,11 +128,11 @@ impl<'a> Transaction<'a> {
         let patience = self.patience;
         match self.held.as_mut() {
             None => Err(sqlx::Error::PoolClosed.into()),
-            Some(Held::Sqlite { file, side }) => {
+            Some(Open::Sqlite { file, side }) => {
                 let done = query.for_sqlite()?.execute(side.connection()?).await;
                 Ok(done.map_err(|error| file.refine(error))?.rows_affected())
             }
-            Some(Held::Postgres { home, connection }) => {
+            Some(Open::Postgres { home, connection }) => {
                 let done = query.for_postgres()?.execute(&mut **connection);
                 let done = patience.wait(home, done).await;
                 Ok(self.answered(done)?.rows_affected())
@@ -148,12 +148,12 @@ impl<'a> Transaction<'a> {
         let patience = self.patience;
         match self.held.as_mut() {
             None => Err(sqlx::Error::PoolClosed.into()),
-            Some(Held::Sqlite { file, side }) => {
+            Some(Open::Sqlite { file, side }) => {
                 let rows = query.for_sqlite()?.fetch_all(side.connection()?).await;
                 let rows = rows.map_err(|error| file.refine(error))?;
                 Ok(rows.into_iter().map(Row::from).collect())
             }
-            Some(Held::Postgres { home, connection }) => {
+            Some(Open::Postgres { home, connection }) => {
                 let rows = patience.rows(home, connection, query.for_postgres()?).await;
                 Ok(self.answered(rows)?.into_iter().map(Row::from).collect())
             }
@@ -164,7 +164,7 @@ impl<'a> Transaction<'a> {
     fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, Error> {
         let refined = match (answer, &self.held) {
             (Ok(answer), _) => return Ok(answer),
-            (Err(error), Some(Held::Postgres { home, .. })) => home.refine(error),
+            (Err(error), Some(Open::Postgres { home, .. })) => home.refine(error),
             (Err(error), _) => error.into(),
         };
         if matches!(&refined, Error::Failed(error) if is_broken(error)) {
@@ -189,11 +189,11 @@ impl<'a> Transaction<'a> {
         let patience = self.patience;
         match self.held.as_mut() {
             None => return Err(sqlx::Error::PoolClosed.into()),
-            Some(Held::Sqlite { file, side }) => {
+            Some(Open::Sqlite { file, side }) => {
                 let done = SqliteTransactionManager::commit(side.connection()?).await;
                 done.map_err(|error| file.refine(error))?;
             }
-            Some(Held::Postgres { home, connection }) => {
+            Some(Open::Postgres { home, connection }) => {
                 let done = PgTransactionManager::commit(connection);
                 let done = patience.wait(home, done).await;
                 done.map_err(|error| home.refine(error))?;
@@ -210,11 +210,11 @@ impl<'a> Transaction<'a> {
     pub async fn roll_back(mut self) -> Result<(), Error> {
         match self.held.as_mut() {
             None => {}
-            Some(Held::Sqlite { file, side }) => {
+            Some(Open::Sqlite { file, side }) => {
                 let done = SqliteTransactionManager::rollback(side.connection()?).await;
                 done.map_err(|error| file.refine(error))?;
             }
-            Some(Held::Postgres { home, connection }) => {
+            Some(Open::Postgres { home, connection }) => {
                 let done = home.brief(PgTransactionManager::rollback(connection)).await;
                 done.map_err(|error| home.refine(error))?;
             }
@@ -244,9 +244,9 @@ impl<'a> Transaction<'a> {
     /// Gives the connection back after its transaction has ended.
     fn give_back(&mut self) {
         match self.held.take() {
-            Some(Held::Postgres { connection, .. }) => connection.give_back(),
-            Some(Held::Sqlite { side: Side::Reading(reader), .. }) => reader.give_back(),
-            Some(Held::Sqlite { side: Side::Writing(_), .. }) | None => {}
+            Some(Open::Postgres { connection, .. }) => connection.give_back(),
+            Some(Open::Sqlite { side: Side::Reading(reader), .. }) => reader.give_back(),
+            Some(Open::Sqlite { side: Side::Writing(_), .. }) | None => {}
         }
     }
 }
@@ -280,7 +280,7 @@ pub(crate) async fn read_within(
 impl Drop for Transaction<'_> {
     /// Rolls back; a Postgres connection is closed instead, after which the server does.
     fn drop(&mut self) {
-        if let Some(Held::Sqlite { side, .. }) = self.held.as_mut()
+        if let Some(Open::Sqlite { side, .. }) = self.held.as_mut()
             && let Ok(connection) = side.connection()
             && SqliteTransactionManager::get_transaction_depth(connection) > 0
         {

@@ -55,7 +55,8 @@ async fn every_type_comes_back_as_it_was_bound_and_null_as_null() {
     let kinds = kinds().await;
     for database in &kinds.databases {
         make_table(database).await;
-        let (id, empty) = (Uuid::new_v4(), Uuid::new_v4());
+        let id = Uuid::new_v4();
+        let empty = Uuid::new_v4();
         let at = DateTime::<Utc>::from_timestamp_micros(1_790_000_000_123_456).unwrap();
         let insert =
             "INSERT INTO kept (id, n, r, b, t, y, at, j) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";

@@ -129,7 +129,8 @@ struct Changes {
 }
 
 async fn filled(library: &Library, scope: &Scope, documents: usize) {
-    let (mut bytes, mut last) = (0, Duration::ZERO);
+    let mut bytes = 0;
+    let mut last = Duration::ZERO;
     let began = Instant::now();
     for number in 0..documents {
         let input = document(number, 1);
@@ -152,7 +153,9 @@ async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes 
     let mut asker = Asker { library, scope, words: Words(99) };
     println!("  first search: {:?}", asker.ask(Filters::default()).await);
     println!("  first search of a collection: {:?}", asker.ask(of_collection(0)).await);
-    let (mut times, mut searches, mut filtered) = (Vec::new(), Vec::new(), Vec::new());
+    let mut times = Vec::new();
+    let mut searches = Vec::new();
+    let mut filtered = Vec::new();
     for number in 0..20 {
         let at = Instant::now();
         ingest(library, scope, document(number * 7 % documents, 2)).await;
@@ -163,7 +166,9 @@ async fn changed(library: &Library, scope: &Scope, documents: usize) -> Changes 
     let change = report("a change of one paragraph", times);
     report("the search after it", searches);
     report("the search of a collection after it", filtered);
-    let (mut times, mut searches, mut filtered) = (Vec::new(), Vec::new(), Vec::new());
+    let mut times = Vec::new();
+    let mut searches = Vec::new();
+    let mut filtered = Vec::new();
     let listed = library.list(scope, None).await.unwrap();
     for document in listed.iter().filter(|one| one.bytes < 100_000).take(20) {
         let at = Instant::now();
@@ -217,8 +222,8 @@ async fn large(library: &Library, scope: &Scope, megabytes: usize) {
 
 async fn measured(name: &str, database: Database, chunks: usize) {
     let library = Library::new(database, Parser::Here(Limits::default()));
-    let (small, scope) =
-        (Scope::new("bench", "small").unwrap(), Scope::new("bench", "bench").unwrap());
+    let small = Scope::new("bench", "small").unwrap();
+    let scope = Scope::new("bench", "bench").unwrap();
     let few = (chunks / PIECES / 8).max(25);
     println!("{name}, an eighth of the documents:");
     filled(&library, &small, few).await;

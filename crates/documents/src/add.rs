@@ -129,7 +129,8 @@ impl Library {
         progress: Progress<'_>,
     ) -> Result<u64, Error> {
         let missing = self.missing(scope, model.model(), &prepared.meanings()).await?;
-        let (mut done, mut asked) = (0, 0);
+        let mut done = 0;
+        let mut asked = 0;
         for batch in missing.chunks(model.batch().max(1)) {
             progress(Step::Embed { done, of: missing.len() });
             asked += self.embed_batch(scope, model, batch).await?;

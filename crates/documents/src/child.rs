@@ -60,7 +60,8 @@ impl Parser {
         };
         read.place(&mut parsed);
         parsed.format = Format::by_name(path).unwrap_or(parsed.format);
-        let (program, paged) = (by.public_name(), !parsed.pages.is_empty());
+        let program = by.public_name();
+        let paged = !parsed.pages.is_empty();
         parsed.warnings.push(Warning::OtherParser { program, paged });
         Ok(parsed)
     }
@@ -90,7 +91,8 @@ impl Parser {
                 command.args(arguments).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
                 command.stderr(Stdio::null()).env_clear().kill_on_drop(true);
                 let mut child = command.spawn().map_err(Error::Parser)?;
-                let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+                let stdin = child.stdin.take();
+                let stdout = child.stdout.take();
                 let most = (limits.text_bytes.saturating_mul(SWELLING)) as u64;
                 let mut output = Vec::new();
                 let exchange = async {

@@ -42,9 +42,10 @@ pub fn read_judgements(text: &str) -> Result<Vec<Judgement>, Error> {
         let refused = |reason: String| Error::Judgement { line: number + 1, reason };
         let judgement: Judgement =
             serde_json::from_str(line).map_err(|error| refused(error.to_string()))?;
-        match judgement.quote.is_none() && judgement.document.is_none() {
-            true => Err(refused("it needs `quote`, `document` or both".to_owned())),
-            false => Ok(judgement),
+        if judgement.quote.is_none() && judgement.document.is_none() {
+            Err(refused("it needs `quote`, `document` or both".to_owned()))
+        } else {
+            Ok(judgement)
         }
     });
     judgements.collect()

@@ -238,8 +238,9 @@ impl Library {
 /// Checks the name of a collection.
 pub(crate) fn check_collection(name: &str) -> Result<(), Error> {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    match (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
-        true => Ok(()),
-        false => Err(Error::Collection(name.chars().take(80).collect())),
+    if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
+        Ok(())
+    } else {
+        Err(Error::Collection(name.chars().take(80).collect()))
     }
 }

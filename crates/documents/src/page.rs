@@ -53,7 +53,8 @@ impl Library {
         let Some((last, pages)) = self.last_page(scope, &document.id).await? else {
             return Ok(None);
         };
-        let (number, end) = (last.number, last.end);
+        let number = last.number;
+        let end = last.end;
         let found = match (self.page_place(scope, &document.id, at).await?, at) {
             // The end of the text belongs to its last page.
             (None, PageAt::Character(at)) if at == end => Some(last),
@@ -66,7 +67,8 @@ impl Library {
                 PageAt::Character(at) => Error::Range { start: at, end: at, length },
             });
         };
-        let (start, end) = (place.start, place.end);
+        let start = place.start;
+        let end = place.end;
         let text = self.text(scope, Range { document: document.id.clone(), start, end }).await?;
         Ok(Some(DocumentPage {
             number: place.number,
@@ -134,7 +136,8 @@ pub(crate) async fn write(
     transaction.execute(&delete).await?;
     let mut places = Places::new(&prepared.parsed.text);
     let pages = prepared.parsed.pages.iter().map(|page| {
-        let (first, past) = (places.character(page.start), places.character(page.end));
+        let first = places.character(page.start);
+        let past = places.character(page.end);
         json!({ "number": page.number, "first": first, "past": past })
     });
     let pages: Vec<Json> = pages.collect();

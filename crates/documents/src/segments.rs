@@ -63,10 +63,8 @@ impl Library {
             .iter()
             .flat_map(|range| range.segments().map(|number| (range.document.as_str(), number)));
         let wanted: BTreeSet<(&str, usize)> = wanted.collect();
-        let segments = match wanted.is_empty() {
-            true => Segments::new(),
-            false => self.segments(scope, &wanted).await?,
-        };
+        let segments =
+            if wanted.is_empty() { Segments::new() } else { self.segments(scope, &wanted).await? };
         Ok(ranges.iter().map(|range| cut(&segments, range)).collect())
     }
 

@@ -29,7 +29,8 @@ const NOTES: &str = "# Garden notes\n\nTomatoes want six hours of sun.\n\n## Wat
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_added_is_found_with_its_section_and_a_quote_that_is_the_text() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
         library.add(&ann, input("garden.md", NOTES), None, None, &|_| {}).await.unwrap();
 
@@ -66,7 +67,8 @@ async fn documents_are_found_by_who_wrote_them() {
     let page = "<head><title>Rent</title><meta name=Author content=\"Ann Archer, Ben O'Brook\"></head>\
         <p>The rent is due.</p>";
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let added = library.add(&ann, input("rent.html", page), None, None, &|_| {}).await.unwrap();
         assert_eq!(added.document.authors, ["Ann Archer", "Ben O'Brook"]);
         library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
@@ -90,7 +92,8 @@ async fn documents_are_found_by_who_wrote_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let other = Scope::new("others", "ann").unwrap();
         let old = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
         let theirs = library.add(&other, input("x.md", "# Xylophone"), None, None, &|_| {}).await;
@@ -122,7 +125,9 @@ async fn what_is_old_is_deleted_unless_it_was_changed_meanwhile() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
     for kind in kinds().await {
-        let (library, ann, ben) = (&kind.library, scope("ann"), scope("ben"));
+        let library = &kind.library;
+        let ann = scope("ann");
+        let ben = scope("ben");
         let added = library.add(&ann, input("lease.md", LEASE), None, None, &|_| {}).await.unwrap();
         let id = &added.document.id;
         assert!(library.search(&ben, &Query::new("rent"), None).await.unwrap().is_empty());
@@ -138,7 +143,9 @@ async fn nobody_finds_or_reads_what_belongs_to_another_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pieces() {
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let section = |n: usize| {
             format!(
                 "## Article {n}\n\nThe article number {n} rules on the matter {n}. {}\n\n",
@@ -177,7 +184,8 @@ async fn the_same_bytes_cost_nothing_and_a_small_change_embeds_at_most_three_pie
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let text: String = (0..300)
             .map(|n| format!("## Part {n}\n\nSomething about the thing {n}.\n\n"))
             .collect();
@@ -215,7 +223,9 @@ async fn an_interrupted_adding_continues_and_pays_for_no_text_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_embedding_model_leaves_a_document_that_is_found_by_words() {
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::failing_after(0));
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::failing_after(0);
         let added = library
             .add(&ann, input("lease.md", LEASE), None, Some(&endpoint), &|_| {})
             .await
@@ -232,7 +242,9 @@ async fn a_failing_embedding_model_leaves_a_document_that_is_found_by_words() {
 async fn a_deleted_document_leaves_no_byte_in_the_file() {
     let canary = "xylophonequartzwombat";
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let text = format!(
             "# Secret {canary}\n\nThe word is {canary}, said once more.\n\n{}",
             "Filler. ".repeat(3000)
@@ -268,7 +280,8 @@ impl Reranker for Ranking {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         for n in 1..=4 {
             let text = format!("# Report {n}\n\nThe budget of the year {n} was spent.\n");
             library.add(&ann, input(&format!("{n}.md"), &text), None, None, &|_| {}).await.unwrap();
@@ -294,7 +307,8 @@ async fn a_ranking_changes_the_order_and_a_failed_one_keeps_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_gives_no_text_is_refused_by_name_and_not_kept() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         for (name, bytes, class) in [
             ("empty.txt", Vec::new(), "empty"),
             ("broken.pdf", b"%PDF-1.7 rubbish".to_vec(), "broken"),

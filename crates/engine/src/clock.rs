@@ -13,9 +13,10 @@ static SKEW: AtomicI64 = AtomicI64::new(0);
 
 /// Returns the wall-clock time in UTC.
 pub fn now() -> DateTime<Utc> {
-    match fail::has_failpoints() {
-        true => Utc::now() + TimeDelta::microseconds(SKEW.load(Ordering::Relaxed)),
-        false => Utc::now(),
+    if fail::has_failpoints() {
+        Utc::now() + TimeDelta::microseconds(SKEW.load(Ordering::Relaxed))
+    } else {
+        Utc::now()
     }
 }
 
@@ -68,7 +69,8 @@ mod tests {
     fn a_clock_that_was_set_runs_on_from_what_it_was_told() {
         let told = now() + TimeDelta::hours(1);
         let clock = Clock::set_by(told);
-        let (first, second) = (clock.now(), clock.now());
+        let first = clock.now();
+        let second = clock.now();
         assert!(told <= first && first <= second && second < told + TimeDelta::minutes(30));
     }
 }

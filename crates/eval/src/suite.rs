@@ -179,11 +179,13 @@ impl Suite {
             }
             case.check()?;
             if !(0.0..=1.0).contains(&case.require.unwrap_or(suite.require)) {
-                let (key, wanted) = ("require", "between 0 and 1");
+                let key = "require";
+                let wanted = "between 0 and 1";
                 return Err(Error::Range { case: case.name.clone(), key, wanted });
             }
             if !(1..=1_000).contains(&case.repeat.unwrap_or(suite.repeat)) {
-                let (key, wanted) = ("repeat", "between 1 and 1000");
+                let key = "repeat";
+                let wanted = "between 1 and 1000";
                 return Err(Error::Range { case: case.name.clone(), key, wanted });
             }
         }

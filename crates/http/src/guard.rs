@@ -71,13 +71,12 @@ impl Guard {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let asks = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let mut response = match asks {
-            true => {
-                let mut response = "OK".into_response();
-                Exposed::preflight(request.headers(), response.headers_mut());
-                response
-            }
-            false => next.run(request).await,
+        let mut response = if asks {
+            let mut response = "OK".into_response();
+            Exposed::preflight(request.headers(), response.headers_mut());
+            response
+        } else {
+            next.run(request).await
         };
         let headers = response.headers_mut();
         headers.append(header::VARY, HeaderValue::from_static("Origin"));

@@ -38,7 +38,8 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        let (headers, drain) = (Duration::from_secs(10), Duration::from_secs(10));
+        let headers = Duration::from_secs(10);
+        let drain = Duration::from_secs(10);
         Self { connections: 16_384, headers, body: Duration::from_secs(30), drain }
     }
 }

@@ -68,7 +68,9 @@ pub fn write(
     let lists = [&compose.to, &compose.cc, &compose.bcc]
         .map(|list| list.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>());
     let [to, cc, bcc] = lists;
-    let (to, cc, bcc) = (to?, cc?, bcc?);
+    let to = to?;
+    let cc = cc?;
+    let bcc = bcc?;
     if to.is_empty() && cc.is_empty() && bcc.is_empty() {
         return Err(Error::NoRecipient);
     }

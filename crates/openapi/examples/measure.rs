@@ -52,7 +52,11 @@ fn directory(folder: &Path) {
     let mut paths = Vec::new();
     files(folder, &["json", "yaml"], &mut paths);
     let started = Instant::now();
-    let (mut read, mut operations, mut rendered, mut fuzzed, mut left) = (0, 0, 0, 0, 0);
+    let mut read = 0;
+    let mut operations = 0;
+    let mut rendered = 0;
+    let mut fuzzed = 0;
+    let mut left = 0;
     let mut empty = 0;
     let mut refused: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut unread = Vec::new();
@@ -277,7 +281,9 @@ fn questions(folder: &Path) {
     let finder = Finder::new(&catalogue);
     let questions: Vec<Value> =
         serde_json::from_str(&std::fs::read_to_string(folder.join("tmdb.json")).unwrap()).unwrap();
-    let (mut wanted, mut found, mut whole) = (0, 0, 0);
+    let mut wanted = 0;
+    let mut found = 0;
+    let mut whole = 0;
     for question in &questions {
         let gold: Vec<&str> = question["solution"]
             .as_array()

@@ -43,7 +43,8 @@ fn url(parameter: Value, value: Value) -> String {
 
 #[test]
 fn every_style_of_a_path_parameter_is_rendered_as_the_specification_has_it() {
-    let (list, object) = (json!([3, 4, "a/b"]), json!({"r": 100, "g": 200}));
+    let list = json!([3, 4, "a/b"]);
+    let object = json!({"r": 100, "g": 200});
     for (style, explode, value, rendered) in [
         ("simple", false, json!("a/b c"), "a%2Fb%20c"),
         ("simple", false, list.clone(), "3,4,a%2Fb"),
@@ -68,10 +69,8 @@ fn every_style_of_a_path_parameter_is_rendered_as_the_specification_has_it() {
 
 #[test]
 fn every_style_of_a_query_parameter_is_rendered_as_the_specification_has_it() {
-    let (list, object) = (
-        json!(["a b", "c&d"]),
-        json!({"gte": 1, "in": ["x", "y"], "deep": {"er": true}, "none": null}),
-    );
+    let list = json!(["a b", "c&d"]);
+    let object = json!({"gte": 1, "in": ["x", "y"], "deep": {"er": true}, "none": null});
     for (style, explode, value, rendered) in [
         ("form", true, json!("a=b&c"), "p=a%3Db%26c"),
         ("form", true, list.clone(), "p=a%20b&p=c%26d"),

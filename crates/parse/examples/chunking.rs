@@ -110,7 +110,8 @@ fn pieces(corpus: &str, text: &str, way: Way) -> Result<Vec<Piece>, Failure> {
 /// Puts ranges together that overlap or touch, and returns how much they cover.
 fn covered(mut ranges: Vec<Range>) -> usize {
     ranges.sort_unstable();
-    let (mut sum, mut end) = (0, 0);
+    let mut sum = 0;
+    let mut end = 0;
     for (start, stop) in ranges {
         sum += stop.saturating_sub(start.max(end));
         end = end.max(stop);
@@ -119,7 +120,8 @@ fn covered(mut ranges: Vec<Range>) -> usize {
 }
 
 fn shared(one: Range, other: Range) -> Option<Range> {
-    let (start, end) = (one.0.max(other.0), one.1.min(other.1));
+    let start = one.0.max(other.0);
+    let end = one.1.min(other.1);
     (start < end).then_some((start, end))
 }
 
@@ -128,7 +130,8 @@ fn touching<'p>(
     question: &Question,
     pieces: impl Iterator<Item = &'p Piece>,
 ) -> (Vec<Range>, Vec<Range>) {
-    let (mut parts, mut whole) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
+    let mut whole = Vec::new();
     for piece in pieces.filter(|piece| piece.corpus == question.corpus) {
         let found = question.references.iter().filter_map(|one| shared(piece.range, *one));
         let before = parts.len();
@@ -146,7 +149,8 @@ fn measure(questions: &[&Question], pieces: &[Piece]) -> (f64, f64) {
     for piece in pieces {
         index.add(&[(1.0, &piece.indexed)]);
     }
-    let (mut recall, mut precision) = (0.0, 0.0);
+    let mut recall = 0.0;
+    let mut precision = 0.0;
     for question in questions {
         let ranked = index.rank(&[(1.0, &question.text)]);
         let first = ranked.iter().take(FIRST).map(|one| &pieces[one.item as usize]);
@@ -180,7 +184,8 @@ fn main() -> Result<ExitCode, Failure> {
     let root = Path::new(&root);
     let questions = questions(root)?;
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-    let (mut sets, mut missed) = (0, 0);
+    let mut sets = 0;
+    let mut missed = 0;
     for set in SETS {
         for name in set {
             match std::fs::read_to_string(root.join(format!("corpora/{name}.md"))) {

@@ -61,7 +61,8 @@ fn words(text: &str) -> HashMap<String, usize> {
 }
 
 fn f1(own: &str, truth: &str) -> f64 {
-    let (own, truth) = (words(own), words(truth));
+    let own = words(own);
+    let truth = words(truth);
     let shared: usize =
         own.iter().map(|(word, count)| *count.min(truth.get(word).unwrap_or(&0))).sum();
     let all: usize = own.values().sum::<usize>() + truth.values().sum::<usize>();
@@ -82,7 +83,8 @@ fn plain(text: &str) -> String {
 fn parse_here(name: &str) -> std::io::Result<()> {
     answer(name, &Limits::default(), Bounds::default())?;
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let (user, system) = (usage.user_time(), usage.system_time());
+    let user = usage.user_time();
+    let system = usage.system_time();
     let milliseconds =
         (user.tv_sec() + system.tv_sec()) * 1000 + (user.tv_usec() + system.tv_usec()) / 1000;
     std::io::stderr().write_all(format!("\n{milliseconds} {}", usage.max_rss()).as_bytes())

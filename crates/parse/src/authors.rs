@@ -26,9 +26,10 @@ pub(crate) fn names(said: impl IntoIterator<Item = String>) -> Vec<String> {
 
 fn divided(text: &str, by: &str) -> Vec<String> {
     let parts: Vec<&str> = text.split(by).map(str::trim).filter(|part| !part.is_empty()).collect();
-    match parts.iter().all(|part| part.contains(char::is_whitespace)) {
-        true => parts.into_iter().map(str::to_owned).collect(),
-        false => vec![text.trim().to_owned()],
+    if parts.iter().all(|part| part.contains(char::is_whitespace)) {
+        parts.into_iter().map(str::to_owned).collect()
+    } else {
+        vec![text.trim().to_owned()]
     }
 }
 

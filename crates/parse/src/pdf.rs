@@ -57,7 +57,8 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     rows::drop_running_titles(&mut pages);
     let mut builder = Builder::new(Format::Pdf);
     builder.title = title(&document);
-    builder.authors = crate::authors::names(document.metadata().author.as_deref().map(said));
+    builder.authors =
+        crate::authors::names(document.metadata().author.as_deref().map(failure_text));
     let where_so = |is_so: fn(&[Row]) -> bool| -> Vec<u32> {
         let numbered = pages.iter().zip(1u32..).filter(|(rows, _)| is_so(rows));
         numbered.map(|(_, number)| number).collect()
@@ -86,7 +87,7 @@ fn refusal(error: LoadPdfError) -> Error {
 }
 
 fn title(document: &Pdf) -> Option<String> {
-    let title = said(document.metadata().title.as_deref()?);
+    let title = failure_text(document.metadata().title.as_deref()?);
     // What programs put there when nobody said anything.
     let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
     let is_said = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
@@ -102,7 +103,7 @@ fn pdf_letter(byte: u8) -> char {
 }
 
 /// Reads a property: UTF-16 with a mark, UTF-8 as it is by the letter or with its mark, or PDFDocEncoding.
-fn said(bytes: &[u8]) -> String {
+fn failure_text(bytes: &[u8]) -> String {
     let text = match bytes.strip_prefix(&[0xFE, 0xFF]) {
         Some(wide) => {
             let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
@@ -126,9 +127,9 @@ mod tests {
 
     #[test]
     fn properties_are_read_in_each_of_their_encodings() {
-        assert_eq!(said(b"\xFE\xFF\0M\0\xFC"), "Mü");
-        assert_eq!(said("Müller".as_bytes()), "Müller");
-        assert_eq!(said(b"\xEF\xBB\xBFM\xC3\xBCller"), "Müller");
-        assert_eq!(said(b"M\xFCller \x8D\x8E \xA0 5\0"), "Müller “” € 5");
+        assert_eq!(failure_text(b"\xFE\xFF\0M\0\xFC"), "Mü");
+        assert_eq!(failure_text("Müller".as_bytes()), "Müller");
+        assert_eq!(failure_text(b"\xEF\xBB\xBFM\xC3\xBCller"), "Müller");
+        assert_eq!(failure_text(b"M\xFCller \x8D\x8E \xA0 5\0"), "Müller “” € 5");
     }
 }

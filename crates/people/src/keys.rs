@@ -206,9 +206,10 @@ impl People {
                 self.check_key(&key, now).await
             }
             ProvedBy::Session | ProvedBy::Token => {
-                match self.is_disabled(&who.tenant, &who.user).await? {
-                    true => Err(Error::NotAccepted("the user was disabled")),
-                    false => Ok(()),
+                if self.is_disabled(&who.tenant, &who.user).await? {
+                    Err(Error::NotAccepted("the user was disabled"))
+                } else {
+                    Ok(())
                 }
             }
         }

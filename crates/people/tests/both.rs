@@ -108,7 +108,8 @@ async fn a_session_ends_by_time_by_logout_and_with_its_user() {
             .await
             .unwrap();
         let begun = people.begin_session(&ann, Duration::hours(8), now()).await.unwrap();
-        let (cookie, csrf) = (begun.cookie.expose(), begun.csrf.expose());
+        let cookie = begun.cookie.expose();
+        let csrf = begun.csrf.expose();
         let who = people.by_session(cookie, None, now()).await.unwrap();
         assert_eq!((who.user.as_str(), &who.proved_by), ("ann", &ProvedBy::Session));
         assert!(people.by_session(cookie, Some(Some(csrf)), now()).await.is_ok());

@@ -109,9 +109,10 @@ impl Sums {
         let last = ends.iter().map(|(_, last)| *last).max().unwrap_or(0);
         let postings: usize = words.iter().map(|word| word.postings.len()).sum();
         let span = last - first + 1;
-        match span <= (postings as u64).saturating_mul(SLACK) {
-            true => Self::Dense { first, places: vec![(0.0, 0.0); span as usize] },
-            false => Self::Sparse(BTreeMap::new()),
+        if span <= (postings as u64).saturating_mul(SLACK) {
+            Self::Dense { first, places: vec![(0.0, 0.0); span as usize] }
+        } else {
+            Self::Sparse(BTreeMap::new())
         }
     }
 

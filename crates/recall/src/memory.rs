@@ -205,9 +205,10 @@ impl Index for MemoryIndex {
 }
 
 pub(crate) fn check_names(kind: &str, items: &[Item]) -> Result<(), Error> {
-    match kind.is_empty() || items.iter().any(|item| item.id.is_empty()) {
-        true => Err(Error::Unnamed),
-        false => Ok(()),
+    if kind.is_empty() || items.iter().any(|item| item.id.is_empty()) {
+        Err(Error::Unnamed)
+    } else {
+        Ok(())
     }
 }
 

@@ -17,10 +17,12 @@ impl Scope {
     /// # Errors
     /// [`Error::Nobody`] when one of the two is empty.
     pub fn new(tenant: impl Into<String>, owner: impl Into<String>) -> Result<Self, Error> {
-        let (tenant, owner) = (tenant.into(), owner.into());
-        match tenant.trim().is_empty() || owner.trim().is_empty() {
-            true => Err(Error::Nobody),
-            false => Ok(Self { tenant, owner }),
+        let tenant = tenant.into();
+        let owner = owner.into();
+        if tenant.trim().is_empty() || owner.trim().is_empty() {
+            Err(Error::Nobody)
+        } else {
+            Ok(Self { tenant, owner })
         }
     }
 

@@ -33,10 +33,7 @@ pub(crate) fn dot(one: &[f32], other: &[f32]) -> f64 {
 
 /// Returns the cosine of the angle between two vectors, -1 to 1; 0 when their lengths differ.
 pub fn cosine(one: &[f32], other: &[f32]) -> f64 {
-    match one.len() == other.len() {
-        true => dot(&unit(one), &unit(other)),
-        false => 0.0,
-    }
+    if one.len() == other.len() { dot(&unit(one), &unit(other)) } else { 0.0 }
 }
 
 pub(crate) fn to_bytes(values: &[f32]) -> Vec<u8> {
@@ -54,7 +51,8 @@ mod tests {
 
     #[test]
     fn vectors_are_compared_by_angle_and_survive_being_stored() {
-        let (one, other) = ([3.0, 4.0], [6.0, 8.0]);
+        let one = [3.0, 4.0];
+        let other = [6.0, 8.0];
         assert!((cosine(&one, &other) - 1.0).abs() < 1e-6);
         assert!((cosine(&one, &[-4.0, 3.0])).abs() < 1e-6);
         assert_eq!(cosine(&one, &[1.0]), 0.0);

@@ -178,7 +178,8 @@ impl Kept {
         let mut find = Statement::new(self.database.dialect(), "SELECT ");
         find.text(COLUMNS);
         self.matching(&mut find, filter);
-        let (column, way) = (filter.order.column(), if filter.ascending { "ASC" } else { "DESC" });
+        let column = filter.order.column();
+        let way = if filter.ascending { "ASC" } else { "DESC" };
         find.text(" ORDER BY (").text(column).text(" IS NULL), ").text(column).text(" ").text(way);
         find.text(", id ").text(way).page(filter.limit, filter.offset);
         self.of_tenant()

@@ -39,7 +39,8 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
         updated_at: now(),
     };
     theirs.put_assistant(&assistant).await.unwrap();
-    let (of_them, of_us) = (database.of_tenant("theirs"), database.of_tenant("ours"));
+    let of_them = database.of_tenant("theirs");
+    let of_us = database.of_tenant("ours");
     let spend = query(
         "INSERT INTO spending (tenant, day, thread_id, turn, run_id, tokens, nano_usd, tool_calls, steps, millis) \
          VALUES ('theirs', '2027-01-15', $1, 1, $1, 1, 1, 1, 1, 1)",
@@ -141,7 +142,8 @@ fn hourly(id: Uuid) -> Cron {
 async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_them() {
     let Some(server) = TestDatabase::make().await else { return };
     let database = Database::open(&server.url).await.unwrap();
-    let (of_them, of_us) = (database.of_tenant("theirs"), database.of_tenant("ours"));
+    let of_them = database.of_tenant("theirs");
+    let of_us = database.of_tenant("ours");
     let thread = Uuid::now_v7();
     for (table, insert) in OF_A_THREAD {
         let insert = query(insert).bind(thread);
@@ -151,13 +153,13 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
         }
         of_them.execute(&insert).await.unwrap();
     }
-    let (theirs, ours) =
-        (Kept::new(database.clone(), "theirs"), Kept::new(database.clone(), "ours"));
+    let theirs = Kept::new(database.clone(), "theirs");
+    let ours = Kept::new(database.clone(), "ours");
     let begin = Begin { owner: "one", now: now() };
     theirs.note_thread(thread, &json!({ "a": 1 }), None, now()).await.unwrap();
     let run = theirs.add_run(&support::run(thread), begin).await.unwrap();
-    let (cron, webhook) =
-        (hourly(Uuid::now_v7()), NewDelivery::webhook("http://h.test".to_owned()));
+    let cron = hourly(Uuid::now_v7());
+    let webhook = NewDelivery::webhook("http://h.test".to_owned());
     theirs.put_cron(&cron).await.unwrap();
     theirs.add_delivery(run.id, &webhook, now()).await.unwrap();
     theirs.put_push(run.id, "p", &json!({}), now()).await.unwrap();

@@ -103,7 +103,8 @@ async fn items_are_found_below_a_path_and_not_below_one_that_begins_alike() {
 #[tokio::test]
 async fn an_item_with_an_end_is_gone_from_then_on_and_may_be_put_again() {
     let (_place, kept, _) = with_thread().await;
-    let (end, later) = (now() + TimeDelta::minutes(5), now() + TimeDelta::minutes(6));
+    let end = now() + TimeDelta::minutes(5);
+    let later = now() + TimeDelta::minutes(6);
     let short = Item { expires_at: Some(end), ..item(&["a"], "x", json!({ "v": 1 })) };
     kept.put_item(&short).await.unwrap();
     let all = ItemFilter { limit: 10, ..ItemFilter::default() };

@@ -90,7 +90,8 @@ impl Database {
                     for value in answer.rows.into_iter().flatten() {
                         let Value::String(value) = value else { continue };
                         let exact = value.trim().to_lowercase() == wanted;
-                        let (table, column) = (table.name.shown(), column.name.clone());
+                        let table = table.name.shown();
+                        let column = column.name.clone();
                         found.values.push(FoundValue { table, column, value, exact });
                     }
                 }

@@ -115,7 +115,8 @@ fn unpacked(path: &Path) -> String {
 }
 
 fn f1(found: &str, expected: &str) -> f64 {
-    let (found, expected) = (words(found), words(expected));
+    let found = words(found);
+    let expected = words(expected);
     let count = |words: &BTreeMap<String, usize>| words.values().sum::<usize>();
     let both: usize = found
         .iter()

@@ -164,7 +164,8 @@ impl Web {
         name: &str,
         documents: &dyn ReadDocument,
     ) -> Result<Page, Error> {
-        let (address, most) = (url.to_string(), self.limits.document_bytes);
+        let address = url.to_string();
+        let most = self.limits.document_bytes;
         let (bytes, is_cut) =
             bounded(answer, most).await.map_err(|error| self.failed(url, &error))?;
         if is_cut {

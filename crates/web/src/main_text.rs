@@ -48,7 +48,8 @@ fn article(url: &Url, html: &str) -> Option<String> {
 }
 
 fn is_better(article: &str, blocks: &str, is_article: bool) -> bool {
-    let (article, blocks) = (words(article), words(blocks));
+    let article = words(article);
+    let blocks = words(blocks);
     let is_part = blocks < PART * article;
     let is_whole_page = article > 0.0 && blocks > WHOLE_PAGE * article;
     is_part || (is_whole_page && is_article)

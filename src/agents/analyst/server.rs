@@ -195,7 +195,8 @@ fn add_column(catalogue: &mut Catalogue, row: &[Value], dialect: Dialect) {
 
 fn add_key(catalogue: &mut Catalogue, row: &[Value]) {
     let named = |schema: usize, table: usize| {
-        let (schema, table) = (text(row, schema), text(row, table));
+        let schema = text(row, schema);
+        let table = text(row, table);
         catalogue.tables.iter().position(|known| {
             known.name.schema == schema && known.name.name.eq_ignore_ascii_case(&table)
         })

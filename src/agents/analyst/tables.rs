@@ -55,8 +55,8 @@ fn of_json(value: &Value) -> Option<Result<Table, String>> {
         Value::Object(fields) => {
             let failed = fields.get("success").and_then(Value::as_bool) == Some(false);
             if failed {
-                let said = fields.get("error").map_or_else(String::new, text_of);
-                return Some(Err(said));
+                let table_of = fields.get("error").map_or_else(String::new, text_of);
+                return Some(Err(table_of));
             }
             let mut table = Table::read(value)?;
             if let Some(count) = fields.get("rowCount").and_then(Value::as_u64) {
@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    fn said(text: &str) -> Result<Table, String> {
+    fn table_of(text: &str) -> Result<Table, String> {
         let mut reply = ToolReply::default();
         text.clone_into(&mut reply.text);
         read(&reply)
@@ -261,7 +261,7 @@ mod tests {
             "[{'a': 1, 'b': 'x: y'}, {'a': 2.5, 'b': None}]",
             "1. row\na: 1\nb: x: y\n\n2. row\na: 2.5\nb: NULL\n\nResult: 2 rows",
         ] {
-            let table = said(text).unwrap();
+            let table = table_of(text).unwrap();
             assert_eq!(table.columns, ["a", "b"], "{text}");
             assert_eq!(json!(table.rows), json!([[1, "x: y"], [2.5, null]]), "{text}");
         }
@@ -270,11 +270,11 @@ mod tests {
     #[test]
     fn rows_that_stand_as_json_in_one_column_are_a_table() {
         let text = json!([{ "row": "{\"b\":2,\"a\":\"2024-02-05\"}" }, { "row": "{\"b\":null,\"a\":\"x\"}" }]);
-        let table = unfolded(said(&text.to_string()).unwrap()).unwrap();
+        let table = unfolded(table_of(&text.to_string()).unwrap()).unwrap();
         assert_eq!(table.columns, ["b", "a"]);
         assert_eq!(table.rows, [[json!(2), json!("2024-02-05")], [json!(null), json!("x")]]);
-        assert_eq!(unfolded(said("[]").unwrap()), None);
-        assert_eq!(unfolded(said(r#"[{ "row": "free text" }]"#).unwrap()), None);
+        assert_eq!(unfolded(table_of("[]").unwrap()), None);
+        assert_eq!(unfolded(table_of(r#"[{ "row": "free text" }]"#).unwrap()), None);
     }
 
     #[test]
@@ -284,8 +284,8 @@ mod tests {
             r#"{"success": false, "error": "no such column: x"}"#,
             "Database error: no such column: x",
         ] {
-            assert!(said(text).unwrap_err().contains("no such column: x"), "{text}");
+            assert!(table_of(text).unwrap_err().contains("no such column: x"), "{text}");
         }
-        assert!(said("done").is_err());
+        assert!(table_of("done").is_err());
     }
 }

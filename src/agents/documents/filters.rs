@@ -81,9 +81,12 @@ impl Filters {
 
     /// Returns the filters as a report names them.
     pub fn named(&self) -> String {
-        let each = |side: &Side| match side.name.is_empty() {
-            true => side.by.iter().map(|(name, value)| format!("{name} {value}")).collect(),
-            false => vec![side.name.clone()],
+        let each = |side: &Side| {
+            if side.name.is_empty() {
+                side.by.iter().map(|(name, value)| format!("{name} {value}")).collect()
+            } else {
+                vec![side.name.clone()]
+            }
         };
         self.sides.iter().flat_map(each).collect::<Vec<String>>().join(", ")
     }

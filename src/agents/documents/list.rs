@@ -55,7 +55,8 @@ async fn listed(stage: &Stage<Work>) -> Result<Vec<Listed>, StageError> {
 pub(super) async fn ids(
     stage: &Stage<Work>,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), StageError> {
-    let (mut ids, mut remarks) = (BTreeMap::new(), Vec::new());
+    let mut ids = BTreeMap::new();
+    let mut remarks = Vec::new();
     let entities = stage.assignment().entities.iter();
     let named = entities.filter(|entity| entity.name.trim().eq_ignore_ascii_case("document"));
     let names: Vec<&str> = named.map(|entity| entity.value.trim()).collect();

@@ -27,12 +27,11 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
         queries.push(format!("{} {feedback}", stage.query()));
     }
     // Servers of others may not filter at all.
-    let (filters, mut remarks) = match takes(&stage, "filters") {
-        true => {
-            let (ids, unknown) = list::ids(&stage).await?;
-            (Filters::of(&stage.assignment().entities, &ids), unknown)
-        }
-        false => (Filters::none(), Vec::new()),
+    let (filters, mut remarks) = if takes(&stage, "filters") {
+        let (ids, unknown) = list::ids(&stage).await?;
+        (Filters::of(&stage.assignment().entities, &ids), unknown)
+    } else {
+        (Filters::none(), Vec::new())
     };
     remarks.extend(filters.remarks.iter().cloned());
     let (mut passages, reported) = all(&stage, &queries, &filters.sides).await?;

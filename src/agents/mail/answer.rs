@@ -19,7 +19,9 @@ pub async fn answer(stage: Stage<Letter>) -> StageResult<Letter> {
     let Some(draft) = &state.draft else {
         return Ok(Step::done(Finding::text("Nothing was written.")));
     };
-    let (id, to, text) = (&draft.id, draft.recipients(), &draft.text);
+    let id = &draft.id;
+    let to = draft.recipients();
+    let text = &draft.text;
     let words = match &state.sent {
         Some(sent) => format!("{sent} Its id is {id}.\n\n{text}"),
         None => {

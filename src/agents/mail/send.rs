@@ -43,12 +43,16 @@ pub async fn send(stage: Stage<Letter>) -> StageResult<Letter> {
         arguments["resend"] = json!(true);
         reply = stage.call("send", arguments).await?;
     }
-    let words = said(&reply, &draft.subject, &draft.recipients())?;
+    let words = confirmation(&reply, &draft.subject, &draft.recipients())?;
     Ok(Step::next(LetterUpdate::new().sent(words)))
 }
 
 /// Says what became of it; none where a person wants it kept.
-fn said(reply: &ToolReply, subject: &str, recipients: &str) -> Result<Option<String>, AgentError> {
+fn confirmation(
+    reply: &ToolReply,
+    subject: &str,
+    recipients: &str,
+) -> Result<Option<String>, AgentError> {
     if reply.is_error && reply.text.starts_with("a person denied") {
         return Ok(None);
     }

@@ -6,7 +6,8 @@ use super::{Computation, ComputationUpdate, REPAIRS, inputs};
 use crate::agents::pipeline::{AgentError, ErrorKind, Stage, StageResult, Step};
 
 pub async fn run(stage: Stage<Computation>) -> StageResult<Computation> {
-    let (code, runs) = (stage.state().code.clone(), stage.state().runs + 1);
+    let code = stage.state().code.clone();
+    let runs = stage.state().runs + 1;
     let arguments = json!({ "code": code, "inputs": inputs::values(&stage).await? });
     let reply = stage.call("run", arguments).await?;
     let update = ComputationUpdate::new().runs(runs);

@@ -20,7 +20,8 @@ pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     let addresses = pages.iter().map(|page| json!({ "url": page.document }));
     let replies = stage.follow_all("fetch", addresses).await?;
     let words = words(stage.query());
-    let (mut passages, mut remarks) = (Vec::new(), stage.state().remarks.clone());
+    let mut passages = Vec::new();
+    let mut remarks = stage.state().remarks.clone();
     for (page, reply) in pages.into_iter().zip(replies) {
         if reply.is_error {
             remarks.push(format!("{}: {}", page.document, reply.text));

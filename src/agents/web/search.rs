@@ -44,10 +44,7 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
 
 fn kind_of(task: &str) -> &'static str {
     let task = task.to_lowercase();
-    match NEWS.iter().any(|word| task.contains(word)) {
-        true => "news",
-        false => "basic",
-    }
+    if NEWS.iter().any(|word| task.contains(word)) { "news" } else { "basic" }
 }
 
 /// Finds the addresses that stand in a text.

@@ -151,8 +151,11 @@ pub(in crate::api) async fn pushed(
         let of = config["url"].as_str().and_then(|of| callbacks::check(service, of).ok());
         of.as_deref() == Some(url)
     });
-    Ok(is_kept.then(|| match is_under_way {
-        true => shapes::status_update(&task),
-        false => json!({ "task": shapes::task(&task) }),
+    Ok(is_kept.then(|| {
+        if is_under_way {
+            shapes::status_update(&task)
+        } else {
+            json!({ "task": shapes::task(&task) })
+        }
     }))
 }

@@ -29,7 +29,8 @@ impl Refusal {
     }
 
     fn codes(&self) -> (i32, StatusCode, &'static str, &'static str) {
-        let (bad, precondition) = (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION");
+        let bad = StatusCode::BAD_REQUEST;
+        let precondition = "FAILED_PRECONDITION";
         match self {
             Self::TaskNotFound(_) => (-32001, StatusCode::NOT_FOUND, "NOT_FOUND", "TASK_NOT_FOUND"),
             Self::TaskNotCancelable(_) => (-32002, bad, precondition, "TASK_NOT_CANCELABLE"),
@@ -85,10 +86,7 @@ impl IntoResponse for Refusal {
 
 impl From<Plain> for Refusal {
     fn from(Plain(status, why): Plain) -> Self {
-        match status.is_server_error() {
-            true => Self::Failed(why),
-            false => Self::Invalid(why),
-        }
+        if status.is_server_error() { Self::Failed(why) } else { Self::Invalid(why) }
     }
 }
 

@@ -24,9 +24,10 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
         .and_then(|version| version.to_str().ok())
         .unwrap_or("1.0")
         .trim();
-    match named.is_empty() || named == "1" || named.starts_with("1.0") {
-        true => Ok(()),
-        false => Err(Refusal::Version(named.to_owned())),
+    if named.is_empty() || named == "1" || named.starts_with("1.0") {
+        Ok(())
+    } else {
+        Err(Refusal::Version(named.to_owned()))
     }
 }
 
@@ -35,9 +36,10 @@ pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let named = kind.to_str().unwrap_or_default();
     let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match kind == "application/json" || kind.ends_with("+json") {
-        true => Ok(()),
-        false => Err(Refusal::ContentType(format!("a body is JSON, and not {named}"))),
+    if kind == "application/json" || kind.ends_with("+json") {
+        Ok(())
+    } else {
+        Err(Refusal::ContentType(format!("a body is JSON, and not {named}")))
     }
 }
 

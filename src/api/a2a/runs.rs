@@ -44,7 +44,8 @@ pub(super) async fn of_thread(service: &Service, thread: Uuid) -> Result<Vec<Run
 /// Finds the runs of a task, oldest first.
 pub(super) fn of_task<'a>(first: &Run, newest_first: &'a [Run]) -> Vec<&'a Run> {
     let mut answered = Answered::default();
-    let (mut runs, mut is_newest_task) = (Vec::new(), true);
+    let mut runs = Vec::new();
+    let mut is_newest_task = true;
     for run in newest_first.iter().rev().skip_while(|run| run.id != first.id) {
         let is_own = run.id == first.id || names(run, first.id);
         if is_own || (is_newest_task && answered.continues(run, first.id)) {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use super::tasks::{Said, State, Task};
+use super::tasks::{State, Task, TaskMessage};
 
 /// Shows a task with all that was said.
 pub(super) fn task(task: &Task) -> Value {
@@ -34,7 +34,7 @@ pub(super) fn status(task: &Task) -> Value {
     if let (State::InputRequired | State::Failed, Some(text)) = (task.state, &task.text) {
         status["message"] = message(
             task,
-            &Said {
+            &TaskMessage {
                 role: "ROLE_AGENT",
                 id: format!("{}-status", task.run),
                 texts: vec![text.clone()],
@@ -49,7 +49,7 @@ pub(super) fn artifact(task: &Task, text: &str) -> Value {
     json!({ "artifactId": format!("{}-answer", task.id), "name": "answer", "parts": [{ "text": text }] })
 }
 
-fn message(task: &Task, said: &Said) -> Value {
+fn message(task: &Task, said: &TaskMessage) -> Value {
     let parts: Vec<Value> = said.texts.iter().map(|text| json!({ "text": text })).collect();
     json!({
         "messageId": said.id, "role": said.role, "parts": parts, "taskId": task.id, "contextId": task.context,

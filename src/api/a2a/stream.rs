@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 use super::runs::Answered;
 use super::shapes;
 use super::tasks::{self, State, Task};
-use crate::api::conversation::{Conversation, Said};
+use crate::api::conversation::{AnswerPart, Conversation};
 use crate::api::event_stream;
 use crate::ids::ThreadId;
 use crate::service::kept::Run;
@@ -138,8 +138,8 @@ impl Streamed {
         let Some(conversation) = &mut self.conversation else { return self.wait().await };
         match conversation.next().await {
             // A question stands in the status that follows.
-            Some(Said::Piece(_)) if conversation.asks() => {}
-            Some(Said::Piece(text)) => {
+            Some(AnswerPart::Piece(_)) if conversation.asks() => {}
+            Some(AnswerPart::Piece(text)) => {
                 if self.task.state != State::Working {
                     self.task.state = State::Working;
                     self.put(shapes::status_update(&self.task));
@@ -147,7 +147,7 @@ impl Streamed {
                 self.put(shapes::piece(&self.task, &text, self.pieces == 0, false));
                 self.pieces += 1;
             }
-            Some(Said::End(_)) | None => self.has_ended = true,
+            Some(AnswerPart::End(_)) | None => self.has_ended = true,
         }
         Ok(())
     }

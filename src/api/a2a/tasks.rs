@@ -14,7 +14,7 @@ use crate::api::request_fields::{self, RequestFields};
 use crate::graph::END;
 use crate::ids::ThreadId;
 use crate::service::kept::{Cancel, Multitask, Run, RunStatus};
-use crate::service::{Accept, Asked, Error, Order, Service, ThreadStanding, Turn};
+use crate::service::{Accept, Asked, ClientStatus, Error, Order, Service, Turn};
 use crate::swarm::{GRAPH, node_names};
 
 /// How a task stands.
@@ -55,7 +55,7 @@ pub(super) struct Task {
     pub state: State,
     /// The answer, the question, or why it failed.
     pub text: Option<String>,
-    pub history: Vec<Said>,
+    pub history: Vec<TaskMessage>,
     pub at: DateTime<Utc>,
     /// What its request wants with the answer.
     pub more: Map<String, Value>,
@@ -63,7 +63,7 @@ pub(super) struct Task {
 
 /// A message of a task.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct TaskMessage {
     pub role: &'static str,
     pub id: String,
     pub texts: Vec<String>,
@@ -183,10 +183,11 @@ async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refus
 
 /// Returns the thread of a context, and the client's own name for it.
 pub(super) fn thread_of<'a>(service: &Service, context: &'a str) -> (ThreadId, Option<&'a str>) {
-    match service.tenant() == service.runtime().runner().tenant() {
-        true => ThreadId::from_name(context),
+    if service.tenant() == service.runtime().runner().tenant() {
+        ThreadId::from_name(context)
+    } else {
         // Each tenant has names of its own.
-        false => ThreadId::from_name_of(service.tenant(), context),
+        ThreadId::from_name_of(service.tenant(), context)
     }
 }
 
@@ -202,7 +203,7 @@ pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> 
 pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refusal> {
     let all = runs::of_thread(service, first.thread).await?;
     let of_task = runs::of_task(first, &all);
-    let history = of_task.iter().filter_map(|run| said_by(run)).collect();
+    let history = of_task.iter().filter_map(|run| message_of(run)).collect();
     let newest = of_task.last().copied().unwrap_or(first);
     let (state, text) = stands(service, newest).await?;
     let more = match state {
@@ -222,14 +223,14 @@ pub(super) async fn of_run(service: &Service, first: &Run) -> Result<Task, Refus
 }
 
 /// Reads the message that began a run.
-fn said_by(run: &Run) -> Option<Said> {
+fn message_of(run: &Run) -> Option<TaskMessage> {
     let said = &run.metadata["a2a"];
     let id = said["message"].as_str()?.to_owned();
     let texts = match said["parts"].as_array() {
         Some(parts) => parts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         None => vec![said["text"].as_str()?.to_owned()],
     };
-    Some(Said { role: "ROLE_USER", id, texts })
+    Some(TaskMessage { role: "ROLE_USER", id, texts })
 }
 
 /// Says how a run left its task, and what was said last.
@@ -249,9 +250,10 @@ pub(super) async fn stands(
         RunStatus::Success => {
             let follow = Conversation::follow(service, run.clone()).await?;
             let outcome = follow.outcome().await;
-            match outcome.asks {
-                true => answered_elsewhere(service, run, outcome).await?,
-                false => (State::Completed, Some(outcome.text)),
+            if outcome.asks {
+                answered_elsewhere(service, run, outcome).await?
+            } else {
+                (State::Completed, Some(outcome.text))
             }
         }
     })
@@ -276,10 +278,10 @@ async fn answered_elsewhere(
     }
     Ok(match view.standing {
         _ if !view.open.is_empty() => waits,
-        ThreadStanding::Idle => (State::Completed, state.answer.clone()),
-        ThreadStanding::Busy => (State::Working, None),
-        ThreadStanding::Interrupted => waits,
-        ThreadStanding::Error => (State::Failed, None),
+        ClientStatus::Idle => (State::Completed, state.answer.clone()),
+        ClientStatus::Busy => (State::Working, None),
+        ClientStatus::Interrupted => waits,
+        ClientStatus::Error => (State::Failed, None),
     })
 }
 
@@ -300,7 +302,8 @@ pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal>
 
 /// Ends a task that waits for an answer: a run of its own takes its questions back.
 async fn withdraw(service: &Service, task: &Task) -> Result<Task, Refusal> {
-    let (thread, assistant) = (ThreadId(task.context), assistant_of(GRAPH));
+    let thread = ThreadId(task.context);
+    let assistant = assistant_of(GRAPH);
     let update = Box::default();
     let order = Order::new(Asked::Edit { update, as_node: None, goto: vec![END.to_owned()] });
     let accept = Accept {

@@ -82,7 +82,8 @@ async fn matching(face: &Face, search: &Search) -> Result<Vec<Assistant>, Refusa
 pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Response, Refusal> {
     let search: Search = body.read()?;
     let all = matching(&face, &search).await?;
-    let (limit, offset) = (search.limit.unwrap_or(10).clamp(1, MOST), search.offset.unwrap_or(0));
+    let limit = search.limit.unwrap_or(10).clamp(1, MOST);
+    let offset = search.offset.unwrap_or(0);
     let fields = wire::Fields(search.select.unwrap_or_default());
     let page = all.iter().skip(offset).take(limit).map(wire::shown_assistant);
     let page: Vec<Value> = page.map(|shown| fields.only(shown)).collect();

@@ -180,12 +180,11 @@ pub(super) async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     let assistant = found(&face, &id).await?;
-    match face.service.kept().delete_assistant(assistant.id).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => {
-            let why = "the assistant that a graph has by itself cannot be deleted";
-            Err(Refusal(StatusCode::CONFLICT, why.into()))
-        }
+    if face.service.kept().delete_assistant(assistant.id).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        let why = "the assistant that a graph has by itself cannot be deleted";
+        Err(Refusal(StatusCode::CONFLICT, why.into()))
     }
 }
 

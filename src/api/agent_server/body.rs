@@ -76,9 +76,10 @@ pub(in crate::api) fn json(bytes: &[u8]) -> Result<Value, &'static str> {
     let read = read.map_err(|_| "Invalid JSON in request body")?;
     // Looked for only where the bytes may write it.
     let may_hold = bytes.windows(ZERO.len()).any(|part| part == ZERO);
-    match may_hold && holds_zero(&read) {
-        true => Err("texts must not contain the character U+0000"),
-        false => Ok(read),
+    if may_hold && holds_zero(&read) {
+        Err("texts must not contain the character U+0000")
+    } else {
+        Ok(read)
     }
 }
 

@@ -257,7 +257,8 @@ pub(super) async fn search(State(face): State<Face>, body: Body) -> Result<Respo
     let fields = wire::Fields(search.select.take().unwrap_or_default());
     let filter = filter(search)?;
     let kept = face.service.kept();
-    let (crons, total) = (kept.crons(&filter).await?, kept.count_crons(&filter).await?);
+    let crons = kept.crons(&filter).await?;
+    let total = kept.count_crons(&filter).await?;
     let shown: Vec<Value> = crons.iter().map(|cron| fields.only(shown(cron))).collect();
     let mut response = Json(&shown).into_response();
     response.headers_mut().insert("x-pagination-total", total.into());

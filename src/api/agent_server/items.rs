@@ -31,11 +31,10 @@ fn path(names: &[String]) -> Result<(), Refusal> {
     let is_fine = |name: &String| {
         !name.is_empty() && !name.contains('.') && !name.chars().any(char::is_control)
     };
-    match names.len() <= LONGEST && names.iter().all(is_fine) {
-        true => Ok(()),
-        false => {
-            Err(Refusal::invalid("a namespace is a list of names without dots, none of them empty"))
-        }
+    if names.len() <= LONGEST && names.iter().all(is_fine) {
+        Ok(())
+    } else {
+        Err(Refusal::invalid("a namespace is a list of names without dots, none of them empty"))
     }
 }
 
@@ -162,7 +161,8 @@ pub(super) async fn namespaces(
         found.iter_mut().for_each(|path| path.truncate(depth));
         found.dedup();
     }
-    let (limit, offset) = (asked.limit.unwrap_or(100), asked.offset.unwrap_or(0));
+    let limit = asked.limit.unwrap_or(100);
+    let offset = asked.offset.unwrap_or(0);
     let page: Vec<Vec<String>> = found.into_iter().skip(offset).take(limit).collect();
     Ok(Json(json!({ "namespaces": page })))
 }

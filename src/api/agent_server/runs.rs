@@ -116,7 +116,8 @@ pub(super) async fn list(
     Query(list): Query<List>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
     face.service.info(thread).await?;
-    let (limit, offset) = (list.limit.unwrap_or(10).clamp(1, 1_000), list.offset.unwrap_or(0));
+    let limit = list.limit.unwrap_or(10).clamp(1, 1_000);
+    let offset = list.offset.unwrap_or(0);
     let filter = RunFilter { status: list.status, limit, offset };
     let runs = face.service.kept().runs(thread.0, &filter).await?;
     Ok(Json(runs.iter().map(wire::shown_run).collect()))

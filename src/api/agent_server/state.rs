@@ -30,14 +30,13 @@ async fn shown(face: &Face, thread: ThreadId, step: u64) -> Result<Value, Refusa
         return Ok(wire::empty_state());
     }
     let at = face.service.checkpoint(thread, step).await?;
-    let (open, asking) = match info.head == step {
-        true => face.service.open_questions(&info).await?,
-        false => (Vec::new(), Vec::new()),
+    let (open, asking) = if info.head == step {
+        face.service.open_questions(&info).await?
+    } else {
+        (Vec::new(), Vec::new())
     };
-    let next = match step < info.head {
-        true => face.service.checkpoint(thread, step + 1).await.ok(),
-        false => None,
-    };
+    let next =
+        if step < info.head { face.service.checkpoint(thread, step + 1).await.ok() } else { None };
     Ok(wire::snapshot(thread, &at, &open, &asking, next.as_ref()))
 }
 
@@ -170,9 +169,10 @@ async fn listed(face: &Face, thread: ThreadId, asked: History) -> Result<Json<Va
         let is_head = at.row.seq == info.head;
         let next = index.checked_sub(1).and_then(|index| states.get(index)).or(newer.as_ref());
         let next = next.filter(|next| next.row.seq == at.row.seq + 1);
-        match is_head {
-            true => wire::snapshot(thread, at, &open, &asking, None),
-            false => wire::snapshot(thread, at, &[], &[], next),
+        if is_head {
+            wire::snapshot(thread, at, &open, &asking, None)
+        } else {
+            wire::snapshot(thread, at, &[], &[], next)
         }
     });
     Ok(Json(shown.collect()))

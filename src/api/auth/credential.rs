@@ -29,9 +29,10 @@ impl Credential {
     /// Reads the headers: `x-api-key`, then `Authorization: Bearer`, then the cookie of a session.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         if let Some(shown) = shown(headers) {
-            return Some(match shown.starts_with(KEY) {
-                true => Self::Key(shown.to_owned()),
-                false => Self::Bearer(shown.to_owned()),
+            return Some(if shown.starts_with(KEY) {
+                Self::Key(shown.to_owned())
+            } else {
+                Self::Bearer(shown.to_owned())
             });
         }
         cookie(headers, SESSION).map(|cookie| Self::Session(cookie.to_owned()))

@@ -226,7 +226,8 @@ impl Gate {
 
     /// Finds out who shows a credential now.
     pub(super) async fn check(&self, credential: &Credential) -> Result<Principal, Stranger> {
-        let (people, now) = (self.service.people(), clock::now());
+        let people = self.service.people();
+        let now = clock::now();
         match credential {
             Credential::Key(key) => Ok(people.by_key(key, now).await?),
             Credential::Session(cookie) => Ok(people.by_session(cookie, None, now).await?),
@@ -250,7 +251,8 @@ impl Gate {
         cookie: &str,
         headers: &HeaderMap,
     ) -> Result<Principal, Stranger> {
-        let (people, now) = (self.service.people(), clock::now());
+        let people = self.service.people();
+        let now = clock::now();
         let given = headers.get(CSRF_HEADER).and_then(|text| text.to_str().ok());
         match people.by_session(cookie, Some(given), now).await {
             Ok(who) => Ok(who),

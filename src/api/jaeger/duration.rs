@@ -8,7 +8,8 @@ const UNITS: [(&str, f64); 7] =
 
 /// Reads a duration that is not negative; none when it is not one, or is longer than can be counted.
 pub(super) fn parse(text: &str) -> Option<TimeDelta> {
-    let (mut rest, mut total) = (text.trim(), 0.0);
+    let mut rest = text.trim();
+    let mut total = 0.0;
     if rest == "0" {
         return Some(TimeDelta::zero());
     }

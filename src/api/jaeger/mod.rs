@@ -61,9 +61,10 @@ pub fn interface(directory: &Path) -> Router {
         move |request: Request, next: Next| {
             let root = Arc::clone(&root);
             async move {
-                match leads_over_a_link(&root, request.uri().path()) {
-                    true => StatusCode::NOT_FOUND.into_response(),
-                    false => next.run(request).await,
+                if leads_over_a_link(&root, request.uri().path()) {
+                    StatusCode::NOT_FOUND.into_response()
+                } else {
+                    next.run(request).await
                 }
             }
         },

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
-use crate::api::conversation::{self, Begin, Conversation, Said};
+use crate::api::conversation::{self, AnswerPart, Begin, Conversation};
 use crate::api::event_stream;
 use crate::api::parts;
 use crate::api::request_fields::{self, RequestFields};
@@ -172,9 +172,9 @@ fn streamed(conversation: Conversation, run: Run, model: String, counts: bool) -
                     return None;
                 }
                 match conversation.next().await? {
-                    Said::Piece(piece) => ready
+                    AnswerPart::Piece(piece) => ready
                         .push(chunk(delta(json!({ "content": piece }), Value::Null)).to_string()),
-                    Said::End(outcome) => {
+                    AnswerPart::End(outcome) => {
                         over = true;
                         if let Some(error) = outcome.error {
                             ready.push(

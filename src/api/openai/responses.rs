@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use super::refusal::{Body, Refusal};
 use super::{models, shapes};
 use crate::api::agent_server::text_of_content;
-use crate::api::conversation::{self, Begin, Conversation, Outcome, Said, run_of, stood_after};
+use crate::api::conversation::{
+    self, AnswerPart, Begin, Conversation, Outcome, run_of, stood_after,
+};
 use crate::api::event_stream;
 use crate::api::parts;
 use crate::api::request_fields::{self, RequestFields};
@@ -209,14 +211,14 @@ impl Streamed {
                 return Some(piece);
             }
             match self.conversation.next().await? {
-                Said::Piece(piece) => {
+                AnswerPart::Piece(piece) => {
                     self.text.push_str(&piece);
                     let mut delta = self.place();
                     delta["delta"] = json!(piece);
                     delta["logprobs"] = json!([]);
                     self.put("response.output_text.delta", delta);
                 }
-                Said::End(outcome) => self.close(&outcome),
+                AnswerPart::End(outcome) => self.close(&outcome),
             }
         }
     }

@@ -62,7 +62,8 @@ pub(super) async fn create(
         let team = runtime.save_team(service.tenant(), design).await?;
         return Ok(Json(shown(&found(&service, &team.design.name).await?)));
     }
-    let (mermaid, svg) = (design.mermaid(), design.svg());
+    let mermaid = design.mermaid();
+    let svg = design.svg();
     let name = &design.name;
     Ok(Json(
         json!({ "name": name, "version": null, "design": design, "mermaid": mermaid, "svg": svg }),

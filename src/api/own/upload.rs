@@ -35,16 +35,13 @@ pub(super) async fn add(
     request: Request,
 ) -> Result<Json<Value>, Refusal> {
     let documents = kept.documents().await?;
-    let bytes = match is_form(&request) {
-        true => {
-            let form = Multipart::from_request(request, &()).await;
-            read_form(form.map_err(|error| Refusal(error.status(), error.body_text()))?, &mut about)
-                .await?
-        }
-        false => {
-            let bytes = Bytes::from_request(request, &()).await;
-            bytes.map_err(|error| Refusal(error.status(), error.body_text()))?.to_vec()
-        }
+    let bytes = if is_form(&request) {
+        let form = Multipart::from_request(request, &()).await;
+        read_form(form.map_err(|error| Refusal(error.status(), error.body_text()))?, &mut about)
+            .await?
+    } else {
+        let bytes = Bytes::from_request(request, &()).await;
+        bytes.map_err(|error| Refusal(error.status(), error.body_text()))?.to_vec()
     };
     let name = about.name.as_deref().map(plain).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| {

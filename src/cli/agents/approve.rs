@@ -27,9 +27,11 @@ impl Args {
 
 /// Shows the differences and, unless they were only to be shown, accepts them.
 pub(super) fn run(found: Review, args: &Args, json: bool) -> Result<(), Error> {
-    let (server, nothing) = (found.server.clone(), found.nothing());
-    let (headings, text, path) =
-        (found.headings.clone(), found.text.clone(), found.path().display().to_string());
+    let server = found.server.clone();
+    let nothing = found.nothing();
+    let headings = found.headings.clone();
+    let text = found.text.clone();
+    let path = found.path().display().to_string();
     let accepted = nothing.is_none() && !args.dry_run;
     if accepted {
         found.accept()?;

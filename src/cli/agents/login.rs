@@ -74,7 +74,7 @@ pub(super) async fn login(
             "renewable": login.is_renewable, "tools": tools,
         }))?;
     } else {
-        output::text(&said(&login.server, &login, tools))?;
+        output::text(&login_line(&login.server, &login, tools))?;
     }
     if !using(settings).is_empty() {
         output::note(
@@ -85,7 +85,7 @@ pub(super) async fn login(
     Ok(Exit::Done)
 }
 
-fn said(server: &str, login: &runtime::LoggedIn, tools: Option<usize>) -> String {
+fn login_line(server: &str, login: &runtime::LoggedIn, tools: Option<usize>) -> String {
     let mut text = format!("logged in to {server}");
     if let Some(issuer) = &login.issuer {
         text.push_str(&format!(" at {}", output::one_line(issuer)));

@@ -23,7 +23,8 @@ pub(super) async fn run(settings: &Settings, json: bool) -> Result<Exit, Error> 
         if answer.as_ref().is_none_or(|answer| answer.refused.is_some()) {
             exit = Exit::Failed;
         }
-        let (role, pid) = (&process.role, process.pid);
+        let role = &process.role;
+        let pid = process.pid;
         rows.push(json!({ "pid": pid, "role": role, "answer": answer }));
         if !json {
             say(&format!("{role} {pid}"), answer.as_ref())?;
@@ -67,8 +68,5 @@ pub(in crate::cli) fn words(reloaded: &Reloaded) -> String {
     let named = kinds.iter().filter(|(_, names)| !names.is_empty());
     let words: Vec<String> =
         named.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
-    match words.is_empty() {
-        true => "there are no servers".to_owned(),
-        false => words.join("; "),
-    }
+    if words.is_empty() { "there are no servers".to_owned() } else { words.join("; ") }
 }

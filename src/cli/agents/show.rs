@@ -11,7 +11,8 @@ use crate::runtime::{AgentInfo, Phase, ServerState, Survey};
 use crate::swarm::AGENT_PREFIX;
 
 pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
-    let (wanted, lower) = (name.trim(), name.trim().to_lowercase());
+    let wanted = name.trim();
+    let lower = name.trim().to_lowercase();
     let exact = wanted.strip_prefix(AGENT_PREFIX).unwrap_or(wanted);
     let short = lower.strip_prefix(AGENT_PREFIX).unwrap_or(&lower);
     let servers = found.agents.iter().map(|agent| agent.server.name.as_str());
@@ -25,7 +26,8 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
     let is = |server: &str| meant.is_some_and(|meant| *meant == server);
     let Some(agent) = found.agents.iter().find(|agent| is(&agent.server.name)) else {
         if let Some(failed) = found.failed.iter().find(|one| is(&one.server)) {
-            let (server, problem) = (failed.server.clone(), failed.problem.clone());
+            let server = failed.server.clone();
+            let problem = failed.problem.clone();
             return Err(Error::NoAgent { server, problem });
         }
         let names = found.agents.iter().map(|agent| agent.server.name.as_str());
@@ -44,7 +46,8 @@ pub(super) fn run(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
         agent.name, agent.kind, server.name, server.server_version, server.protocol_version
     );
     if let Some(status) = status {
-        let (transport, phase) = (&status.transport, status.phase.as_str());
+        let transport = &status.transport;
+        let phase = status.phase.as_str();
         text.push_str(&format!("  state      {phase}, over {transport}\n"));
         if let Some(problem) = &status.problem {
             text.push_str(&format!("  problem    {}\n", output::one_line(problem)));

@@ -42,7 +42,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
         output::text(&output::table(head, rows.collect()))?;
     }
     for process in &running {
-        output::text(&told(process))?;
+        output::text(&process_line(process))?;
     }
     for warning in &found.warnings {
         output::warning(&format!("MCP server {}: {}", warning.server, warning.text));
@@ -74,7 +74,7 @@ pub(super) fn using(settings: &Settings) -> Vec<Process> {
 }
 
 /// Says in a line per server how the servers of a running process stand.
-fn told(process: &Process) -> String {
+fn process_line(process: &Process) -> String {
     let line = |state: &ServerState| {
         let problem = state.problem.as_deref().map(|why| format!(": {}", output::one_line(why)));
         let phase = state.phase.as_str();

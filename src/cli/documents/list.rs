@@ -103,7 +103,8 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Erro
 
 /// Says what is used of what is permitted, where it is bounded.
 fn used(room: &Room) -> String {
-    let (used, permitted) = (room.used, room.permitted);
+    let used = room.used;
+    let permitted = room.permitted;
     let part = |used: u64, permitted: Option<u64>, what: &str| match permitted {
         Some(permitted) => format!("{used} of {permitted} {what}"),
         None => format!("{used} {what}"),
@@ -220,9 +221,10 @@ pub(super) async fn delete(documents: &Documents, args: &DeleteArgs) -> Result<E
     }
     let gone = documents.delete(&args.document).await?;
     let title = gone.title();
-    match args.json {
-        true => output::json(&json!({ "document": gone.id, "title": title, "deleted": true }))?,
-        false => output::text(&format!("deleted  {}  {title}", gone.id))?,
+    if args.json {
+        output::json(&json!({ "document": gone.id, "title": title, "deleted": true }))?
+    } else {
+        output::text(&format!("deleted  {}  {title}", gone.id))?
     }
     Ok(Exit::Done)
 }

@@ -19,7 +19,8 @@ pub struct Args {
 
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
     let bar = bar(args.quiet);
-    let (shown, quiet) = (bar.clone(), args.quiet);
+    let shown = bar.clone();
+    let quiet = args.quiet;
     let listener = move |done: u64| {
         let text = format!("embedded {done} texts so far");
         match &shown {

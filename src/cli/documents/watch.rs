@@ -91,9 +91,10 @@ impl Following<'_> {
             }
             Ok(added) => {
                 warn(&added);
-                match self.args.json {
-                    true => self.tell_if_json(with_event("added", as_json(&added))),
-                    false => output::text(&line(&added)),
+                if self.args.json {
+                    self.tell_if_json(with_event("added", as_json(&added)))
+                } else {
+                    output::text(&line(&added))
                 }
             }
             // It continues with the next start.
@@ -131,28 +132,25 @@ impl Following<'_> {
             }
             event["event"] = json!("deleted");
             let deleted = self.documents.delete(&document.id).await?;
-            match self.args.json {
-                true => output::json_line(&event)?,
-                false => output::text(&format!("deleted  {}  {}", deleted.id, deleted.title()))?,
+            if self.args.json {
+                output::json_line(&event)?
+            } else {
+                output::text(&format!("deleted  {}  {}", deleted.id, deleted.title()))?
             }
         }
         Ok(())
     }
 
     fn tell_if_json(&self, event: Value) -> Result<(), Error> {
-        match self.args.json {
-            true => output::json_line(&event),
-            false => Ok(()),
-        }
+        if self.args.json { output::json_line(&event) } else { Ok(()) }
     }
 
     fn tell(&self, event: Value, note: &str) -> Result<(), Error> {
-        match self.args.json {
-            true => output::json_line(&event),
-            false => {
-                output::note(note);
-                Ok(())
-            }
+        if self.args.json {
+            output::json_line(&event)
+        } else {
+            output::note(note);
+            Ok(())
         }
     }
 }

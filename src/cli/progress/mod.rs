@@ -10,8 +10,8 @@ use tokio::sync::mpsc::Receiver;
 
 use self::lines::line_of;
 use self::live::Live;
-use super::execute::Observer;
 use super::output::{brief, note};
+use super::show::Observer;
 use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;

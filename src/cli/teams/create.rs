@@ -34,9 +34,10 @@ pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<
 
 async fn create(runtime: &Runtime, args: &Args, tenant: &str) -> Result<Exit, Error> {
     let design = runtime.design_team(tenant, &args.goal).await?;
-    match args.json {
-        true => output::json(&design)?,
-        false => output::text(&shown::proposal(&design))?,
+    if args.json {
+        output::json(&design)?
+    } else {
+        output::text(&shown::proposal(&design))?
     }
     if !args.yes && !agreed(&design)? {
         output::note("nothing was saved");

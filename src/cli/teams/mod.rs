@@ -108,9 +108,10 @@ async fn perform(kept: &Workflows, settings: &Settings, command: Command) -> Res
         }
         Command::Show { name, json } => {
             let team = find_team(kept, &name).await?;
-            match json {
-                true => output::json(&shown::json(&team)),
-                false => output::text(&shown::whole(&team)),
+            if json {
+                output::json(&shown::json(&team))
+            } else {
+                output::text(&shown::whole(&team))
             }
         }
         Command::Delete { name } => {
@@ -145,10 +146,11 @@ async fn perform(kept: &Workflows, settings: &Settings, command: Command) -> Res
 }
 
 fn read(file: &Path) -> Result<TeamDesign, Error> {
-    let text = match file.as_os_str() == "-" {
-        true => std::io::read_to_string(std::io::stdin()).map_err(Error::Input)?,
-        false => std::fs::read_to_string(file)
-            .map_err(|source| Error::Read { path: file.to_owned(), source })?,
+    let text = if file.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin()).map_err(Error::Input)?
+    } else {
+        std::fs::read_to_string(file)
+            .map_err(|source| Error::Read { path: file.to_owned(), source })?
     };
     serde_json::from_str(&text)
         .map_err(|error| Error::Design { path: file.to_owned(), reason: error.to_string() })

@@ -44,7 +44,8 @@ pub(super) fn whole(kept: &KeptTeam) -> String {
 
 /// Returns a design as it is shown before it is kept: the drawing, then the table.
 pub(super) fn proposal(design: &TeamDesign) -> String {
-    let (drawing, agents) = (design.mermaid(), agents(design));
+    let drawing = design.mermaid();
+    let agents = agents(design);
     format!("{}\n{}\n\n{drawing}\n\n{agents}", design.name, design.description)
 }
 
@@ -56,7 +57,8 @@ fn agents(design: &TeamDesign) -> String {
 }
 
 pub(super) fn saved(team: &Team) -> String {
-    let (name, version) = (&team.design.name, team.version);
+    let name = &team.design.name;
+    let version = team.version;
     format!(
         "saved the team {name}, version {version}; ask it with: perihelion teams run {name} QUESTION"
     )

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Error, found};
 use crate::checkpoint::Store;
-use crate::cli::args::quoted;
+use crate::cli::globals::quoted;
 use crate::cli::{naming, output};
 use crate::config::Settings;
 use crate::runtime;

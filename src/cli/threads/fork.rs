@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 use super::list::as_json;
 use super::{Error, found};
 use crate::checkpoint::Store;
-use crate::cli::args::quoted;
+use crate::cli::globals::quoted;
 use crate::cli::output;
 use crate::ids::ThreadId;
 use crate::runtime;
@@ -45,9 +45,10 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     }
     let next = runtime::read_state(store, fork.id, None).await?.next;
     let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
-    match next.is_empty() {
-        true => output::note(&format!("ask on with: {invocation} run --thread {name} QUESTION")),
-        false => output::note(&format!("go on from there with: {invocation} resume {name}")),
+    if next.is_empty() {
+        output::note(&format!("ask on with: {invocation} run --thread {name} QUESTION"))
+    } else {
+        output::note(&format!("go on from there with: {invocation} resume {name}"))
     }
     Ok(())
 }

@@ -51,9 +51,10 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
     let head = ["step", "run", "kind", "ran", "wrote", "next", "bytes", "at"];
     output::text(&output::table(head, rows.collect()))?;
     if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
-        output::note(&match history(store, thread, Some(oldest), 1).await?.is_empty() {
-            true => format!("the steps before {oldest} were dropped"),
-            false => format!("older ones: --before {oldest}"),
+        output::note(&if history(store, thread, Some(oldest), 1).await?.is_empty() {
+            format!("the steps before {oldest} were dropped")
+        } else {
+            format!("older ones: --before {oldest}")
         });
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::runtime::{first_question, is_abandoned};
 pub struct Args {
     /// Only threads that stand so
     #[arg(long, value_name = "STATUS")]
-    status: Option<Standing>,
+    status: Option<ShownStatus>,
     /// Only threads of this tenant
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
@@ -32,7 +32,7 @@ const TITLE: usize = 30;
 
 /// How a thread stands, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Standing {
+pub(super) enum ShownStatus {
     /// It never ran.
     New,
     /// Its last run ended with an answer.
@@ -52,7 +52,7 @@ pub(super) enum Standing {
     Idle,
 }
 
-impl Standing {
+impl ShownStatus {
     fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -81,7 +81,7 @@ impl Standing {
 
     fn has(self, info: &ThreadInfo) -> bool {
         // Each of these two stands for whatever is kept under that status.
-        matches!(self, Self::Idle | Self::Busy) || standing(info) == self.as_str()
+        matches!(self, Self::Idle | Self::Busy) || status_word(info) == self.as_str()
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
         some => some,
     };
     // More than one word stands for some of what is kept, so that is told apart here.
-    let status = args.status.map(Standing::kept);
+    let status = args.status.map(ShownStatus::kept);
     let is_whole = args.status.is_none() && args.tenant.is_none();
     let filter_limit = limit.filter(|_| is_whole);
     let filter = ThreadFilter { status, limit: filter_limit, ..ThreadFilter::default() };
@@ -120,7 +120,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args) -> Result<(), Error> {
         rows.push([
             id,
             output::brief(&called(store, info).await, TITLE),
-            standing(info),
+            status_word(info),
             info.head.to_string(),
             info.updated_at.format("%m-%d %H:%MZ").to_string(),
         ]);
@@ -144,7 +144,7 @@ async fn called(store: &dyn Store, info: &ThreadInfo) -> String {
 }
 
 /// Says how a thread stands; a run whose process is gone is not called busy.
-pub(super) fn standing(info: &ThreadInfo) -> String {
+pub(super) fn status_word(info: &ThreadInfo) -> String {
     let shared = info.forked_from.map_or(0, |(_, step)| step);
     match info.status {
         _ if is_abandoned(info) => "crashed",
@@ -162,7 +162,7 @@ pub(super) fn as_json(info: &ThreadInfo) -> Value {
         "short_id": naming::short(info.id),
         "graph": info.graph,
         "title": info.shown_title(),
-        "status": standing(info),
+        "status": status_word(info),
         "crashed": is_abandoned(info),
         "error": info.shown_error(),
         "steps": info.head,

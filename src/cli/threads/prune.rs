@@ -55,10 +55,7 @@ const SHOWN: usize = 10;
 impl Args {
     /// Refuses a prune of nothing, before anything is opened.
     pub(super) fn check(&self, settings: &Settings) -> Result<(), Error> {
-        match self.retention(settings).keeps_all() {
-            true => Err(Error::NothingToPrune),
-            false => Ok(()),
-        }
+        if self.retention(settings).keeps_all() { Err(Error::NothingToPrune) } else { Ok(()) }
     }
 
     /// Returns what the options ask for, or the settings where there are none.
@@ -106,14 +103,13 @@ pub(super) async fn run(store: &dyn Store, settings: &Settings, args: &Args) -> 
     if let Some(error) = failed {
         return Err(error);
     }
-    match args.json {
-        true => output::json(&as_object(args.dry_run, &report))?,
-        false => {
-            for (info, error) in &report.failed {
-                output::warning(&format!("{}: {error}", info.id));
-            }
-            output::note(&summary(args.dry_run, &report));
+    if args.json {
+        output::json(&as_object(args.dry_run, &report))?
+    } else {
+        for (info, error) in &report.failed {
+            output::warning(&format!("{}: {error}", info.id));
         }
+        output::note(&summary(args.dry_run, &report));
     }
     match report.failed.len() {
         0 => Ok(()),

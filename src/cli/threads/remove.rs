@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use super::list::standing;
+use super::list::status_word;
 use super::{Error, found, title};
 use crate::checkpoint::{Store, ThreadInfo, ThreadStatus};
 use crate::cli::{naming, output};
@@ -31,9 +31,10 @@ pub(super) async fn delete(store: &dyn Store, args: &DeleteArgs) -> Result<(), E
         output::note("nothing was deleted");
         return Ok(());
     }
-    match args.force {
-        true => store.delete(info.id).await?,
-        false => store.delete_as_seen(&info).await?,
+    if args.force {
+        store.delete(info.id).await?
+    } else {
+        store.delete_as_seen(&info).await?
     }
     output::note(&format!("deleted the thread {}", info.id));
     Ok(())
@@ -56,8 +57,12 @@ fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::Unconfirmed { what: "delete the thread", name: info.id.to_string() });
     }
-    let (title, standing) = (title(info), standing(info));
-    confirmed(&format!("delete the thread {} ({title}), {standing}, {} steps?", info.id, info.head))
+    let title = title(info);
+    let status_word = status_word(info);
+    confirmed(&format!(
+        "delete the thread {} ({title}), {status_word}, {} steps?",
+        info.id, info.head
+    ))
 }
 
 /// Asks a person on the terminal; anything but yes is no.

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::list::{as_json, standing};
+use super::list::{as_json, status_word};
 use super::{Error, found, moment, title};
 use crate::checkpoint::{RunStatus, Store, ThreadStatus};
-use crate::cli::args::quoted;
+use crate::cli::globals::quoted;
 use crate::cli::{output, questions};
 use crate::runtime::ThreadView;
 
@@ -23,11 +23,11 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     let ThreadView { info, runs, open } = ThreadView::read(store, thread).await?;
     if args.json {
         let mut all = as_json(&info);
-        let standing = standing(&info);
+        let status_word = status_word(&info);
         let runs = runs.iter().map(|run| {
             let mut row = json!(run);
             let is_last = runs.last().is_some_and(|last| last.id == run.id);
-            if run.status == RunStatus::Running && !(is_last && standing == "busy") {
+            if run.status == RunStatus::Running && !(is_last && status_word == "busy") {
                 row["status"] = json!("crashed");
             }
             row
@@ -40,7 +40,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     if info.title.is_some() {
         text.push_str(&format!("title    {}\n", title(&info)));
     }
-    text.push_str(&format!("status   {}\n", standing(&info)));
+    text.push_str(&format!("status   {}\n", status_word(&info)));
     if let Some(error) = info.shown_error() {
         text.push_str(&format!("because  {}\n", output::one_line(&error)));
     }
@@ -52,7 +52,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     text.push_str(&format!("updated  {}\n", moment(info.updated_at)));
     if !runs.is_empty() {
         // A run whose process died has no end of its own; the next one began where it stood.
-        let under_way = runs.last().filter(|_| standing(&info) == "busy").map(|run| run.id);
+        let under_way = runs.last().filter(|_| status_word(&info) == "busy").map(|run| run.id);
         let rows = runs.iter().map(|run| {
             let crashed = run.status == RunStatus::Running && under_way != Some(run.id);
             let status = if crashed { "crashed" } else { run.status.as_str() };
@@ -70,7 +70,7 @@ pub(super) async fn run(store: &dyn Store, args: &Args, invocation: &str) -> Res
     let id = args.thread.as_deref().map_or_else(|| info.id.to_string(), quoted);
     if !open.is_empty() {
         text.push_str(&format!("\n{}", questions::explain(&open, &id, invocation)));
-    } else if standing(&info) == "crashed"
+    } else if status_word(&info) == "crashed"
         || matches!(info.status, ThreadStatus::Failed | ThreadStatus::Parked | ThreadStatus::Queued)
     {
         text.push_str(&format!("\ncontinue with: {invocation} resume {id}\n"));

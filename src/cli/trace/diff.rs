@@ -72,7 +72,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Ok::<_, Error>((a?, b?))
     };
     // Trouble is 2, since 1 says that they differ.
-    let (a, b) = both.await.map_err(|error| Error::Trouble(Box::new(error)))?;
+    let (a, b) = both.await.map_err(|error| Error::CannotCompare(Box::new(error)))?;
     let diff = a.compare(&b);
     if args.json {
         let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };
@@ -161,7 +161,8 @@ fn totals(a: &Trace, b: &Trace) -> String {
         number("errors", failed_a as i128, failed_b as i128),
     ];
     if let (Some(a), Some(b)) = (spent_a.nano_usd, spent_b.nano_usd) {
-        let (a, b) = (i128::from(a), i128::from(b));
+        let a = i128::from(a);
+        let b = i128::from(b);
         rows.push(["cost".to_owned(), dollars(a), dollars(b), dearer(a, b)]);
     }
     format!("{}\n", output::table(["", "A", "B", "B - A"], rows))
@@ -193,7 +194,8 @@ impl Tree {
     }
 
     fn pair(&mut self, pair: &Pair) {
-        let (a, b) = (pair.a.and_then(|id| self.a.get(&id)), pair.b.and_then(|id| self.b.get(&id)));
+        let a = pair.a.and_then(|id| self.a.get(&id));
+        let b = pair.b.and_then(|id| self.b.get(&id));
         let sign = match pair.kind {
             PairKind::Same => ' ',
             PairKind::Changed => '~',
@@ -212,12 +214,12 @@ impl Tree {
         };
         let _ = writeln!(self.out, "{sign} {indent}{}{longer}", line(shown));
         for change in &pair.changes {
-            let _ = writeln!(self.out, "{sign} {indent}    {}", told(change));
+            let _ = writeln!(self.out, "{sign} {indent}    {}", change_line(change));
         }
     }
 }
 
-fn told(change: &Change) -> String {
+fn change_line(change: &Change) -> String {
     match &change.words {
         Some(words) => format!("{}: {}", change.what, brief(words, 2 * TEXT)),
         None => format!("{}: {} → {}", change.what, brief(&change.a, TEXT), brief(&change.b, TEXT)),

@@ -35,7 +35,8 @@ pub(super) async fn run(
         trace.map_err(|error| Error::from(error).about(name))
     };
     let mut printed = Printed { json, ..Printed::default() };
-    let (mut run, mut status) = (run, None);
+    let mut run = run;
+    let mut status = None;
     let mut seen = None;
     loop {
         // Before the trace: what is written in between is seen at the next look.

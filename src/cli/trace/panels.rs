@@ -29,7 +29,8 @@ pub(super) fn render(analyses: &[Analysis]) -> String {
 }
 
 fn drawn(panels: &Value) -> Vec<(&'static str, Vec<String>)> {
-    let (pack, guard) = (&panels["grounding_pack"], &panels["guard"]);
+    let pack = &panels["grounding_pack"];
+    let guard = &panels["guard"];
     vec![
         ("intent", vec![pair(&panels["intent"]["intent"], &panels["intent"]["reason"])]),
         ("assumptions", texts(&panels["assumptions"])),

@@ -83,15 +83,12 @@ pub(super) fn shares(overview: &Overview) -> String {
         ]
     });
     let heads = ["NODE", "TURNS", "TIME", "CALLS", "TOOLS", "REFLECTIONS", "TOKENS"];
-    match priced {
-        true => {
-            let [a, b, c, d, e, f, g] = heads;
-            format!("\n{}\n", output::table([a, b, c, d, e, f, g, "COST"], rows.collect()))
-        }
-        false => {
-            let rows = rows.map(|[a, b, c, d, e, f, g, _]| [a, b, c, d, e, f, g]).collect();
-            format!("\n{}\n", output::table(heads, rows))
-        }
+    if priced {
+        let [a, b, c, d, e, f, g] = heads;
+        format!("\n{}\n", output::table([a, b, c, d, e, f, g, "COST"], rows.collect()))
+    } else {
+        let rows = rows.map(|[a, b, c, d, e, f, g, _]| [a, b, c, d, e, f, g]).collect();
+        format!("\n{}\n", output::table(heads, rows))
     }
 }
 
@@ -124,10 +121,8 @@ impl Tree<'_> {
         let list = self.children.remove(&parent.span_id).unwrap_or_default();
         let newest = list.len().saturating_sub(1);
         for (index, span) in list.into_iter().enumerate() {
-            let (branch, onward) = match index == newest {
-                true => ("└─ ", "   "),
-                false => ("├─ ", "│  "),
-            };
+            let (branch, onward) =
+                if index == newest { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let _ = writeln!(self.out, "{indent}{branch}{}", line(span));
             let deeper = format!("{indent}{onward}");
             if self.fold && parent.parent.is_none() && !self.failed_below(span) {

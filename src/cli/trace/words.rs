@@ -10,7 +10,8 @@ pub(super) const TEXT: usize = 160;
 
 /// Says in a line what a span was, how it went, and what it took.
 pub(super) fn line(span: &Span) -> String {
-    let (took, spent) = (length(span.duration()), spent(span.spent));
+    let took = length(span.duration());
+    let spent = spent(span.spent);
     let line = match &span.about {
         About::Workflow { graph, runs, .. } if span.within.is_some() => {
             format!("graph {graph} · {} · {took}{spent}", ran(runs, span.open))
@@ -115,7 +116,8 @@ pub(super) fn cost(spent: Spent) -> Option<String> {
 
 /// Writes billionths of a US dollar, to four digits that count.
 pub(super) fn dollars(nano: i128) -> String {
-    let (sign, amount) = (if nano < 0 { "-" } else { "" }, nano.unsigned_abs());
+    let sign = if nano < 0 { "-" } else { "" };
+    let amount = nano.unsigned_abs();
     match amount {
         0 => "$0".to_owned(),
         1..=99_999 => format!("{sign}${:.7}", amount as f64 / 1e9),

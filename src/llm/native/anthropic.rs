@@ -37,20 +37,19 @@ pub(super) fn body(chat: &Value) -> Value {
         body.insert("temperature".into(), temperature.clone());
     }
     if let Some((name, schema)) = answer_schema(chat) {
-        match tools.is_empty() {
-            true => {
-                tools.push(json!({
-                    "name": name,
-                    "description": "Takes the answer.",
-                    "input_schema": schema,
-                }));
-                body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
-            }
+        if tools.is_empty() {
+            tools.push(json!({
+                "name": name,
+                "description": "Takes the answer.",
+                "input_schema": schema,
+            }));
+            body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
+        } else {
             // Beside other tools none can be demanded.
-            false => system.push(block(&format!(
+            system.push(block(&format!(
                 "Where you call no tool, answer with one JSON object and nothing else. It must be valid against this \
                  JSON Schema (`{name}`):\n{schema}"
-            ))),
+            )))
         }
     }
     mark(tools.last_mut());
@@ -100,7 +99,8 @@ fn blocks(content: &Value) -> Vec<Value> {
 
 /// Returns what stands before the conversation, and the conversation, in which users and assistants take turns.
 fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
-    let (mut system, mut messages) = (Vec::new(), Vec::new());
+    let mut system = Vec::new();
+    let mut messages = Vec::new();
     for message in items(&chat["messages"]) {
         let text = message["content"].as_str().unwrap_or_default();
         let said = (!text.trim().is_empty()).then(|| block(text));
@@ -160,7 +160,9 @@ impl Reader {
 
     pub(super) fn whole(&self, value: Value) -> Value {
         let Some(blocks) = value.get("content").and_then(Value::as_array) else { return value };
-        let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+        let mut text = String::new();
+        let mut reasoning = String::new();
+        let mut calls = Vec::new();
         for block in blocks {
             match block["type"].as_str() {
                 Some("text") => text.push_str(block["text"].as_str().unwrap_or_default()),

@@ -80,7 +80,8 @@ fn parts(content: &Value) -> Vec<Value> {
 }
 
 fn contents(chat: &Value) -> (Vec<Value>, Vec<Value>) {
-    let (mut system, mut contents) = (Vec::new(), Vec::new());
+    let mut system = Vec::new();
+    let mut contents = Vec::new();
     // A result names its tool, and in Chat Completions only its call.
     let mut tools: HashMap<&str, &str> = HashMap::new();
     for message in items(&chat["messages"]) {
@@ -128,12 +129,15 @@ pub(super) fn answer(value: Value, place: &str) -> Value {
             None => value,
         };
     };
-    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+    let mut text = String::new();
+    let mut reasoning = String::new();
+    let mut calls = Vec::new();
     for part in items(&candidate["content"]["parts"]) {
         let words = part["text"].as_str().unwrap_or_default();
-        match part["thought"] == true {
-            true => reasoning.push_str(words),
-            false => text.push_str(words),
+        if part["thought"] == true {
+            reasoning.push_str(words)
+        } else {
+            text.push_str(words)
         }
         if let Some(call) = part.get("functionCall") {
             let arguments = call.get("args").cloned().unwrap_or_else(|| json!({}));

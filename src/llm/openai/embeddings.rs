@@ -128,9 +128,10 @@ fn read(text: &str, count: usize) -> Result<Vec<Vec<f32>>, String> {
         *slot = numbers.ok_or("an embedding that is not of numbers")?;
     }
     let length = vectors.first().map_or(0, Vec::len);
-    match vectors.iter().all(|vector| !vector.is_empty() && vector.len() == length) {
-        true => Ok(vectors),
-        false => Err("vectors are missing, or differ in length".to_owned()),
+    if vectors.iter().all(|vector| !vector.is_empty() && vector.len() == length) {
+        Ok(vectors)
+    } else {
+        Err("vectors are missing, or differ in length".to_owned())
     }
 }
 

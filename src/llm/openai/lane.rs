@@ -122,7 +122,8 @@ impl Lane {
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             retry += 1;
-            let (of, seconds) = (self.settings.max_retries, wait.as_secs_f64());
+            let of = self.settings.max_retries;
+            let seconds = wait.as_secs_f64();
             tracing::warn!("{}, retry {retry} of {of} in {seconds:.1} s", failed.error.brief());
             tracing::debug!(error = %failed.error, "asking the model again");
             metrics::model_retried(request.role.as_str(), failed.error.class());

@@ -59,7 +59,8 @@ impl OpenAiModel {
             clients.insert(direct, http.clone());
             Ok(Some(Lane::new(&http, &url, settings, dialect)))
         };
-        let (mut lanes, mut agents) = (BTreeMap::new(), BTreeMap::new());
+        let mut lanes = BTreeMap::new();
+        let mut agents = BTreeMap::new();
         for role in Role::ALL {
             if let Some(lane) = lane(models.for_role(role.as_str()))? {
                 lanes.insert(role, lane);

@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn gather(deltas: &[Value]) -> ChatResponse {
+    fn assembled(deltas: &[Value]) -> ChatResponse {
         let mut gathered = Gathered::default();
         for delta in deltas {
             gathered.take(&json!({ "choices": [{ "delta": delta }] }));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn tool_calls_are_joined_from_their_pieces() {
-        let response = gather(&[
+        let response = assembled(&[
             json!({ "tool_calls": [{ "index": 0, "id": "a", "function": { "name": "read", "arguments": "" } }] }),
             json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "{\"path\"" } }] }),
             json!({ "tool_calls": [{ "index": 1, "id": "b", "function": { "name": "list", "arguments": "{}" } }] }),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn tool_calls_without_index_or_id_are_told_apart() {
-        let response = gather(&[
+        let response = assembled(&[
             json!({ "tool_calls": [{ "function": { "name": "read", "arguments": { "path": "x" } } }] }),
             json!({ "tool_calls": [{ "function": { "name": "read", "arguments": "{\"path\":" } }] }),
             json!({ "tool_calls": [{ "function": { "arguments": "\"y\"}" } }] }),

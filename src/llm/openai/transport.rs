@@ -93,7 +93,8 @@ impl tower_service::Service<HttpRequestFactory> for Transport {
 
 /// Passes an answer on that ends with an error where it is longer than any answer should be.
 fn bounded(response: reqwest::Response) -> reqwest::Response {
-    let (status, headers) = (response.status(), response.headers().clone());
+    let status = response.status();
+    let headers = response.headers().clone();
     let mut room = WHOLE_BYTES;
     let body = response.bytes_stream().map(move |piece| {
         let piece = piece.map_err(std::io::Error::other)?;

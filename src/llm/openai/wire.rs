@@ -68,9 +68,10 @@ fn message(message: &ChatMessage, takes: &Inputs) -> Value {
     };
     object.insert("role".into(), role.into());
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
-    let content = match only_calls {
-        true => Value::Null,
-        false => attached::content(&message.content, &message.attached, takes),
+    let content = if only_calls {
+        Value::Null
+    } else {
+        attached::content(&message.content, &message.attached, takes)
     };
     object.insert("content".into(), content);
     if !message.tool_calls.is_empty() {

@@ -39,7 +39,8 @@ pub(super) fn from_anthropic(body: &Value) -> Result<Value, String> {
             return Err("messages: roles must alternate, and the first must be user".to_owned());
         }
         last = role;
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut calls = Vec::new();
         for block in items(&message["content"]) {
             match block["type"].as_str() {
                 Some("text") if block["text"] == "" => {
@@ -87,9 +88,10 @@ fn sent_whole(kind: &str, source: &Value) -> Result<(), String> {
         "image" => media_type.starts_with("image/"),
         _ => media_type == "application/pdf",
     };
-    match fits && source["type"] == "base64" && source["data"].is_string() {
-        true => Ok(()),
-        false => Err(format!("messages: {kind}.source: Input should be valid: {media_type}")),
+    if fits && source["type"] == "base64" && source["data"].is_string() {
+        Ok(())
+    } else {
+        Err(format!("messages: {kind}.source: Input should be valid: {media_type}"))
     }
 }
 
@@ -102,7 +104,8 @@ pub(super) fn from_gemini(body: &Value, model: &str, streamed: bool) -> Result<V
     if !body["systemInstruction"].is_null() {
         messages.push(json!({ "role": "system", "content": texts(&body["systemInstruction"]) }));
     }
-    let (mut called, mut answered) = (0, 0);
+    let mut called = 0;
+    let mut answered = 0;
     for content in items(&body["contents"]) {
         let role = match content["role"].as_str() {
             Some("model") => "assistant",
@@ -132,9 +135,10 @@ pub(super) fn from_gemini(body: &Value, model: &str, streamed: bool) -> Result<V
         }
         push(&mut messages, role, texts(content), calls);
     }
-    match messages.iter().any(|message| message["role"] != "system") {
-        true => Ok(json!({ "model": model, "messages": messages, "stream": streamed })),
-        false => Err("contents is not specified".to_owned()),
+    if messages.iter().any(|message| message["role"] != "system") {
+        Ok(json!({ "model": model, "messages": messages, "stream": streamed }))
+    } else {
+        Err("contents is not specified".to_owned())
     }
 }
 

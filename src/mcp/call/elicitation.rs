@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn a_question_during_two_calls_belongs_to_neither() {
         let open_calls = Arc::new(OpenCalls::default());
-        let (one, two) = (call(Answers::new()), call(Answers::new()));
+        let one = call(Answers::new());
+        let two = call(Answers::new());
         let _guards = (open_calls.open(one.clone()), open_calls.open(two.clone()));
         assert!(!open_calls.goes_one_by_one());
         assert_eq!(open_calls.answer(&form("Sure?")).action, ElicitationAction::Cancel);

@@ -142,7 +142,8 @@ mod tests {
             let file = ServersFile::parse("f".as_ref(), &text, &|_| None).unwrap();
             file.servers[0].clone()
         };
-        let (silent, strict) = (parse(""), parse("definitions_ttl_sec = 60"));
+        let silent = parse("");
+        let strict = parse("definitions_ttl_sec = 60");
         let after = |seconds| listed_at + TimeDelta::seconds(seconds);
         assert!(definitions.is_fresh(&silent, after(86_399)));
         assert!(!definitions.is_fresh(&silent, after(86_400)));

@@ -123,9 +123,10 @@ impl Listing {
     ) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
         let name = text::cut(&text::one_line(name), MAX_NAME_CHARS);
-        let read = match names.contains(&name) {
-            true => Err("listed twice".into()),
-            false => read(tool, policy, before),
+        let read = if names.contains(&name) {
+            Err("listed twice".into())
+        } else {
+            read(tool, policy, before)
         };
         match read {
             Ok((definition, output)) => {
@@ -247,7 +248,8 @@ mod tests {
         let text = "[mcp_servers.x]\ncommand = \"x\"\n";
         let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
         let tool = |name: &str, input: Value| json!({ "name": name, "inputSchema": input, "outputSchema": { "type": "object" } });
-        let (plain, strict) = (json!({ "type": "object" }), json!({ "required": ["a"] }));
+        let plain = json!({ "type": "object" });
+        let strict = json!({ "required": ["a"] });
         let said = json!([tool("same", plain.clone()), tool("other", plain.clone())]);
         let first = Listing::of(definitions(said), &file.servers[0], None);
         let said = json!([tool("other", strict), tool("same", plain)]);

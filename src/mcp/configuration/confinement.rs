@@ -110,7 +110,8 @@ pub(super) fn memory(place: &Place<'_>, table: &Table) -> Result<Option<u64>, Er
             Err(place.error("memory_mb", "only a server with a command is started here"))
         }
         Some(megabytes) if !(MEMORY_MB.contains(&megabytes)) => {
-            let (least, most) = (MEMORY_MB.start(), MEMORY_MB.end());
+            let least = MEMORY_MB.start();
+            let most = MEMORY_MB.end();
             Err(place.error("memory_mb", format!("give {least} to {most} megabytes")))
         }
         given => Ok(given),

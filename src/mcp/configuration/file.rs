@@ -95,7 +95,8 @@ impl ServersFile {
         env: expand::Environment<'_>,
     ) -> Result<(), Error> {
         let refuse = |message: String| {
-            let (path, key) = (path.to_owned(), "import".to_owned());
+            let path = path.to_owned();
+            let key = "import".to_owned();
             Error::Value { path, key, message }
         };
         let written = expand::expand(from, env, &mut Secrets::default()).map_err(refuse)?;

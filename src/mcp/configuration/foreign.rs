@@ -73,7 +73,8 @@ pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreig
     let keys: Map<String, Value> = json5::from_str(text).map_err(|error| {
         let (line, column) =
             error.position().map_or((1, 1), |place| (place.line + 1, place.column + 1));
-        let (path, hint) = (path.to_owned(), String::new());
+        let path = path.to_owned();
+        let hint = String::new();
         Error::Parse { path, line, column, message: format!("not JSON: {error}"), hint }
     })?;
     let key = if format == Format::VsCode { "servers" } else { "mcpServers" };
@@ -211,9 +212,8 @@ fn vs_code(text: &str, folder: &str) -> String {
 
 /// Makes the name of an environment variable of any words.
 pub(super) fn variable(words: &str) -> String {
-    let letter = |letter: char| match letter.is_ascii_alphanumeric() {
-        true => letter.to_ascii_uppercase(),
-        false => '_',
+    let letter = |letter: char| {
+        if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }
     };
     let name: String = words.chars().map(letter).collect();
     let name = name.trim_matches('_');

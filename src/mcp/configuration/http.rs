@@ -64,10 +64,8 @@ pub(super) fn http(
         }
         None => None,
     };
-    let oauth = match has_token(table) {
-        true => None,
-        false => Some(oauth::oauth(place, table, env, secrets)?),
-    };
+    let oauth =
+        if has_token(table) { None } else { Some(oauth::oauth(place, table, env, secrets)?) };
     Ok(Transport::Http { url, bearer_token, headers, oauth })
 }
 

@@ -212,9 +212,11 @@ impl Import {
 
     /// Notes a secret and returns the variable that stands for it, named after the server as well.
     fn refer(&mut self, server: &str, key: &str, name: &str) -> String {
-        let (own, name) = (variable(server), variable(name));
+        let own = variable(server);
+        let name = variable(name);
         let variable = if name.contains(&own) { name } else { format!("{own}_{name}") };
-        let (server, key) = (server.to_owned(), key.to_owned());
+        let server = server.to_owned();
+        let key = key.to_owned();
         self.secrets.push(LeftOut { server, key, variable: variable.clone() });
         variable
     }

@@ -151,7 +151,8 @@ fn encoded(secret: &str) -> Vec<String> {
         bytes.extend_from_slice(secret.as_bytes());
         let text = STANDARD_NO_PAD.encode(&bytes);
         // The first and the last letters are also made of what stands beside it.
-        let (first, is_whole) = ([0, 2, 3][offset], bytes.len() % 3 == 0);
+        let first = [0, 2, 3][offset];
+        let is_whole = bytes.len() % 3 == 0;
         let last = text.len() - usize::from(!is_whole);
         let inner = text[first..last].to_owned();
         let for_urls = inner.replace('+', "-").replace('/', "_");

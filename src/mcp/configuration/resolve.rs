@@ -207,7 +207,8 @@ fn stdio(
     refuse(place, &http_only, "only a server with `url` takes this key")?;
     if !table.is_enabled() {
         // A disabled server's variables need not be set.
-        let (command, args) = (command.to_owned(), table.args.clone());
+        let command = command.to_owned();
+        let args = table.args.clone();
         return Ok(Transport::Stdio { command, args, env: BTreeMap::new(), cwd: None });
     }
     let mut value = |key: &str, text: &str| {
@@ -254,7 +255,8 @@ fn binding(place: &Place<'_>, table: &Table) -> Result<AgentBinding, Error> {
         _ => None,
     };
     let knowledge = table.knowledge.as_deref().map(|file| knowledge(place, file)).transpose()?;
-    let (kind, tools) = (table.agent.clone(), table.agent_tools.clone());
+    let kind = table.agent.clone();
+    let tools = table.agent_tools.clone();
     Ok(AgentBinding { kind, tools, knowledge, bundled })
 }
 

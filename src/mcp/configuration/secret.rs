@@ -124,12 +124,11 @@ pub(super) fn in_value(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
     let shaped = (is_cookie || !secret.contains(char::is_whitespace))
         && !secret.starts_with(['/', '.', '~'])
         && !secret.chars().all(|digit| digit.is_ascii_digit() || digit == '.');
-    match known || (is_named(name) && shaped) {
-        true => {
-            let begin = start + trimmed.len() - secret.len();
-            vec![(begin..begin + secret.len(), name.to_owned())]
-        }
-        false => Vec::new(),
+    if known || (is_named(name) && shaped) {
+        let begin = start + trimmed.len() - secret.len();
+        vec![(begin..begin + secret.len(), name.to_owned())]
+    } else {
+        Vec::new()
     }
 }
 

@@ -75,9 +75,10 @@ impl Server {
             return;
         }
         let mut view = self.view();
-        match self.config.fingerprint == old.config.fingerprint {
-            true => view.remember(listing),
-            false => view.stand_in(listing),
+        if self.config.fingerprint == old.config.fingerprint {
+            view.remember(listing)
+        } else {
+            view.stand_in(listing)
         }
     }
 

@@ -34,7 +34,8 @@ const SHORTEST: Duration = Duration::from_millis(5);
 /// Looks after a session until it ends.
 pub(super) fn keep(server: &Arc<Server>, session: &Arc<Session>, era: Era) {
     let closed = server.closed.clone();
-    let (server, session) = (Arc::downgrade(server), Arc::downgrade(session));
+    let server = Arc::downgrade(server);
+    let session = Arc::downgrade(session);
     tokio::spawn(async move {
         tokio::select! {
             () = closed.cancelled() => {}
@@ -85,7 +86,7 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
             quiet_until = clock::monotonic() + AFTER_CHANGE;
         }
         let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
-        pause = match server.tend(&session, has_changed).await {
+        pause = match server.check(&session, has_changed).await {
             Looked::Well => Duration::ZERO,
             Looked::Unheard => UNHEARD,
             Looked::Ended => return,
@@ -148,7 +149,7 @@ impl Server {
     }
 
     /// Does what is due.
-    async fn tend(&self, session: &Arc<Session>, has_changed: bool) -> Looked {
+    async fn check(&self, session: &Arc<Session>, has_changed: bool) -> Looked {
         let mut link = self.link.lock().await;
         if !link.connection.is_on(session) {
             return Looked::Ended;

@@ -170,7 +170,8 @@ async fn attempt(
             }
         }
         Transport::Http { url, bearer_token, headers, .. } => {
-            let (token, access) = (bearer_token.as_deref(), access.cloned());
+            let token = bearer_token.as_deref();
+            let access = access.cloned();
             let (transport, session) =
                 http::transport(url, token, headers, access, limit, max_message)
                     .map_err(Failed::for_good)?;

@@ -124,7 +124,8 @@ impl StreamableHttpClient for Client {
     ) -> Result<StreamableHttpPostResponse, Failure> {
         self.session.note(session_id.as_ref());
         let request = |token| {
-            let (uri, headers) = (uri.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let headers = custom_headers.clone();
             self.inner.post_message(uri, message.clone(), session_id.clone(), token, headers)
         };
         self.send(auth_header, request).await
@@ -161,7 +162,8 @@ impl StreamableHttpClient for Client {
         custom_headers: Headers,
     ) -> Result<(), Failure> {
         let request = |token| {
-            let (uri, headers) = (uri.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let headers = custom_headers.clone();
             self.inner.delete_session(uri, session_id.clone(), token, headers)
         };
         self.send(auth_header, request).await
@@ -176,7 +178,9 @@ impl StreamableHttpClient for Client {
         custom_headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         let request = |token| {
-            let (uri, session, headers) = (uri.clone(), session_id.clone(), custom_headers.clone());
+            let uri = uri.clone();
+            let session = session_id.clone();
+            let headers = custom_headers.clone();
             self.inner.get_stream(uri, session, last_event_id.clone(), token, headers)
         };
         self.send(auth_header, request).await

@@ -132,7 +132,10 @@ fn paired(line: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns how deep values stand in values.
 fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut is_escaped) = (0_usize, 0, false, false);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut in_string = false;
+    let mut is_escaped = false;
     for byte in json {
         match byte {
             _ if is_escaped => is_escaped = false,

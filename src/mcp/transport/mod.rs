@@ -14,7 +14,7 @@ mod memory;
 pub(super) mod oauth;
 pub(super) mod open_calls;
 mod process;
-mod process_mark;
+mod process_tag;
 pub(super) mod progress;
 pub(super) mod request;
 mod sandbox;

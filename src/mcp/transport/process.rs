@@ -25,8 +25,8 @@ use tokio::{
 };
 
 use super::memory::Bound;
-use super::process_mark;
-use super::process_mark::ProcessMark;
+use super::process_tag;
+use super::process_tag::ProcessTag;
 use super::stderr::Tail;
 
 /// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
@@ -57,8 +57,8 @@ pub(super) struct Process {
 impl Process {
     /// Starts a program in a new process group, with the environment given and a mark, nothing else.
     pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
-        ORPHANS.call_once(process_mark::kill_orphans);
-        let mark = ProcessMark::new();
+        ORPHANS.call_once(process_tag::kill_orphans);
+        let mark = ProcessTag::new();
         let bound = program.memory_mb.map(Bound::new);
         let launch =
             |bound: &Bound| bound.launch(program.program, program.args, program.env, program.cwd);
@@ -72,7 +72,7 @@ impl Process {
             .args(args)
             .env_clear()
             .envs(program.env)
-            .env(process_mark::VARIABLE, mark.value())
+            .env(process_tag::VARIABLE, mark.value())
             .process_group(0)
             .kill_on_drop(true)
             .stdin(Stdio::piped())
@@ -82,8 +82,9 @@ impl Process {
             command.current_dir(cwd);
         }
         let mut child = command.spawn()?;
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
         let mut group = Group::of(child, mark)?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(std::io::Error::other("the child has no pipes"));
@@ -147,13 +148,13 @@ struct Group {
     /// `None` once the group was killed: its number may belong to others by then.
     id: Option<Pid>,
     /// Tells those members that left for a group of their own.
-    mark: ProcessMark,
+    mark: ProcessTag,
     /// The reading end of its stdout once more, open for as long as the child is.
     rest: Option<OwnedFd>,
 }
 
 impl Group {
-    fn of(child: Child, mark: ProcessMark) -> std::io::Result<Self> {
+    fn of(child: Child, mark: ProcessTag) -> std::io::Result<Self> {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.ok_or_else(|| std::io::Error::other("the child ended while starting"))?;
         Ok(Self { child, id: Some(Pid::from_raw(id)), mark, rest: None })

@@ -66,10 +66,11 @@ impl Tail {
 
     fn keep(&self, line: &[u8], is_cut: bool) {
         let line = String::from_utf8_lossy(line);
-        let line = match is_cut {
+        let line = if is_cut {
             // The last letter may have been cut as well.
-            true => self.secrets.redact_beginning(line.trim_end_matches('\u{fffd}')),
-            false => self.secrets.redact(&line),
+            self.secrets.redact_beginning(line.trim_end_matches('\u{fffd}'))
+        } else {
+            self.secrets.redact(&line)
         };
         let line = line.trim().to_owned();
         if line.is_empty() {

@@ -85,7 +85,8 @@ mod tests {
     fn of_two_gates_the_stricter_holds_rule_by_rule_and_a_persons_word_stands_above_both() {
         let asks = policy(ApprovalMode::Prompt, false);
         let goes = policy(ApprovalMode::Approve, true);
-        let (asks, goes) = (Gate::of(&asks, "t", &SHREDDER), Gate::of(&goes, "t", &READER));
+        let asks = Gate::of(&asks, "t", &SHREDDER);
+        let goes = Gate::of(&goes, "t", &READER);
         let strict = asks.stricter(goes);
         assert_eq!(strict, goes.stricter(asks));
         assert!(strict.needs_approval && strict.open_world);

@@ -23,10 +23,7 @@ pub(in crate::mcp) fn find_in(text: &str) -> Option<char> {
 pub(in crate::mcp) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (letter, is_hidden) in marked(text) {
-        match is_hidden {
-            true => shown.extend(letter.escape_unicode()),
-            false => shown.push(letter),
-        }
+        if is_hidden { shown.extend(letter.escape_unicode()) } else { shown.push(letter) }
     }
     shown
 }
@@ -79,7 +76,8 @@ pub fn is_invisible(letter: char) -> bool {
 /// join or run from right to left. Beside plain letters it has none.
 fn has_part(letter: char, before: Option<char>, after: Option<char>) -> bool {
     let is_seen = |one: char| !one.is_ascii() && !is_invisible(one);
-    let (before_is_seen, after_is_seen) = (before.is_some_and(is_seen), after.is_some_and(is_seen));
+    let before_is_seen = before.is_some_and(is_seen);
+    let after_is_seen = after.is_some_and(is_seen);
     match letter {
         // The number before it is a key then.
         '\u{fe0f}' if after == Some('\u{20e3}') => before.is_some_and(|one| !is_invisible(one)),

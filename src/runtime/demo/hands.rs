@@ -178,7 +178,8 @@ fn summary(request: &RecordedRequest) -> String {
             let rest = section(&outcome, &format!("\"{name}\":"), "\n");
             rest.split([',', '}']).next().unwrap_or_default().trim().to_owned()
         };
-        let (share, all) = (number("first_three_percent"), number("of"));
+        let share = number("first_three_percent");
+        let all = number("of");
         return format!("The first three hold {share} % of the {all} zones of these countries.");
     }
     let body = unescape(section(request.last_text(), "<body", "</body>"));

@@ -22,7 +22,7 @@ use crate::mcp::{
 use crate::swarm::{Agent, Kinds, Roster, ServerAgent};
 
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
-pub use watch::{Environment, ReloadListener, ReloadTold, Watching};
+pub use watch::{Environment, ReloadListener, ReloadOutcome, Watching};
 
 /// Servers and the agents that are made of them.
 pub(super) struct Plugins {
@@ -89,9 +89,10 @@ pub(super) fn read(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ServersFile, Error> {
     if !path.exists() {
-        return match path == Path::new("mcp-servers.toml") {
-            true => Ok(ServersFile::default()),
-            false => Err(Error::NoServersFile(path.to_owned())),
+        return if path == Path::new("mcp-servers.toml") {
+            Ok(ServersFile::default())
+        } else {
+            Err(Error::NoServersFile(path.to_owned()))
         };
     }
     let file = ServersFile::load(path, env)?;

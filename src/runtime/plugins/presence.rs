@@ -38,7 +38,7 @@ pub struct Answer {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Told {
+struct Announcement {
     about: About,
     states: Vec<ServerState>,
     answered: Option<(Uuid, Answer)>,
@@ -60,9 +60,9 @@ pub struct Process {
 #[derive(Debug)]
 pub(super) struct Presence {
     place: Place,
-    told: Told,
+    announcement: Announcement,
     /// What stands in the file, to write it only when it says something new.
-    written: Option<Told>,
+    written: Option<Announcement>,
     _alive: File,
 }
 
@@ -85,37 +85,37 @@ impl Presence {
         let place = Place(directory.join(Uuid::new_v4().to_string()));
         let alive = File::create(place.alive())?;
         alive.try_lock()?;
-        let told = Told { about, states: Vec::new(), answered: None };
-        let mut presence = Self { place, told, written: None, _alive: alive };
+        let announcement = Announcement { about, states: Vec::new(), answered: None };
+        let mut presence = Self { place, announcement, written: None, _alive: alive };
         presence.write();
         Ok(presence)
     }
 
     /// Tells how the servers stand.
     pub fn tell(&mut self, states: Vec<ServerState>) {
-        self.told.states = states;
+        self.announcement.states = states;
         self.write();
     }
 
     /// Returns the request to reload that was not answered yet.
     pub fn request(&self) -> Option<Uuid> {
         let request: Uuid = serde_json::from_slice(&fs::read(self.place.request()).ok()?).ok()?;
-        let answered = self.told.answered.as_ref().map(|(request, _)| *request);
+        let answered = self.announcement.answered.as_ref().map(|(request, _)| *request);
         (answered != Some(request)).then_some(request)
     }
 
     /// Answers a request.
     pub fn answer(&mut self, request: Uuid, answer: Answer) {
-        self.told.answered = Some((request, answer));
+        self.announcement.answered = Some((request, answer));
         self.write();
     }
 
     fn write(&mut self) {
-        if self.written.as_ref() == Some(&self.told) {
+        if self.written.as_ref() == Some(&self.announcement) {
             return;
         }
-        match self.place.write(&self.place.told(), &self.told) {
-            Ok(()) => self.written = Some(self.told.clone()),
+        match self.place.write(&self.place.announcement(), &self.announcement) {
+            Ok(()) => self.written = Some(self.announcement.clone()),
             Err(error) => {
                 tracing::debug!(%error, "this process could not tell how its servers stand")
             }
@@ -168,7 +168,7 @@ impl Place {
         self.0.with_extension("alive")
     }
 
-    fn told(&self) -> PathBuf {
+    fn announcement(&self) -> PathBuf {
         self.0.with_extension("json")
     }
 
@@ -177,7 +177,7 @@ impl Place {
     }
 
     fn remove(&self) {
-        for file in [self.request(), self.told(), self.alive()] {
+        for file in [self.request(), self.announcement(), self.alive()] {
             // What cannot be removed is found dead by the next one who looks.
             let _ = fs::remove_file(file);
         }
@@ -192,8 +192,8 @@ impl Place {
         })
     }
 
-    fn read(&self) -> Option<Told> {
-        serde_json::from_slice(&fs::read(self.told()).ok()?).ok()
+    fn read(&self) -> Option<Announcement> {
+        serde_json::from_slice(&fs::read(self.announcement()).ok()?).ok()
     }
 
     fn look(&self) -> Option<Process> {
@@ -202,7 +202,7 @@ impl Place {
             self.remove();
             return None;
         }
-        let Told { about, states, .. } = self.read()?;
+        let Announcement { about, states, .. } = self.read()?;
         let About { pid, role, servers_file, database } = about;
         Some(Process { pid, role, servers_file, database, states, place: self.clone() })
     }

@@ -24,7 +24,7 @@ pub type Environment = fn(&str) -> Option<String>;
 
 /// What a reload gave.
 #[derive(Debug)]
-pub enum ReloadTold<'a> {
+pub enum ReloadOutcome<'a> {
     /// The servers file was taken over; these servers have problems.
     Done(&'a Reloaded, &'a [ServerProblem]),
     /// It cannot be used, and nothing has changed.
@@ -32,7 +32,7 @@ pub enum ReloadTold<'a> {
 }
 
 /// Hears what reloads give.
-pub type ReloadListener = Arc<dyn Fn(ReloadTold<'_>) + Send + Sync>;
+pub type ReloadListener = Arc<dyn Fn(ReloadOutcome<'_>) + Send + Sync>;
 
 /// A look that is kept on the servers file; it ends when this is dropped.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Watch {
                     None => Reloaded::default(),
                 };
                 let problems = plugins.problems().clone();
-                (self.told)(ReloadTold::Done(&reloaded, &problems));
+                (self.told)(ReloadOutcome::Done(&reloaded, &problems));
                 let problems = problems.into_iter();
                 Answer {
                     reloaded,
@@ -145,7 +145,7 @@ impl Watch {
                 }
             }
             Err(error) => {
-                (self.told)(ReloadTold::Refused(&error));
+                (self.told)(ReloadOutcome::Refused(&error));
                 Answer { refused: Some(error.to_string()), ..Answer::default() }
             }
         }

@@ -71,7 +71,8 @@ pub async fn trace(
     let (run, trace_id) = spans
         .first()
         .map_or((number, TraceId::of_run(thread, number)), |root| (root.run, root.trace_id));
-    let (overview, notes) = (reading::overview(&spans), reading::notes(&spans));
+    let overview = reading::overview(&spans);
+    let notes = reading::notes(&spans);
     let head = TraceHead {
         thread_id: thread,
         title: rows.info.shown_title().map(|title| title.into_owned()),

@@ -16,7 +16,8 @@ pub async fn check(options: &Options) -> Vec<Finding> {
         Ok(server) => server,
         Err(error) => return vec![Finding::bad(&error)],
     };
-    let (api, operations) = (server.api(), &server.api().catalogue.operations);
+    let api = server.api();
+    let operations = &server.api().catalogue.operations;
     let path = options.spec.display();
     let read = Finding::Good(format!("{path} describes {} operations", operations.len()));
     let host = match operations.first().map(|operation| api.own_base(operation)) {

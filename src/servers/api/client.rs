@@ -210,7 +210,8 @@ impl Client {
 
     fn error(&self, request: &Request, error: &reqwest::Error) -> Error {
         if error.is_timeout() {
-            let (method, address) = (request.method.clone(), address(request));
+            let method = request.method.clone();
+            let address = address(request);
             return Error::Timeout { method, address, limit: self.timeout };
         }
         let mut reason = if error.is_connect() {

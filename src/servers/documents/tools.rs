@@ -339,15 +339,12 @@ impl Shelf {
         }
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
         let scope = self.scope(meta)?;
-        let hits: Vec<Hit> = match asked.parents {
-            true => {
-                let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
-                found.passages.into_iter().map(Hit::of_passage).collect()
-            }
-            false => {
-                let found = self.library.search(&scope, &query, self.model()).await?;
-                found.into_iter().map(|source| Hit { source, parent: None }).collect()
-            }
+        let hits: Vec<Hit> = if asked.parents {
+            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+            found.passages.into_iter().map(Hit::of_passage).collect()
+        } else {
+            let found = self.library.search(&scope, &query, self.model()).await?;
+            found.into_iter().map(|source| Hit { source, parent: None }).collect()
         };
         Ok(Hits { hits })
     }

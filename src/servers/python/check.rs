@@ -14,7 +14,8 @@ pub async fn check(options: &Options) -> Vec<Finding> {
 }
 
 async fn run(options: &Options) -> Result<Finding, Error> {
-    let (tier, limits) = (options.tier(), options.limits());
+    let tier = options.tier();
+    let limits = options.limits();
     let name = match tier {
         Tier::Wasm => "the bundled Python",
         Tier::System => "the system's Python under bubblewrap",

@@ -158,7 +158,8 @@ impl Server {
         annotations(title = "Find values", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
     async fn find_values(&self, Parameters(input): Parameters<FindValues>) -> CallToolResult {
-        let (table, column) = (input.table.as_deref(), input.column.as_deref());
+        let table = input.table.as_deref();
+        let column = input.column.as_deref();
         match self.database.find_values(&input.text, table, column).await {
             Ok(found) => answer(&found, text::of_values(&found)),
             Err(error) => failure(&error),

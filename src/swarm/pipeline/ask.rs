@@ -18,7 +18,8 @@ pub struct Ask {
 impl Ask {
     /// Names the role, the word sent as `x-perihelion-stage`, and the schema of the answer.
     pub fn new(role: Role, stage: impl Into<String>, schema: impl Into<String>) -> Self {
-        let (stage, schema) = (stage.into(), schema.into());
+        let stage = stage.into();
+        let schema = schema.into();
         Self { role, stage, schema, prompt: None, messages: Vec::new() }
     }
 

@@ -27,7 +27,8 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
         &self,
         ctx: Context<PipelineState<W>>,
     ) -> Result<NodeOutput<PipelineState<W>>, NodeError> {
-        let (state, job) = (ctx.state(), &self.job);
+        let state = ctx.state();
+        let job = &self.job;
         let Outcome::Found { finding } = &state.outcome else {
             return Err(NodeError::failed("pipeline", "there is nothing to judge"));
         };
@@ -43,7 +44,8 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
             output: &finding.output,
         };
         let judged = judge(&model, &job.star.prompts, subject).await?;
-        let (attempt, rounds) = (state.attempt.number, job.star.limits.max_reflections + 1);
+        let attempt = state.attempt.number;
+        let rounds = job.star.limits.max_reflections + 1;
         if model.was_live() {
             metrics::reflected(&job.agent, judged.word());
         }

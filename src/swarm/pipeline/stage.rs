@@ -38,7 +38,8 @@ pub struct Stage<W: State> {
 
 impl<W: State> Clone for Stage<W> {
     fn clone(&self) -> Self {
-        let (job, left) = (Arc::clone(&self.job), Arc::clone(&self.left));
+        let job = Arc::clone(&self.job);
+        let left = Arc::clone(&self.left);
         Self { ctx: self.ctx.clone(), job, left }
     }
 }
@@ -83,13 +84,13 @@ impl<W: State> Stage<W> {
             tainted_by: state.tainted_by.clone(),
             table: None,
         };
-        let wishes: Vec<Instruction> = state.instructions.iter().cloned().collect();
+        let instructions: Vec<Instruction> = state.instructions.iter().cloned().collect();
         let left = Left {
             log: Mutex::new(log),
             spent: Mutex::default(),
             answers: AtomicUsize::new(0),
-            task: instruction::effective(&job.assignment.described(), &wishes),
-            query: instruction::effective(&job.assignment.task, &wishes),
+            task: instruction::effective(&job.assignment.described(), &instructions),
+            query: instruction::effective(&job.assignment.task, &instructions),
             instructions: Mutex::default(),
         };
         Self { ctx, job, left: Arc::new(left) }
@@ -219,7 +220,8 @@ impl<W: State> Stage<W> {
     /// # Errors
     /// [`StageError`], to be passed on with `?`; of kind `ModelError` where no valid answer could be had.
     pub async fn ask<T: JsonSchema + DeserializeOwned>(&self, ask: Ask) -> Result<T, StageError> {
-        let (request, schema) = (self.request_of(&ask)?, ask.schema);
+        let request = self.request_of(&ask)?;
+        let schema = ask.schema;
         let model = RecordedModel::new(&self.ctx, &self.job.star).remembering(self.job.ctx.state());
         let answer = llm::ask::<T>(&model, request, &schema).await;
         *lock(&self.left.spent) += model.spent();
@@ -327,7 +329,8 @@ impl<W: State> Stage<W> {
 
     /// Says in one line how far the agent is, to the one who watches.
     pub fn progress(&self, message: impl Into<String>) {
-        let (agent, message) = (self.job.agent.clone(), message.into());
+        let agent = self.job.agent.clone();
+        let message = message.into();
         AgentEvent::Progress { agent, message }.publish(&self.ctx);
     }
 

@@ -127,7 +127,8 @@ impl Node<GraphState> for TeamNode {
         let own = self.own_team(&ctx.place().tenant);
         let team: Team = ctx.observe_first(seen::TEAM, &*own).await?;
         let assignment: Assignment = ctx.input()?;
-        let (timer, began) = (Timer::start(), clock::monotonic());
+        let timer = Timer::start();
+        let began = clock::monotonic();
         let report = self.work(&ctx, &team.design, &assignment).await?;
         let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let latency_ms = ctx.observe_unless(seen::LATENCY, &0, &took).await?;
@@ -143,7 +144,9 @@ impl Node<GraphState> for TeamNode {
             usage: report.spent.usage,
         }
         .publish(&ctx);
-        let (state, index, agent) = (ctx.state(), ctx.place().task, self.name.as_str());
+        let state = ctx.state();
+        let index = ctx.place().task;
+        let agent = self.name.as_str();
         let of = Reported { state, index, agent, server: "", assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))
     }
@@ -163,7 +166,8 @@ impl TeamNode {
         design: &TeamDesign,
         assignment: &Assignment,
     ) -> Result<Report, NodeError> {
-        let (tenant, disabled) = (&ctx.place().tenant, &ctx.state().preferences.disable);
+        let tenant = &ctx.place().tenant;
+        let disabled = &ctx.state().preferences.disable;
         let roster = Arc::new(self.roster(design, tenant, disabled));
         let is_alone = matches!(self.servers, Servers::Of(_)) && roster.names("").is_empty();
         if ctx.observe_unless(seen::ALONE, &false, &is_alone).await? {
@@ -214,7 +218,8 @@ impl TeamNode {
                 let about = format!("{}. Goal: {}", member.role, member.goal);
                 let team = servers.find_for(tenant, server).filter(|_| !disabled.contains(server));
                 if let Some(team) = team.as_ref().and_then(|agent| agent.team()) {
-                    let (team, own) = (Team::clone(team), self.servers.clone());
+                    let team = Team::clone(team);
+                    let own = self.servers.clone();
                     agents.push(Arc::new(TeamAgent::within(team, &about, &self.kinds, own)));
                     continue;
                 }

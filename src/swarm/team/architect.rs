@@ -70,9 +70,12 @@ fn of_team(team: &TeamDesign) -> Value {
 /// Returns what the architect sees of a server; of one that reaches the open world no words of its own.
 fn entry(server: &ServerInfo) -> Value {
     let tools = server.tools.iter().filter(|_| !server.open_world).take(SHOWN_TOOLS);
-    let tools = tools.map(|tool| match server.undeclared {
-        true => tool.name.clone(),
-        false => format!("{}: {}", tool.name, brief_of(&tool.description)),
+    let tools = tools.map(|tool| {
+        if server.undeclared {
+            tool.name.clone()
+        } else {
+            format!("{}: {}", tool.name, brief_of(&tool.description))
+        }
     });
     json!({
         "name": server.name,

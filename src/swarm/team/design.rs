@@ -143,7 +143,8 @@ impl TeamDesign {
                 "agents: a team has at most {MAX_AGENTS}, and this one has {more}: leave out what the goal does not need"
             )),
         }
-        let (mut names, mut goals) = (BTreeSet::new(), BTreeSet::new());
+        let mut names = BTreeSet::new();
+        let mut goals = BTreeSet::new();
         for (index, agent) in self.agents.iter().enumerate() {
             let place = format!("agents[{index}]");
             problems.extend(bad_name(&format!("{place}.name"), &agent.name));

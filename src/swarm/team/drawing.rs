@@ -13,10 +13,8 @@ impl TeamDesign {
             let id = format!("agent {index}");
             diagram.node(&id, &[&agent.name, &agent.role], Shape::Box).both_ways("supervisor", &id);
             for server in &agent.servers {
-                let shape = match server.starts_with(TEAM_PREFIX) {
-                    true => Shape::Round,
-                    false => Shape::Store,
-                };
+                let shape =
+                    if server.starts_with(TEAM_PREFIX) { Shape::Round } else { Shape::Store };
                 let below = format!("server {server}");
                 diagram.node(&below, &[server], shape).uses(&id, &below);
             }
@@ -34,7 +32,8 @@ impl TeamDesign {
             "        qa([qa])".to_owned(),
         ];
         for (index, agent) in self.agents.iter().enumerate() {
-            let (name, role) = (label(&agent.name), label(&agent.role));
+            let name = label(&agent.name);
+            let role = label(&agent.role);
             let about = if role.is_empty() { name } else { format!("{name}<br/>{role}") };
             lines.push(format!("        agent{index}[\"{about}\"]"));
             lines.push(format!("        supervisor <--> agent{index}"));

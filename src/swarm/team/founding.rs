@@ -94,7 +94,8 @@ impl Node<GraphState> for ArchitectNode {
             usage: report.spent.usage,
         }
         .publish(&ctx);
-        let (state, index) = (ctx.state(), ctx.place().task);
+        let state = ctx.state();
+        let index = ctx.place().task;
         let of = Reported { state, index, agent: ARCHITECT, server: "", assignment, latency_ms };
         Ok(NodeOutput::update(report.into_update(of)))
     }
@@ -146,7 +147,8 @@ impl ArchitectNode {
         match self.save(ctx, founder, &made).await? {
             Ok(version) => {
                 let agents: Vec<&str> = made.agents.iter().map(|one| one.name.as_str()).collect();
-                let (name, about) = (&made.name, &made.description);
+                let name = &made.name;
+                let about = &made.description;
                 let agents = agents.join(", ");
                 Ok(Ok(format!(
                     "The team team_{name}, version {version}, can be chosen now: {about} Its agents: {agents}."

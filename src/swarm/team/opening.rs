@@ -12,7 +12,9 @@ pub(super) fn opening_of(
 ) -> GraphUpdate {
     let mut request = assignment.described();
     for upstream in &assignment.dependency_outputs {
-        let (agent, task, output) = (&upstream.agent, &upstream.task, &upstream.output);
+        let agent = &upstream.agent;
+        let task = &upstream.task;
+        let output = &upstream.output;
         request.push_str(&format!("\n\nWhat {agent} found for \"{task}\":\n{output}"));
     }
     let tainted_by = assignment.tainted_by.clone();

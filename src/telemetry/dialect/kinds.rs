@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::names as n;
-use super::text::{answered_in_chat, asked_in_chat, cut, said, sent};
+use super::text::{answered_in_chat, asked_in_chat, cut, message_text, sent};
 use super::{Attributes, count};
 use crate::telemetry::{About, RunMark, Span};
 
@@ -25,11 +25,12 @@ impl Attributes {
         self.list(n::RUNS, &runs);
         self.put(n::INPUT_TOKENS, count(usage.input_tokens));
         self.put(n::OUTPUT_TOKENS, count(usage.output_tokens));
-        let (given, said) =
-            (question.as_ref().or(told.as_ref()), answer.as_ref().or(asks.as_ref()));
-        let (given, said) = (given.map(String::as_str), said.map(String::as_str));
+        let given = question.as_ref().or(told.as_ref());
+        let message_text = answer.as_ref().or(asks.as_ref());
+        let given = given.map(String::as_str);
+        let message_text = message_text.map(String::as_str);
         self.content(&[n::OI_INPUT, n::LF_INPUT, n::LF_TRACE_INPUT], given);
-        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT, n::LF_TRACE_OUTPUT], said);
+        self.content(&[n::OI_OUTPUT, n::LF_OUTPUT, n::LF_TRACE_OUTPUT], message_text);
     }
 
     pub(super) fn transition(&mut self, about: &About) {
@@ -73,7 +74,8 @@ impl Attributes {
         if let Some(reason) = finish_reason {
             self.list(n::FINISH_REASONS, std::slice::from_ref(reason));
         }
-        let (input_tokens, output_tokens) = (count(usage.input_tokens), count(usage.output_tokens));
+        let input_tokens = count(usage.input_tokens);
+        let output_tokens = count(usage.output_tokens);
         self.put(n::USAGE_INPUT, input_tokens);
         self.put(n::USAGE_OUTPUT, output_tokens);
         self.put(n::OI_PROMPT, input_tokens);
@@ -87,7 +89,9 @@ impl Attributes {
         }
         if let Some(text) = output {
             let reason = finish_reason.as_deref();
-            self.messages(&[n::OUTPUT, n::OI_OUTPUT], |bytes| said(text, calls, reason, bytes));
+            self.messages(&[n::OUTPUT, n::OI_OUTPUT], |bytes| {
+                message_text(text, calls, reason, bytes)
+            });
             self.in_chat(n::LF_OUTPUT, |bytes| answered_in_chat(text, calls, bytes));
         }
     }
@@ -193,14 +197,14 @@ impl Attributes {
             self.put(n::REFLECTION_OF, i64::from(*of));
         }
         self.content(&[n::FEEDBACK, n::OI_OUTPUT], feedback.as_deref());
-        let said = match feedback.as_ref().filter(|_| self.content) {
+        let message_text = match feedback.as_ref().filter(|_| self.content) {
             Some(feedback) => {
                 verdict.as_ref().map(|verdict| cut(&format!("{verdict}: {feedback}")))
             }
             None => verdict.clone(),
         };
-        if let Some(said) = said {
-            self.put(n::LF_OUTPUT, said);
+        if let Some(message_text) = message_text {
+            self.put(n::LF_OUTPUT, message_text);
         }
     }
 }

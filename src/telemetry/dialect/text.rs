@@ -53,7 +53,7 @@ pub(super) fn sent(messages: &[ChatMessage], bytes: usize) -> String {
 }
 
 /// Writes an answer in the form of the conventions, each text of at most so many bytes.
-pub(super) fn said(
+pub(super) fn message_text(
     text: &str,
     calls: &[ToolCall],
     finish_reason: Option<&str>,
@@ -141,7 +141,8 @@ mod tests {
     /// X7
     #[test]
     fn long_conversations_are_cut_text_by_text_and_stay_json() {
-        let (long, short) = ("ü".repeat(40_000), "short");
+        let long = "ü".repeat(40_000);
+        let short = "short";
         let messages = asked(&[&long, short, &long]);
         for write in [sent, asked_in_chat] {
             let text = fitted(|bytes| write(&messages, bytes));

@@ -60,10 +60,12 @@ impl Deliveries {
         gauges: Arc<dyn Refresh>,
     ) -> Result<Self, Error> {
         let wire = Wire::new(collector).map_err(Error::Setup)?;
-        let (failed, absent) = (AtomicU64::new(0), AtomicBool::new(false));
+        let failed = AtomicU64::new(0);
+        let absent = AtomicBool::new(false);
         let shared = Arc::new(Shared { collected, wire, gauges, failed, absent });
         let stop = CancellationToken::new();
-        let (own, stopped) = (Arc::clone(&shared), stop.clone());
+        let own = Arc::clone(&shared);
+        let stopped = stop.clone();
         let task = tokio::spawn(async move {
             while !own.absent.load(Ordering::Relaxed) {
                 tokio::select! {
@@ -103,9 +105,10 @@ impl Shared {
             Ok(read) => ExportMetricsServiceRequest::from(&read),
             Err(error) => return self.failed(&error.to_string()),
         };
-        let sent = match patiently {
-            true => self.wire.send_with_patience(&request).await,
-            false => self.wire.send(&request).await,
+        let sent = if patiently {
+            self.wire.send_with_patience(&request).await
+        } else {
+            self.wire.send(&request).await
         };
         match sent {
             Ok(taken) => {

@@ -95,6 +95,7 @@ fn event(span: &Span) -> Option<Event> {
         }
         _ => (kind, message.unwrap_or_default()),
     };
-    let (timestamp, span_id) = (span.end, span.span_id);
+    let timestamp = span.end;
+    let span_id = span.span_id;
     Some(Event { kind, agent, message: told, data, timestamp, span_id })
 }

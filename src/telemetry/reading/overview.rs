@@ -80,7 +80,8 @@ impl Overview {
                 }
             }
             None => {
-                let (from, to) = (from.to_owned(), to.to_owned());
+                let from = from.to_owned();
+                let to = to.to_owned();
                 self.hops.push(Hop { from, to, count: 1, reasons: vec![reason] });
             }
         }

@@ -13,11 +13,13 @@ pub(super) fn changed(before: &str, after: &str) -> Option<String> {
     if before == after {
         return None;
     }
-    let (before, after) = (head(before), head(after));
+    let before = head(before);
+    let after = head(after);
     let diff = TextDiff::from_words(before, after);
     let mut runs: Vec<(ChangeTag, String)> = Vec::new();
     for change in diff.iter_all_changes() {
-        let (tag, word) = (change.tag(), change.value());
+        let tag = change.tag();
+        let word = change.value();
         match runs.last_mut() {
             Some((known, text)) if *known == tag => text.push_str(word),
             _ => runs.push((tag, word.to_owned())),
@@ -36,18 +38,21 @@ pub(super) fn changed(before: &str, after: &str) -> Option<String> {
             ChangeTag::Equal => kept(&words, at == 0, at == newest),
         });
     }
-    match parts.iter().any(|part| part.starts_with(['[', '{'])) {
-        true => Some(parts.join(" ")),
-        false => Some("beyond the first 8 KiB, or in spaces only".to_owned()),
+    if parts.iter().any(|part| part.starts_with(['[', '{'])) {
+        Some(parts.join(" "))
+    } else {
+        Some("beyond the first 8 KiB, or in spaces only".to_owned())
     }
 }
 
 fn kept(words: &[&str], first: bool, last: bool) -> String {
-    let (head, tail) = (if first { 0 } else { AROUND }, if last { 0 } else { AROUND });
+    let head = if first { 0 } else { AROUND };
+    let tail = if last { 0 } else { AROUND };
     if words.len() <= head + tail + 1 {
         return words.join(" ");
     }
-    let (before, after) = (&words[..head], &words[words.len() - tail..]);
+    let before = &words[..head];
+    let after = &words[words.len() - tail..];
     [before, &["…"], after].concat().join(" ")
 }
 

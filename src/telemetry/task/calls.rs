@@ -111,11 +111,10 @@ impl Work<'_> {
             if is_elsewhere(&call) {
                 continue;
             }
-            let status = match is_built_in(&call.name) {
-                true => Status::Ok,
-                false => {
-                    Status::Error { message: "the call was refused before it was sent".into() }
-                }
+            let status = if is_built_in(&call.name) {
+                Status::Ok
+            } else {
+                Status::Error { message: "the call was refused before it was sent".into() }
             };
             let about = About::Tool {
                 agent: builder.agent(self.node),

@@ -76,7 +76,8 @@ impl Work<'_> {
         let last = below.iter().map(|span| span.end).max();
         // By another clock than the step's, what happened in it may seem to have begun before it.
         let start = below.iter().map(|span| span.start).fold(self.start, std::cmp::min);
-        let (tools, usage) = (tool_counts(&builder.spans[first..]), spent(&builder.spans[first..]));
+        let tools = tool_counts(&builder.spans[first..]);
+        let usage = spent(&builder.spans[first..]);
         let span = &mut builder.spans[first];
         span.start = start;
         span.end = match (decides, last) {

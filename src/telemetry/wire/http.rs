@@ -76,7 +76,8 @@ impl Http {
             reason: format!("the collector was not reached: {}", causes(&error)),
             after: None,
         })?;
-        let (status, after) = (answer.status(), retry_after(answer.headers()));
+        let status = answer.status();
+        let after = retry_after(answer.headers());
         let said = read(answer).await;
         match status {
             status if status.is_success() => Ok(said),
@@ -120,9 +121,10 @@ fn worded(status: StatusCode, said: &[u8]) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     let plain = line.chars().all(|c| !c.is_control());
     let words: String = line.chars().filter(|_| plain).take(WORDS).collect();
-    match words.is_empty() {
-        true => format!("the collector answered {status}"),
-        false => format!("the collector answered {status}: {words}"),
+    if words.is_empty() {
+        format!("the collector answered {status}")
+    } else {
+        format!("the collector answered {status}: {words}")
     }
 }
 

@@ -240,7 +240,7 @@ impl Bus for Slow {
     fn calls(
         &self,
         thread: ThreadId,
-    ) -> perihelion::bus::CallReceiver<ThreadId, perihelion::bus::News> {
+    ) -> perihelion::bus::CallReceiver<ThreadId, perihelion::bus::Notice> {
         self.inner.calls(thread)
     }
 

@@ -251,10 +251,7 @@ async fn authorize(
     let code = life.name("code");
     life.codes.insert(code.clone(), json!(asked));
     let issuer = life.false_issuer.clone().unwrap_or(there.issuer.clone());
-    let answer = match life.denies {
-        true => ("error", "access_denied".to_owned()),
-        false => ("code", code),
-    };
+    let answer = if life.denies { ("error", "access_denied".to_owned()) } else { ("code", code) };
     let back = [answer, ("state", asked["state"].clone()), ("iss", issuer)];
     let back = reqwest::Url::parse_with_params(&asked["redirect_uri"], back).unwrap();
     life.authorizations.push(asked);

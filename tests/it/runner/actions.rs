@@ -190,9 +190,12 @@ async fn a_recorded_failure_is_part_of_the_history_and_only_a_retry_tries_again(
         async move {
             let refuses = world.seen().is_empty();
             let outcome = world
-                .call_tool(&ctx, false, || match refuses {
-                    true => Err(EffectFailure::NoEffect("refused".into())),
-                    false => Ok(json!("written")),
+                .call_tool(&ctx, false, || {
+                    if refuses {
+                        Err(EffectFailure::NoEffect("refused".into()))
+                    } else {
+                        Ok(json!("written"))
+                    }
                 })
                 .await?;
             ctx.interrupt("clarification", format!("{outcome:?}")).await?;

@@ -42,10 +42,8 @@ async fn sql(on: &Fixture, thread: ThreadId, statement: &str) {
 
 async fn four_steps(on: &Fixture, long: bool) -> (Runner<Story>, ThreadId) {
     let world = World::default();
-    let first = match long {
-        true => node_fn(|_| async { Ok(say("x".repeat(100_000))) }),
-        false => world.speaker("a"),
-    };
+    let first =
+        if long { node_fn(|_| async { Ok(say("x".repeat(100_000))) }) } else { world.speaker("a") };
     let graph = graph(|graph| {
         graph
             .node("a", first)

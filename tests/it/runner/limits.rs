@@ -210,9 +210,10 @@ fn circling(world: &World, rounds: usize) -> Arc<dyn Node<Story>> {
         async move {
             world.note("round");
             let output = say("round");
-            Ok(match world.count("round") < rounds {
-                true => NodeOutput { goto: Some(vec![Target::node("a")]), ..output },
-                false => output,
+            Ok(if world.count("round") < rounds {
+                NodeOutput { goto: Some(vec![Target::node("a")]), ..output }
+            } else {
+                output
             })
         }
     })

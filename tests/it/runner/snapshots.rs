@@ -23,9 +23,10 @@ async fn long_thread(
     let node = node_fn(move |ctx: Context<Story>| async move {
         let step = ctx.place().step;
         let text = format!("{step} {}", "x".repeat(bytes));
-        let update = match append {
-            true => StoryUpdate::new().said(vec![text]),
-            false => StoryUpdate::new().last(text),
+        let update = if append {
+            StoryUpdate::new().said(vec![text])
+        } else {
+            StoryUpdate::new().last(text)
         };
         let more = (step as usize) <= steps;
         Ok(NodeOutput::goto(update, more.then(|| Target::node("a"))))

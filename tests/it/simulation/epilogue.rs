@@ -29,14 +29,10 @@ pub async fn read(stage: &mut Stage, depth: Depth) {
     let info = store.info(thread).await.unwrap();
     let steps = oldest_first(store.as_ref(), thread).await;
     let effects = stage.truth.effects(thread, None).await.unwrap();
-    let states = match depth.states {
-        true => states(store.as_ref(), thread, &steps).await,
-        false => Ok(Vec::new()),
-    };
-    let replay = match depth.replay {
-        true => stage.reader.replay(thread, None).await.map(Some),
-        false => Ok(None),
-    };
+    let states =
+        if depth.states { states(store.as_ref(), thread, &steps).await } else { Ok(Vec::new()) };
+    let replay =
+        if depth.replay { stage.reader.replay(thread, None).await.map(Some) } else { Ok(None) };
     {
         let mut board = stage.sim.board();
         let record: &mut Record = &mut board.record;

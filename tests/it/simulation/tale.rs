@@ -209,9 +209,10 @@ impl Visit {
             let (sim, process, answer) = (Arc::clone(&self.sim), self.process, answer.clone());
             async move {
                 sim.gate(process, "model").await;
-                match fails {
-                    true => Err(EffectFailure::NoEffect("no model".into())),
-                    false => Ok(json!(answer)),
+                if fails {
+                    Err(EffectFailure::NoEffect("no model".into()))
+                } else {
+                    Ok(json!(answer))
                 }
             }
             .boxed()
@@ -253,9 +254,10 @@ impl Visit {
                     may && board.lost_replies.insert(key)
                 };
                 sim.gate(process, "reply").await;
-                match is_reply_lost {
-                    true => Err(EffectFailure::Unknown("no reply".into())),
-                    false => Ok(result),
+                if is_reply_lost {
+                    Err(EffectFailure::Unknown("no reply".into()))
+                } else {
+                    Ok(result)
                 }
             }
             .boxed()

@@ -233,9 +233,9 @@ impl Leases for Watched {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
-        let work = async |fence| self.truth.begin_run(thread, fence, run, owes_trace).await;
+        let work = async |fence| self.truth.begin_run(thread, fence, run, exports_trace).await;
         self.write("begin_run", self.fenced("begin_run", thread, fence, work)).await
     }
 
@@ -260,9 +260,12 @@ impl Steps for Watched {
     async fn commit(&self, commit: &Commit) -> Result<(), Error> {
         let (seq, hash) = (commit.step.seq, commit.step.hash);
         let is_lost = self.sim.has(Flaw::LosesSteps) && self.sim.board().rng.chance(20);
-        let work = async |fence| match is_lost {
-            true => Ok(()),
-            false => self.truth.commit(&Commit { fence, ..commit.clone() }).await,
+        let work = async |fence| {
+            if is_lost {
+                Ok(())
+            } else {
+                self.truth.commit(&Commit { fence, ..commit.clone() }).await
+            }
         };
         let fenced = self.fenced("commit", commit.thread, commit.fence, work);
         let result = self.write("commit", fenced).await;

@@ -93,9 +93,10 @@ pub fn question_id(thread: ThreadId, what: u8) -> InterruptId {
 }
 
 pub fn key(thread: ThreadId, name: EffectName) -> Vec<u8> {
-    match name.is_question {
-        true => question_id(thread, name.what).0.as_bytes().to_vec(),
-        false => vec![name.what; 32],
+    if name.is_question {
+        question_id(thread, name.what).0.as_bytes().to_vec()
+    } else {
+        vec![name.what; 32]
     }
 }
 

@@ -23,9 +23,12 @@ fn drafts(judge: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Script {
 /// S1.07
 #[tokio::test]
 async fn a_rejected_output_goes_back_with_the_feedback_and_is_approved_the_second_time() {
-    let room = Room::in_memory(drafts(|text| match text.contains("draft 2") {
-        true => super::approved(),
-        false => verdict("REJECTED", None, Some("Say <more>.")),
+    let room = Room::in_memory(drafts(|text| {
+        if text.contains("draft 2") {
+            super::approved()
+        } else {
+            verdict("REJECTED", None, Some("Say <more>."))
+        }
     }))
     .await;
     let report = room.ask("Write").await;

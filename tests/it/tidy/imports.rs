@@ -109,9 +109,10 @@ fn imports() -> Vec<Import> {
     let rooms = rooms();
     let mut imports = Vec::new();
     for source in program().iter().filter(|source| rooms.contains(source.room())) {
-        let paths = match source.is_of_a_small_crate() {
-            true => use_tree::crates(source.code()),
-            false => use_tree::paths(source.code()),
+        let paths = if source.is_of_a_small_crate() {
+            use_tree::crates(source.code())
+        } else {
+            use_tree::paths(source.code())
         };
         for path in paths {
             let to = path.split("::").next().unwrap_or_default().to_owned();

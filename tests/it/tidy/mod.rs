@@ -102,10 +102,7 @@ fn walk(directory: &Path, paths: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => walk(&path, paths),
-            false => paths.push(path),
-        }
+        if path.is_dir() { walk(&path, paths) } else { paths.push(path) }
     }
 }
 

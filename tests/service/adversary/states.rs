@@ -21,9 +21,10 @@ async fn pour(served: &Served, method: &str, path: &str, is_chunked: bool, most:
     const WHOLE: usize = 100_000_000;
     let addr = served.url.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(addr).await.unwrap();
-    let length = match is_chunked {
-        true => "transfer-encoding: chunked".to_owned(),
-        false => format!("content-length: {WHOLE}"),
+    let length = if is_chunked {
+        "transfer-encoding: chunked".to_owned()
+    } else {
+        format!("content-length: {WHOLE}")
     };
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\

@@ -43,7 +43,8 @@ impl Values {
                 .or_else(|| columns.iter().position(|column| column.eq_ignore_ascii_case(name)))
                 .ok_or_else(|| Error::NoColumn(name.to_owned()))
         };
-        let (x, y) = (find(&chart.x)?, find(&chart.y)?);
+        let x = find(&chart.x)?;
+        let y = find(&chart.y)?;
         let series = chart.series.as_deref().map(find).transpose()?;
         let mut points = Vec::new();
         for row in rows {

@@ -30,7 +30,8 @@ pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     let failed = |why: &dyn std::fmt::Display| Error(why.to_string());
     let tree = usvg::Tree::from_str(svg, &options).map_err(|error| failed(&error))?;
     let size = tree.size();
-    let (width, height) = ((size.width() * SCALE).ceil(), (size.height() * SCALE).ceil());
+    let width = (size.width() * SCALE).ceil();
+    let height = (size.height() * SCALE).ceil();
     // The size is ours, 1,440 by 840; a larger one was not drawn here.
     if width > 4_096.0 || height > 4_096.0 {
         return Err(failed(&"it is larger than 2,048 units"));

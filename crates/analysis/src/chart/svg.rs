@@ -84,7 +84,8 @@ impl<'a> Plane<'a> {
         let scaled = values.numeric_x && chart.kind != Kind::Bar;
         let xs = || values.points.iter().filter_map(|point| point.x_number);
         let x_range = scaled.then(|| {
-            let (min, max) = (xs().fold(f64::MAX, f64::min), xs().fold(f64::MIN, f64::max));
+            let min = xs().fold(f64::MAX, f64::min);
+            let max = xs().fold(f64::MIN, f64::max);
             if min == max { (min - 0.5, max + 0.5) } else { (min, max) }
         });
         Self { values, low, high, step, x_range }
@@ -136,7 +137,8 @@ impl<'a> Plane<'a> {
                 continue;
             }
             shown.push(&point.x);
-            let (x, y) = (self.x(point), HEIGHT - BOTTOM + 18.0);
+            let x = self.x(point);
+            let y = HEIGHT - BOTTOM + 18.0;
             let label: String = point.x.chars().take(18).collect();
             if slanted {
                 let more = format!(" transform=\"rotate(-35 {x:.1} {y:.1})\"");
@@ -160,7 +162,8 @@ impl<'a> Plane<'a> {
                 Kind::Line | Kind::Area => self.line(out, &points, at, kind == Kind::Area),
                 Kind::Scatter | Kind::Pie => {
                     for point in points {
-                        let (x, y) = (self.x(point), self.y(point.y));
+                        let x = self.x(point);
+                        let y = self.y(point.y);
                         let _ = writeln!(
                             out,
                             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{}\" fill-opacity=\"0.7\"/>",
@@ -216,7 +219,9 @@ impl<'a> Plane<'a> {
 
 fn pie(out: &mut String, values: &Values) {
     let total: f64 = values.points.iter().map(|point| point.y).sum();
-    let (cx, cy, radius) = (230.0, 230.0, 150.0);
+    let cx = 230.0;
+    let cy = 230.0;
+    let radius = 150.0;
     let mut angle = -std::f64::consts::FRAC_PI_2;
     for (at, point) in values.points.iter().enumerate() {
         let share = if total > 0.0 { point.y / total } else { 0.0 };

@@ -22,20 +22,17 @@ impl Sides {
     ///
     /// A row stays although the condition does not hold, so it says nothing of the owner's own side.
     fn says_of(&self, at: usize, owner: usize) -> bool {
-        match self.right.contains(&owner) {
-            true => self.left.contains(&at),
-            false => self.right.contains(&at),
-        }
+        if self.right.contains(&owner) { self.left.contains(&at) } else { self.right.contains(&at) }
     }
 }
 
 /// What a condition says, with the outer join it belongs to.
-struct Said<T> {
+struct Claim<T> {
     what: T,
     outer: Option<Sides>,
 }
 
-impl<T> Said<T> {
+impl<T> Claim<T> {
     fn holds(&self, at: usize, owner: usize) -> bool {
         self.outer.as_ref().is_none_or(|sides| sides.says_of(at, owner))
     }
@@ -44,18 +41,18 @@ impl<T> Said<T> {
 /// Which columns of the items of FROM are equal to others, or to something fixed.
 #[derive(Default)]
 pub struct Equalities {
-    pairs: Vec<Said<(Place, Place)>>,
-    fixed: Vec<Said<Place>>,
+    pairs: Vec<Claim<(Place, Place)>>,
+    fixed: Vec<Claim<Place>>,
 }
 
 impl Equalities {
     /// Notes that two columns are equal.
     pub fn pair(&mut self, one: Place, other: Place, outer: Option<&Sides>) {
-        self.pairs.push(Said { what: (one, other), outer: outer.cloned() });
+        self.pairs.push(Claim { what: (one, other), outer: outer.cloned() });
     }
 
     fn fixed(&mut self, place: Place, outer: Option<&Sides>) {
-        self.fixed.push(Said { what: place, outer: outer.cloned() });
+        self.fixed.push(Claim { what: place, outer: outer.cloned() });
     }
 
     /// Reads a condition; `outer` is the outer join that it belongs to, if it belongs to one.

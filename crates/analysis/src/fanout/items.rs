@@ -155,7 +155,8 @@ impl<'a> Look<'a> {
                     if let (Some(left), Some(right)) =
                         (left.iter().find(has), right.iter().find(has))
                     {
-                        let (left, right) = ((*left, name.clone()), (*right, name.clone()));
+                        let left = (*left, name.clone());
+                        let right = (*right, name.clone());
                         equal.pair(left, right, outer.as_ref());
                     }
                 }

@@ -210,7 +210,8 @@ impl<'a> Look<'a> {
             // COUNT(*) counts the joined rows, as it says.
             [] if !unknown => return None,
             [] => {
-                let (verdict, by) = (Verdict::Undetermined, Vec::new());
+                let verdict = Verdict::Undetermined;
+                let by = Vec::new();
                 return Some(Finding { aggregate, table: None, verdict, by, probe: None });
             }
             [first, ..] => *first,

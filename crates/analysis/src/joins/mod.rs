@@ -254,7 +254,8 @@ impl<'a> JoinGraph<'a> {
     }
 
     fn join(&self, edge: &Edge) -> Join {
-        let (table, to_table) = (self.shown(edge.from), self.shown(edge.to));
+        let table = self.shown(edge.from);
+        let to_table = self.shown(edge.to);
         let pairs = edge.columns.iter().zip(&edge.to_columns);
         let condition: Vec<String> = pairs
             .map(|(from, to)| {

@@ -95,7 +95,8 @@ impl Connections {
             .map_err(|e| Error::Unreachable { url: shown.clone(), reason: e.to_string() })?
             .application_name("perihelion")
             .disable_statement_logging();
-        let (resting, permits) = (Mutex::default(), Semaphore::new(MOST));
+        let resting = Mutex::default();
+        let permits = Semaphore::new(MOST);
         Ok(Self { options, shown, silence, greeting: GREETING, resting, permits })
     }
 

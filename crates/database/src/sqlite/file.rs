@@ -104,12 +104,10 @@ impl File {
             .pragma("secure_delete", "OFF")
             .disable_statement_logging();
         let options = if is_read_only { to_read(options, path) } else { options };
-        let writing = match is_read_only {
-            true => options.clone(),
-            false => options
-                .clone()
-                .journal_mode(SqliteJournalMode::Wal)
-                .pragma("cache_size", WRITERS_CACHE),
+        let writing = if is_read_only {
+            options.clone()
+        } else {
+            options.clone().journal_mode(SqliteJournalMode::Wal).pragma("cache_size", WRITERS_CACHE)
         };
         // One that can only be read is no file of those who write.
         let key = if is_read_only { None } else { Key::of(path) };
@@ -182,10 +180,7 @@ impl File {
     }
 
     fn is_open(&self) -> Result<(), sqlx::Error> {
-        match self.is_closed.load(Ordering::SeqCst) {
-            true => Err(sqlx::Error::PoolClosed),
-            false => Ok(()),
-        }
+        if self.is_closed.load(Ordering::SeqCst) { Err(sqlx::Error::PoolClosed) } else { Ok(()) }
     }
 
     /// Borrows a reading connection; waits while all are in use.

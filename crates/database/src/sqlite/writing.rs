@@ -204,9 +204,10 @@ impl Writing {
     /// would be neither done nor undone.
     async fn settled(&self) -> Result<OwnedMutexGuard<Place>, sqlx::Error> {
         let place = Arc::clone(&self.place).lock_owned().await;
-        match place.group.is_some() {
-            true => tokio::spawn(commit(place)).await.map_err(|_| sqlx::Error::WorkerCrashed),
-            false => Ok(place),
+        if place.group.is_some() {
+            tokio::spawn(commit(place)).await.map_err(|_| sqlx::Error::WorkerCrashed)
+        } else {
+            Ok(place)
         }
     }
 
@@ -288,10 +289,7 @@ async fn take_stuck(place: &mut Option<SqliteConnection>) -> Option<SqliteConnec
     let connection = place.as_mut().filter(|connection| connection.is_in_transaction())?;
     // A call that was given up may only now be rolling back; the answer comes after that.
     let is_alive = connection.ping().await.is_ok();
-    match is_alive && !connection.is_in_transaction() {
-        true => None,
-        false => place.take(),
-    }
+    if is_alive && !connection.is_in_transaction() { None } else { place.take() }
 }
 
 /// Returns whether it is `SQLITE_CONSTRAINT`, after which a transaction goes on without the statement.

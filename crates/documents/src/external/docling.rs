@@ -206,9 +206,10 @@ impl Outcome {
         }
         let numbers = self.document.json_content.unwrap_or_default().pages();
         let texts: Vec<&str> = text.split(mark).collect();
-        match numbers.len() == texts.len() {
-            true => Ok(Paged::new(numbers.into_iter().zip(texts))),
-            false => Ok(Paged::without_pages(texts.concat())),
+        if numbers.len() == texts.len() {
+            Ok(Paged::new(numbers.into_iter().zip(texts)))
+        } else {
+            Ok(Paged::without_pages(texts.concat()))
         }
     }
 }

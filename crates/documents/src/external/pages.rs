@@ -19,7 +19,8 @@ impl Paged {
 
     /// Puts texts of pages one after the other.
     pub(super) fn new<'t>(texts: impl IntoIterator<Item = (u32, &'t str)>) -> Self {
-        let (mut whole, mut starts) = (String::new(), Vec::new());
+        let mut whole = String::new();
+        let mut starts = Vec::new();
         for (number, text) in texts {
             if !starts.is_empty() {
                 whole.push_str(BETWEEN);

@@ -32,7 +32,9 @@ pub(crate) async fn read(
     let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
     // Dropped with this future, so that an end of the time ends them all.
     let _group = Group::of(&child);
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
     let ((), read, said) =
         tokio::join!(write(stdin, bytes), take(stdout, most), last_words(stderr));
     let text = read.map_err(|error| error.to_string())?;
@@ -40,17 +42,11 @@ pub(crate) async fn read(
         return Err(format!("it writes more than {most} bytes"));
     }
     let status = child.wait().await.map_err(|error| error.to_string())?;
-    match status.success() {
-        true => Ok(text),
-        false => Err(ended_badly(status, &said)),
-    }
+    if status.success() { Ok(text) } else { Err(ended_badly(status, &said)) }
 }
 
 fn ended_badly(status: ExitStatus, said: &str) -> String {
-    match said.is_empty() {
-        true => status.to_string(),
-        false => format!("{status}: {said}"),
-    }
+    if said.is_empty() { status.to_string() } else { format!("{status}: {said}") }
 }
 
 /// Returns the last part of a path with letters that no shell takes for anything else.

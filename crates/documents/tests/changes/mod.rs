@@ -27,7 +27,8 @@ async fn run(database: &Database, sql: &str) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_place_is_read_without_the_rest_of_the_text() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let added =
             library.add(&ann, input("long.md", &long()), None, None, &|_| {}).await.unwrap();
         let id = &added.document.id;
@@ -71,7 +72,8 @@ async fn a_page_is_read_by_its_number_and_by_a_place_on_it() {
     // Each slide, counted in characters, begins after umlauts.
     let csv = "Größe,Maß\nfünf,zwölf\n";
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let none = library.add(&ann, input("a.csv", csv), None, None, &|_| {}).await.unwrap();
         let page = library.page(&ann, &none.document.id, PageAt::Number(1)).await.unwrap();
         assert_eq!(page, None, "the format has none");
@@ -106,7 +108,9 @@ async fn a_page_is_read_by_its_number_and_by_a_place_on_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_are_true_after_it() {
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let database = library.index().database().of_tenant("tests");
         let numbers = async || {
             let rows = database.fetch_all(&query("SELECT number FROM recall_item")).await.unwrap();
@@ -149,7 +153,8 @@ async fn a_change_of_one_paragraph_indexes_its_own_pieces_alone_and_all_quotes_a
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_paragraphs_are_kept_apart_and_counted() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let same = format!("The same words again. {}\n\n", "And more of them. ".repeat(60));
         for times in [4, 2, 3] {
             let text = format!("# Same\n\n{}", same.repeat(times));

@@ -57,7 +57,9 @@ async fn left(kind: &Kind) -> Vec<&'static str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_and_a_deletion_leave_no_byte_of_any_version() {
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let sayer = Sayer::default();
         for version in [1, 2] {
             let input = input("secret.md", &secret(version));
@@ -78,7 +80,9 @@ async fn a_change_and_a_deletion_leave_no_byte_of_any_version() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let begin = async || {
             let prepared = library.prepare(&ann, input("secret.md", &secret(1))).await.unwrap();
             assert!(library.describe(&ann, &prepared, &Sayer::default()).await.unwrap());
@@ -120,7 +124,8 @@ async fn what_an_interrupted_adding_left_is_deleted_by_its_path_or_its_age() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_while_another_reads_what_was_there_says_so_and_the_next_one_leaves_nothing() {
     for kind in kinds().await.into_iter().filter(Kind::is_file) {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         for (path, text) in [("secret.md", secret(1)), ("other.md", "# Other".to_owned())] {
             library.add(&ann, input(path, &text), None, None, &|_| {}).await.unwrap();
         }
@@ -144,7 +149,9 @@ async fn a_deletion_while_another_reads_what_was_there_says_so_and_the_next_one_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_at_another_path_costs_no_request() {
     for kind in kinds().await {
-        let (library, ann, endpoint) = (&kind.library, scope("ann"), Endpoint::default());
+        let library = &kind.library;
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let sayer = Sayer::default();
         let add = async |owner, path: &str| {
             let input = input(path, &secret(1));
@@ -152,7 +159,8 @@ async fn a_copy_at_another_path_costs_no_request() {
         };
         let said = || sayer.0.load(std::sync::atomic::Ordering::SeqCst);
         let first = add(&ann, "one.md").await;
-        let (asked, texts) = (said(), endpoint.texts());
+        let asked = said();
+        let texts = endpoint.texts();
         let copy = add(&ann, "two.md").await;
         assert_eq!((said(), endpoint.texts()), (asked, texts));
         assert_ne!(copy.document.id, first.document.id);
@@ -200,7 +208,8 @@ impl perihelion_documents::EmbeddingModel for Waiting {
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_texts_of_two_documents_that_are_added_at_once_are_embedded_once() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let waiting =
             Waiting { endpoint: Endpoint::default(), asking: tokio::sync::Semaphore::new(0) };
         let about_to_ask = |step| {
@@ -211,7 +220,8 @@ async fn equal_texts_of_two_documents_that_are_added_at_once_are_embedded_once()
         let add =
             |path| library.add(&ann, input(path, &secret(1)), None, Some(&waiting), &about_to_ask);
         let (one, two) = tokio::join!(add("one.md"), add("two.md"));
-        let (one, two) = (one.unwrap(), two.unwrap());
+        let one = one.unwrap();
+        let two = two.unwrap();
         assert_eq!(one.embedded + two.embedded, waiting.endpoint.texts());
         let mut texts =
             library.prepare(&ann, input("three.md", &secret(1))).await.unwrap().meanings();

@@ -37,7 +37,8 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
     let text = "# Rent\n\nThe rent is 1,250 crowns.";
     library.add(&theirs, input("lease.md", text), None, Some(&endpoint), &|_| {}).await.unwrap();
 
-    let (of_them, of_us) = (database.of_tenant("theirs"), database.of_tenant("ours"));
+    let of_them = database.of_tenant("theirs");
+    let of_us = database.of_tenant("ours");
     for table in TABLES {
         assert!(rows(&of_them, table).await > 0, "{table}");
         assert_eq!(rows(&of_us, table).await, 0, "{table}");

@@ -9,7 +9,8 @@ async fn what_exceeds_a_quota_is_refused_by_name_and_deleting_makes_room() {
     for kind in kinds().await {
         let quotas = Quotas { documents: Some(2), text_bytes: Some(2_000), chunks: Some(40) };
         let library = kind.library.clone().with_quotas(quotas);
-        let (ann, ben) = (scope("ann"), scope("ben"));
+        let ann = scope("ann");
+        let ben = scope("ben");
         let add = async |owner, path: &str, text: &str| {
             library.add(owner, input(path, text), None, None, &|_| {}).await
         };

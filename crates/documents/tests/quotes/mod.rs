@@ -47,7 +47,9 @@ fn block(draw: &mut Draw) -> String {
         let count = 1 + draw.below(most);
         (0..count).map(|_| draw.of(&WORDS)).collect::<Vec<_>>().join(" ")
     };
-    let (short, other, long) = (words(4), words(3), words(400));
+    let short = words(4);
+    let other = words(3);
+    let long = words(400);
     match draw.below(6) {
         0 => format!("## {short}\n\n"),
         1 => format!("- {short}\n- {other}\n\n"),
@@ -68,7 +70,8 @@ fn block(draw: &mut Draw) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_quote_of_a_search_is_the_text_at_its_place() {
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         let model = Endpoint::default();
         let mut draw = Draw(19);
         let mut quotes = 0;

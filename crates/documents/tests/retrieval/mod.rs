@@ -17,7 +17,8 @@ async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
     };
     let text = format!("# Tariffs\n\n{}", (0..240).map(paragraph).collect::<String>());
     for kind in kinds().await {
-        let (library, ann) = (&kind.library, scope("ann"));
+        let library = &kind.library;
+        let ann = scope("ann");
         library.add(&ann, input("tariffs.md", &text), None, None, &|_| {}).await.unwrap();
         for limit in [1, 8, 50] {
             let mut query = Query::new("tariff zone");
@@ -40,7 +41,8 @@ async fn as_many_parents_are_read_as_were_asked_for_where_there_are_so_many() {
 #[tokio::test(flavor = "multi_thread")]
 async fn words_and_meaning_count_as_much_as_is_said() {
     for kind in kinds().await {
-        let (ann, endpoint) = (scope("ann"), Endpoint::default());
+        let ann = scope("ann");
+        let endpoint = Endpoint::default();
         let add = async |path: &str, text: &str| {
             let input = input(path, text);
             let added = kind.library.add(&ann, input, None, Some(&endpoint), &|_| {}).await;
@@ -65,7 +67,8 @@ async fn words_and_meaning_count_as_much_as_is_said() {
                 quote: None,
                 document: Some(first.clone()),
             };
-            let (model, weights) = (Some(&endpoint as &_), Some(weights));
+            let model = Some(&endpoint as &_);
+            let weights = Some(weights);
             let asking = Asking { weights, model, reranker: None };
             let measures = evaluate(&kind.library, &ann, &[judgement], asking).await.unwrap();
             assert_eq!(measures.mean_reciprocal_rank, 1.0);

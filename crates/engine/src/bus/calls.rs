@@ -107,8 +107,9 @@ mod tests {
     async fn only_those_who_wait_for_a_key_are_called_and_nothing_is_kept_of_those_who_left() {
         let calls = Calls::<_, u8>::default();
         calls.call(1, 7);
-        let (mut one, mut same, mut other) =
-            (calls.wait_for(1), calls.wait_for(1), calls.wait_for(2));
+        let mut one = calls.wait_for(1);
+        let mut same = calls.wait_for(1);
+        let mut other = calls.wait_for(2);
         assert_eq!(one.called().now_or_never(), None, "it was called before anyone waited");
         calls.call(1, 7);
         calls.call(1, 8);

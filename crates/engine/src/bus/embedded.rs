@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::log::{Log, News};
+use super::log::{Log, Notice};
 use super::{Bus, CallReceiver, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::ids::ThreadId;
@@ -46,7 +46,7 @@ impl Bus for Embedded {
         self.0.call(thread);
     }
 
-    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, News> {
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice> {
         self.0.calls.wait_for(thread)
     }
 

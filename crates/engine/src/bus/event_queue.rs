@@ -89,7 +89,9 @@ impl EventSender {
     /// Pieces of an answer are joined while they wait. When the publisher is too far behind, an event is left
     /// out; the end of a step is told all the same, by the step's row. States and updates are left out always.
     pub fn tell<S: State>(&self, event: &RunEvent<S>) {
-        let (mut ends, mut of, mut is_piece) = (None, None, false);
+        let mut ends = None;
+        let mut of = None;
+        let mut is_piece = false;
         match event {
             RunEvent::Values { .. } | RunEvent::Update { .. } => return,
             RunEvent::Checkpoint { step, .. } => ends = Some(*step),
@@ -101,9 +103,10 @@ impl EventSender {
             }
             _ => {}
         }
-        let json = match is_piece {
-            true => serde_json::to_value(event).ok().map(EventJson::Piece),
-            false => EventJson::whole(event),
+        let json = if is_piece {
+            serde_json::to_value(event).ok().map(EventJson::Piece)
+        } else {
+            EventJson::whole(event)
         };
         let Some(event) = json else { return };
         let size = event.size();

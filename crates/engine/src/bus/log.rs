@@ -37,7 +37,7 @@ const HANDED_ON: usize = 16 << 10;
 
 /// What those hear who wait for a thread.
 #[derive(Clone, Debug, Default)]
-pub enum News {
+pub enum Notice {
     /// It may have told something, or changed otherwise.
     #[default]
     Look,
@@ -51,7 +51,7 @@ pub enum News {
 pub(super) struct Log {
     pub(super) store: Arc<dyn Store>,
     /// Calls those who wait for a thread that told something, in this process or, as far as it is heard of, in others.
-    pub(super) calls: Calls<ThreadId, News>,
+    pub(super) calls: Calls<ThreadId, Notice>,
     /// How often subscribers look without being called.
     every: Duration,
     kept: Duration,
@@ -77,9 +77,10 @@ impl Log {
     ) -> Result<(), Error> {
         around(Point::EventCommit, self.store.append_events(thread, fence, batch)).await?;
         if self.calls.is_waited_for(thread) {
-            let news = match batch.body.bytes.len() <= HANDED_ON {
-                true => News::Told(told(batch)?.collect()),
-                false => News::UpTo(batch.last()),
+            let news = if batch.body.bytes.len() <= HANDED_ON {
+                Notice::Told(events_of(batch)?.collect())
+            } else {
+                Notice::UpTo(batch.last())
             };
             self.calls.call(thread, news);
         }
@@ -88,7 +89,7 @@ impl Log {
 
     /// Calls those who wait in this process; nobody is no failure.
     pub(super) fn call(&self, thread: ThreadId) {
-        self.calls.call(thread, News::Look);
+        self.calls.call(thread, Notice::Look);
     }
 
     pub(super) async fn read(
@@ -98,19 +99,20 @@ impl Log {
     ) -> Result<Vec<ThreadEvent>, Error> {
         let mut all = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {
-            all.extend(told(&row)?.filter(|event| event.id > after));
+            all.extend(events_of(&row)?.filter(|event| event.id > after));
         }
         Ok(all)
     }
 
     pub(super) fn subscribe(self: &Arc<Self>, thread: ThreadId, after: u64) -> Subscription {
         let calls = self.calls.wait_for(thread);
-        let (log, ready) = (Arc::clone(self), VecDeque::new());
+        let log = Arc::clone(self);
+        let ready = VecDeque::new();
         let reading =
             Reading { log, calls, thread, after, ready, is_read: false, is_called: false, vain: 0 };
         futures::stream::try_unfold(reading, |mut reading| async move {
-            let told = reading.next().await?;
-            Ok(Some((told, reading)))
+            let events_of = reading.next().await?;
+            Ok(Some((events_of, reading)))
         })
         .boxed()
     }
@@ -131,8 +133,9 @@ impl Log {
 }
 
 /// Returns the events of a batch.
-fn told(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>, Error> {
-    let (first, run) = (batch.first, batch.run);
+fn events_of(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>, Error> {
+    let first = batch.first;
+    let run = batch.run;
     let events: Vec<Value> = batch.body.decode()?;
     Ok((first..).zip(events).map(move |(id, event)| ThreadEvent { id, run, event }))
 }
@@ -140,7 +143,7 @@ fn told(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>, Error> {
 /// A subscriber's place in a log.
 struct Reading {
     log: Arc<Log>,
-    calls: CallReceiver<ThreadId, News>,
+    calls: CallReceiver<ThreadId, Notice>,
     thread: ThreadId,
     /// Id of the last event that was read.
     after: u64,
@@ -156,13 +159,13 @@ struct Reading {
 impl Reading {
     async fn next(&mut self) -> Result<ThreadEvent, Error> {
         loop {
-            if let Some(told) = self.ready.pop_front() {
-                return Ok(told);
+            if let Some(events_of) = self.ready.pop_front() {
+                return Ok(events_of);
             }
             if self.is_read {
                 match self.called().await {
-                    News::UpTo(last) if last <= self.after => continue,
-                    News::Told(events) if self.joins(&events) => {
+                    Notice::UpTo(last) if last <= self.after => continue,
+                    Notice::Told(events) if self.joins(&events) => {
                         let fresh = events.iter().filter(|event| event.id > self.after);
                         self.ready = fresh.cloned().collect();
                         self.after = self.ready.back().map_or(self.after, |newest| newest.id);
@@ -191,7 +194,7 @@ impl Reading {
     }
 
     /// Returns when the thread may have told more.
-    async fn called(&mut self) -> News {
+    async fn called(&mut self) -> Notice {
         let mut pause = self.log.every * (1 << self.vain);
         if self.vain == MOST_VAIN {
             let many = u32::try_from(self.log.calls.len()).unwrap_or(u32::MAX);
@@ -205,7 +208,7 @@ impl Reading {
             () = clock::sleep(pause) => {
                 self.is_called = false;
                 self.vain = (self.vain + 1).min(MOST_VAIN);
-                News::Look
+                Notice::Look
             }
         }
     }

@@ -51,7 +51,8 @@ impl EventLogWriter {
             let forked_from = store.info(published.thread).await?.forked_from;
             step = forked_from.map_or(0, |(_, seq)| seq);
         }
-        let (bus, lines) = (Arc::clone(bus), VecDeque::new());
+        let bus = Arc::clone(bus);
+        let lines = VecDeque::new();
         let is_new = mark.last == 0;
         let mut log_writer = Self { bus, published, last: mark.last, step, is_new, lines };
         let mut lines = log_writer.missing::<S>(step, published.head).await?;
@@ -89,7 +90,8 @@ impl EventLogWriter {
         let head = ending.head.unwrap_or(step);
         let lines = self.missing::<S>(step, head).await?;
         self.lines.extend(lines);
-        let (status, error) = (ending.status.to_owned(), ending.error.clone());
+        let status = ending.status.to_owned();
+        let error = ending.error.clone();
         let event = event_of(&RunEvent::<S>::RunEnded { step: head, status, error });
         self.lines.push_back(Line { step: head.max(step), event });
         Ok(())

@@ -25,7 +25,7 @@ use serde_json::Value;
 pub use calls::{CallReceiver, Calls};
 pub use embedded::Embedded;
 pub use event_queue::EventSender;
-pub use log::News;
+pub use log::Notice;
 pub use postgres::Postgres;
 pub use publisher::{Publisher, RunToPublish};
 
@@ -76,7 +76,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     ///
     /// On one machine calls are heard within a process alone; by Postgres on all, while the connection that listens
     /// stands.
-    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, News>;
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice>;
 
     /// Drops events that are older than the retention allows, now and then; a bounded number of them.
     async fn prune(&self);
@@ -90,8 +90,9 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
 /// Events of threads at rest are dropped when they are older than `kept`. Nothing is connected before
 /// somebody subscribes.
 pub fn open(url: &str, store: Arc<dyn Store>, kept: Duration) -> Arc<dyn Bus> {
-    match url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        true => Arc::new(Postgres::new(url, store, kept)),
-        false => Arc::new(Embedded::new(store, kept)),
+    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        Arc::new(Postgres::new(url, store, kept))
+    } else {
+        Arc::new(Embedded::new(store, kept))
     }
 }

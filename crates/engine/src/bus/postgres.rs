@@ -12,7 +12,7 @@ use sqlx::postgres::PgListener;
 use sqlx::{Connection as _, PgConnection};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::log::{Log, News};
+use super::log::{Log, Notice};
 use super::{Bus, CallReceiver, Calls, Subscription, ThreadEvent};
 use crate::checkpoint::{Error, EventRow, Store};
 use crate::clock;
@@ -87,7 +87,7 @@ impl Bus for Postgres {
         }
     }
 
-    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, News> {
+    fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice> {
         self.be_listening();
         self.log.calls.wait_for(thread)
     }
@@ -115,7 +115,7 @@ async fn notify(url: &str, thread: ThreadId) -> Result<(), sqlx::Error> {
 }
 
 /// Passes notifications on for as long as somebody may want them.
-async fn listen(url: String, calls: Calls<ThreadId, News>) {
+async fn listen(url: String, calls: Calls<ThreadId, Notice>) {
     loop {
         let Err(error) = pass_on(&url, &calls).await;
         tracing::debug!(%error, "events cannot be listened to; looking for them");
@@ -125,7 +125,7 @@ async fn listen(url: String, calls: Calls<ThreadId, News>) {
 
 async fn pass_on(
     url: &str,
-    calls: &Calls<ThreadId, News>,
+    calls: &Calls<ThreadId, Notice>,
 ) -> Result<std::convert::Infallible, sqlx::Error> {
     let mut listener = PgListener::connect(url).await?;
     listener.listen(CHANNEL).await?;
@@ -136,7 +136,7 @@ async fn pass_on(
             Some((thread, last)) => (thread, last.parse().ok()),
             None => (notification.payload(), None),
         };
-        let news = last.map_or(News::Look, News::UpTo);
+        let news = last.map_or(Notice::Look, Notice::UpTo);
         if let Ok(thread) = uuid::Uuid::parse_str(thread) {
             calls.call(ThreadId(thread), news);
         }

@@ -36,10 +36,7 @@ pub fn names_of_state<S: State>(
 ) -> Result<Option<Encoded>, Error> {
     let mut names: BTreeSet<BlobName> = BTreeSet::new();
     state.each_blob(&mut |blob| names.extend(blob.kept()));
-    match names.is_empty() {
-        true => Ok(None),
-        false => Encoded::json(&names, compress_above).map(Some),
-    }
+    if names.is_empty() { Ok(None) } else { Encoded::json(&names, compress_above).map(Some) }
 }
 
 /// Returns the text of a blob of a thread; `called` says what it is, where it cannot be read.
@@ -68,9 +65,10 @@ pub async fn read_blob(
         Error::NoKey { .. } => error,
         other => refused(other.to_string()),
     })?;
-    match BlobName::of(&text) == name {
-        true => Ok(text.into()),
-        false => Err(refused("its hash does not fit its content".to_owned())),
+    if BlobName::of(&text) == name {
+        Ok(text.into())
+    } else {
+        Err(refused("its hash does not fit its content".to_owned()))
     }
 }
 

@@ -77,9 +77,10 @@ fn once<T: Eq + Hash>(
     mut names: impl Iterator<Item = T>,
 ) -> Result<(), Error> {
     let mut seen = HashSet::new();
-    match names.all(|name| seen.insert(name)) {
-        true => Ok(()),
-        false => Err(Error::Import(format!("the thread {thread} has the same {what} twice"))),
+    if names.all(|name| seen.insert(name)) {
+        Ok(())
+    } else {
+        Err(Error::Import(format!("the thread {thread} has the same {what} twice")))
     }
 }
 

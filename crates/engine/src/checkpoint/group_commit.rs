@@ -107,7 +107,8 @@ impl<J, R> GroupCommit<J, R> {
             let count = queue.waiting.len().min(self.most);
             let mut taken = queue.waiting.drain(..count);
             let Some(first) = taken.next() else { break };
-            let (mut jobs, mut others) = (vec![first.job], Vec::with_capacity(count));
+            let mut jobs = vec![first.job];
+            let mut others = Vec::with_capacity(count);
             for waiting in taken {
                 jobs.push(waiting.job);
                 others.push(waiting.hears);
@@ -179,8 +180,8 @@ mod tests {
     async fn who_waits_is_written_by_the_first_of_them() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 8);
         let lane = lone(group_commit.turn(|| 0).await);
-        let (mut first, mut second) =
-            (Box::pin(group_commit.turn(|| 1)), Box::pin(group_commit.turn(|| 2)));
+        let mut first = Box::pin(group_commit.turn(|| 1));
+        let mut second = Box::pin(group_commit.turn(|| 2));
         assert!(first.as_mut().now_or_never().is_none());
         assert!(second.as_mut().now_or_never().is_none());
         drop(lane);
@@ -212,8 +213,8 @@ mod tests {
     async fn a_leader_given_up_during_its_write_leaves_the_others_in_doubt_and_the_lane_free() {
         let group_commit = GroupCommit::<u32, u32>::new(1, 8);
         let lane = lone(group_commit.turn(|| 0).await);
-        let (mut first, mut second) =
-            (Box::pin(group_commit.turn(|| 1)), Box::pin(group_commit.turn(|| 2)));
+        let mut first = Box::pin(group_commit.turn(|| 1));
+        let mut second = Box::pin(group_commit.turn(|| 2));
         assert!(first.as_mut().now_or_never().is_none());
         assert!(second.as_mut().now_or_never().is_none());
         drop(lane);

@@ -29,8 +29,9 @@ pub(super) fn moment(time: DateTime<Utc>) -> DateTime<Utc> {
 
 /// Replaces NUL characters, which Postgres keeps in no text, so that a message with one is not lost.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
-    match text.contains('\0') {
-        true => Cow::Owned(text.replace('\0', "\u{fffd}")),
-        false => Cow::Borrowed(text),
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
     }
 }

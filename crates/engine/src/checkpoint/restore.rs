@@ -44,7 +44,9 @@ pub async fn restore<S: State>(
 ) -> Result<Restored<S>, Error> {
     let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
     let seq = at.unwrap_or(info.head);
-    let (mut state, mut snapshot_size, mut since_snapshot) = (S::default(), 0, 0);
+    let mut state = S::default();
+    let mut snapshot_size = 0;
+    let mut since_snapshot = 0;
     let mut chain = Chain { thread, last: None, cut: None };
     if let Some(snapshot) = snapshot {
         let json = snapshot.state.to_json_bytes();

@@ -17,10 +17,10 @@ pub const KEPT_ABOVE: usize = 1024;
 
 /// A text of a state: held here until its step is taken, and from then on named.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Blob(Held);
+pub struct Blob(Content);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Held {
+enum Content {
     Text(Arc<str>),
     Kept(BlobName),
 }
@@ -51,49 +51,50 @@ impl BlobName {
 impl Blob {
     /// Holds a text; one of more than [`KEPT_ABOVE`] bytes is kept beside the state once its step is taken.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self(Held::Text(text.into()))
+        Self(Content::Text(text.into()))
     }
 
     /// Returns the text where it is still here.
     pub fn text(&self) -> Option<&Arc<str>> {
         match &self.0 {
-            Held::Text(text) => Some(text),
-            Held::Kept(_) => None,
+            Content::Text(text) => Some(text),
+            Content::Kept(_) => None,
         }
     }
 
     /// Returns the name of the text that the store keeps; none where it is still here.
     pub fn kept(&self) -> Option<BlobName> {
         match &self.0 {
-            Held::Text(_) => None,
-            Held::Kept(name) => Some(*name),
+            Content::Text(_) => None,
+            Content::Kept(name) => Some(*name),
         }
     }
 
     /// Returns the name that the text has, or would have if it were kept.
     pub fn name(&self) -> BlobName {
         match &self.0 {
-            Held::Text(text) => BlobName::of(text),
-            Held::Kept(name) => *name,
+            Content::Text(text) => BlobName::of(text),
+            Content::Kept(name) => *name,
         }
     }
 
     /// Returns the length of the text, in bytes.
     pub fn bytes(&self) -> usize {
         match &self.0 {
-            Held::Text(text) => text.len(),
-            Held::Kept(name) => name.bytes as usize,
+            Content::Text(text) => text.len(),
+            Content::Kept(name) => name.bytes as usize,
         }
     }
 
     /// Takes a long text out and leaves its name.
     fn take(&mut self) -> Option<BlobText> {
-        let Held::Text(text) = &self.0 else { return None };
+        let Content::Text(text) = &self.0 else { return None };
         if text.len() <= KEPT_ABOVE {
             return None;
         }
-        let (name, text) = (BlobName::of(text), Arc::clone(text));
-        self.0 = Held::Kept(name);
+        let name = BlobName::of(text);
+        let text = Arc::clone(text);
+        self.0 = Content::Kept(name);
         Some(BlobText { name, text })
     }
 }
@@ -101,8 +102,8 @@ impl Blob {
 impl std::fmt::Debug for Blob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
-            Held::Text(text) => f.debug_tuple("Blob").field(text).finish(),
-            Held::Kept(name) => f.debug_tuple("Blob").field(name).finish(),
+            Content::Text(text) => f.debug_tuple("Blob").field(text).finish(),
+            Content::Kept(name) => f.debug_tuple("Blob").field(name).finish(),
         }
     }
 }
@@ -153,8 +154,8 @@ impl<'de> Deserialize<'de> for BlobName {
 impl Serialize for Blob {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Held::Text(text) => to.serialize_str(text),
-            Held::Kept(name) => name.serialize(to),
+            Content::Text(text) => to.serialize_str(text),
+            Content::Kept(name) => name.serialize(to),
         }
     }
 }
@@ -169,7 +170,7 @@ impl<'de> Deserialize<'de> for Blob {
         }
         Ok(match Stored::deserialize(from)? {
             Stored::Text(text) => Self::new(text),
-            Stored::Kept(name) => Self(Held::Kept(name)),
+            Stored::Kept(name) => Self(Content::Kept(name)),
         })
     }
 }
@@ -264,7 +265,8 @@ impl<T: Blobs + Clone> Blobs for Dict<T> {
 
 /// Takes the long texts out of an update; returns the names of all that the update refers to, and those texts.
 pub(super) fn take_texts<U: Update>(update: &mut U) -> (Vec<BlobName>, Vec<BlobText>) {
-    let (mut names, mut texts) = (BTreeSet::new(), BTreeMap::new());
+    let mut names = BTreeSet::new();
+    let mut texts = BTreeMap::new();
     update.each_blob_mut(&mut |blob| {
         if let Some(taken) = blob.take() {
             texts.entry(taken.name).or_insert(taken);

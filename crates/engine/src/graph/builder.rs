@@ -300,7 +300,8 @@ impl<S: State> GraphBuilder<S> {
         from: impl IntoIterator<Item = &'a str>,
         to: impl Into<String>,
     ) -> Self {
-        let (to, sources) = (to.into(), from.into_iter().map(str::to_owned).collect());
+        let to = to.into();
+        let sources = from.into_iter().map(str::to_owned).collect();
         let is_empty = BTreeSet::is_empty(&sources);
         if self.graph.joins.insert(to.clone(), sources).is_some() || is_empty {
             self.errors.push(BuildError::Join(to));

@@ -171,7 +171,8 @@ impl<S: State> Engine<S> {
     }
 
     fn pause(&self, out: &mut Vec<Command<S>>) {
-        let (step, interrupts) = (self.step, Vec::new());
+        let step = self.step;
+        let interrupts = Vec::new();
         out.push(Command::Emit(RunEvent::Interrupted { step, interrupts }));
         out.push(Command::Suspend(Vec::new()));
     }
@@ -202,15 +203,19 @@ impl<S: State> Engine<S> {
         out: &mut Vec<Command<S>>,
     ) {
         let wanted = &self.frontier.tasks[index];
-        let (task, step) = (index as u32, self.step);
-        let (node, input) = (wanted.node.clone(), wanted.input.clone());
+        let task = index as u32;
+        let step = self.step;
+        let node = wanted.node.clone();
+        let input = wanted.input.clone();
         self.slots[index] = Slot::Running { attempt };
         self.running += 1;
         if self.wants.tasks {
-            let (node, input) = (node.clone(), input.clone());
+            let node = node.clone();
+            let input = input.clone();
             out.push(Command::Emit(RunEvent::TaskStarted { step, task, node, attempt, input }));
         }
-        let (entry, state) = (Arc::clone(&self.entries[index]), Arc::clone(&self.state));
+        let entry = Arc::clone(&self.entries[index]);
+        let state = Arc::clone(&self.state);
         out.push(Command::Run(NodeRun { task, node, entry, input, attempt, after, state, step }));
     }
 
@@ -268,7 +273,8 @@ impl<S: State> Engine<S> {
         if others.any(|(_, slot)| !matches!(slot, Slot::Done(..))) {
             match written.to_pending() {
                 Ok(body) => {
-                    let (task, texts) = (index as u32, std::mem::take(&mut texts));
+                    let task = index as u32;
+                    let texts = std::mem::take(&mut texts);
                     out.push(Command::SavePending { task, body, texts });
                 }
                 Err(error) => {
@@ -291,19 +297,23 @@ impl<S: State> Engine<S> {
         if self.slots.iter().all(|slot| matches!(slot, Slot::Done(..))) {
             return self.complete(out);
         }
-        let (mut interrupts, mut failure) = (Vec::new(), None);
+        let mut interrupts = Vec::new();
+        let mut failure = None;
         for (slot, task) in self.slots.iter().zip(&self.frontier.tasks) {
             match slot {
                 Slot::Interrupted(own) => interrupts.extend(own.iter().cloned()),
                 Slot::Failed { kind, message } if failure.is_none() => {
-                    let (node, kind, message) = (task.node.clone(), kind.clone(), message.clone());
+                    let node = task.node.clone();
+                    let kind = kind.clone();
+                    let message = message.clone();
                     failure = Some(EngineError::Node { node, kind, message });
                 }
                 _ => {}
             }
         }
         if !interrupts.is_empty() {
-            let (step, told) = (self.step, interrupts.clone());
+            let step = self.step;
+            let told = interrupts.clone();
             out.push(Command::Emit(RunEvent::Interrupted { step, interrupts: told }));
             out.push(Command::Suspend(interrupts));
         } else if let Some(failure) = failure {
@@ -325,7 +335,8 @@ impl<S: State> Engine<S> {
             if let Slot::Done(written, own) = slot {
                 texts.extend(own);
                 if self.wants.updates {
-                    let (step, node) = (self.step, written.node.clone());
+                    let step = self.step;
+                    let node = written.node.clone();
                     let update = serde_json::to_value(&written.update).unwrap_or(Value::Null);
                     self.untold.push(RunEvent::Update { step, node, update });
                 }
@@ -335,7 +346,8 @@ impl<S: State> Engine<S> {
         let joins = std::mem::take(&mut self.frontier.joins);
         match merge(&self.graph, &mut self.state, finished, joins) {
             Ok(Merged { delta, frontier, encoded_frontier }) => {
-                let (seq, finished) = (self.step, frontier.tasks.is_empty());
+                let seq = self.step;
+                let finished = frontier.tasks.is_empty();
                 self.slots = frontier.tasks.iter().map(|_| Slot::Ready).collect();
                 self.frontier = frontier;
                 self.step += 1;

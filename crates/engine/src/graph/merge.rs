@@ -38,7 +38,8 @@ pub fn merge<S: State>(
     finished: Vec<Finished<S>>,
     joins: BTreeMap<String, BTreeSet<String>>,
 ) -> Result<Merged, EngineError> {
-    let (mut written, mut routes) = (Vec::new(), Vec::new());
+    let mut written = Vec::new();
+    let mut routes = Vec::new();
     for Finished { written: mut one, entry } in finished {
         let goto = one.goto.take();
         check(graph, &one.node, goto.as_deref().unwrap_or_default())?;

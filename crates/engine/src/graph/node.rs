@@ -247,7 +247,8 @@ impl TaskContext {
         what: impl Serialize + Send,
         payload: impl Serialize + Send,
     ) -> Result<Value, NodeError> {
-        let (what, payload) = (as_json(what)?, as_json(payload)?);
+        let what = as_json(what)?;
+        let payload = as_json(payload)?;
         self.port.interrupt(kind, what, payload).await
     }
 

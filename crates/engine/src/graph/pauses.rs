@@ -36,9 +36,10 @@ impl From<Vec<String>> for Nodes {
         if names.is_empty() {
             return Self::None;
         }
-        match names.iter().any(|name| name == ALL) {
-            true => Self::All,
-            false => Self::Named(names.into_iter().collect()),
+        if names.iter().any(|name| name == ALL) {
+            Self::All
+        } else {
+            Self::Named(names.into_iter().collect())
         }
     }
 }

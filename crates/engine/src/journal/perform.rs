@@ -97,7 +97,8 @@ impl TaskJournal {
     ) -> Result<Outcome, NodeError> {
         let mut attempt = match found {
             None => {
-                let (name, request) = (&request.name, &request.request);
+                let name = &request.name;
+                let request = &request.request;
                 let row = self.row(key.as_bytes(), EffectKind::Tool, name, request)?;
                 self.record(Point::ToolIntent, row).await?;
                 1
@@ -227,7 +228,8 @@ impl TaskJournal {
                 payload
             }
         };
-        let (kind, node) = (kind.to_owned(), self.place.node.to_string());
+        let kind = kind.to_owned();
+        let node = self.place.node.to_string();
         Err(NodeError::Interrupted(vec![Interrupt { id, kind, node, payload }]))
     }
 

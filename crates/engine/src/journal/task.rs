@@ -183,7 +183,8 @@ impl TaskJournal {
     ) -> Result<(), NodeError> {
         self.keep_notes().await?;
         let outcome = outcome.map(|value| self.encode(value)).transpose()?;
-        let (step, task) = (self.place.step, self.place.task);
+        let step = self.place.step;
+        let task = self.place.task;
         let end =
             EffectSettlement { step, task, key: key.as_bytes().to_vec(), status, outcome, attempt };
         let settled = self.store.settle_effect(self.place.thread, self.claimed.fence, &end);
@@ -204,11 +205,13 @@ impl TaskJournal {
         if self.seen_alive() < PAUSE {
             return Ok(());
         }
-        let (thread, held) = (self.place.thread, self.claimed.fence);
+        let thread = self.place.thread;
+        let held = self.claimed.fence;
         let current = self.store.info(thread).await.map_err(recorder)?.fence;
-        match current == held {
-            true => Ok(()),
-            false => Err(recorder(Error::Fenced { thread, held, current })),
+        if current == held {
+            Ok(())
+        } else {
+            Err(recorder(Error::Fenced { thread, held, current }))
         }
     }
 
@@ -218,9 +221,10 @@ impl TaskJournal {
 
     /// Says that a replay asks for what the journal does not hold.
     pub(super) fn diverged(&self, name: &str, what: &str, asked: &Value) -> NodeError {
-        let message = match self.recorded.miss(self.place.task, name, asked) {
-            true => format!("it asked for {what} with another request than the recorded run"),
-            false => format!("it asked for {what}, which the recorded run did not"),
+        let message = if self.recorded.miss(self.place.task, name, asked) {
+            format!("it asked for {what} with another request than the recorded run")
+        } else {
+            format!("it asked for {what}, which the recorded run did not")
         };
         NodeError::failed("divergence", message)
     }
@@ -320,10 +324,7 @@ impl Port for TaskJournal {
             return self.observed(name, usual).await;
         }
         let was_noted = self.recorded.observed(self.place.task, name).is_some();
-        match was_noted || seen != usual {
-            true => self.observed(name, seen).await,
-            false => Ok(seen),
-        }
+        if was_noted || seen != usual { self.observed(name, seen).await } else { Ok(seen) }
     }
 
     async fn keep_notes(&self) -> Result<(), NodeError> {

@@ -58,12 +58,13 @@ impl<S: State> Runner<S> {
             tracing::warn!(%thread, %error, "a snapshot could not be written");
         }
         let next = names(&target.frontier);
-        let (status, error) = match next.is_empty() {
-            true => (ThreadStatus::Idle, None),
-            false => (
+        let (status, error) = if next.is_empty() {
+            (ThreadStatus::Idle, None)
+        } else {
+            (
                 ThreadStatus::Failed,
                 Some("the thread went back to an earlier step; resume it to go on from it"),
-            ),
+            )
         };
         self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;

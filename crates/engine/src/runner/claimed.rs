@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
-use super::lease::{self, Hold};
+use super::lease::{self, LeaseGuard};
 use super::outcome::{Durability, Error};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
@@ -32,7 +32,7 @@ pub(super) struct ClaimedThread<S: State> {
     /// The live span of the run, once it has one.
     pub span: Arc<OnceLock<Span>>,
     _renewal: AbortOnDropHandle<()>,
-    _hold: Hold,
+    _hold: LeaseGuard,
 }
 
 impl<S: State> Runner<S> {
@@ -40,7 +40,8 @@ impl<S: State> Runner<S> {
     pub(super) async fn read(&self, thread: ThreadId) -> Result<Restored<S>, Error> {
         let info = self.store().info(thread).await?;
         if info.graph != self.graph().name() {
-            let (found, wanted) = (info.graph, self.graph().name().to_owned());
+            let found = info.graph;
+            let wanted = self.graph().name().to_owned();
             return Err(Error::WrongGraph { thread, found, wanted });
         }
         Ok(restore::<S>(self.store().as_ref(), thread, None).await?)
@@ -54,8 +55,9 @@ impl<S: State> Runner<S> {
         read: Restored<S>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
-        let (store, thread) = (self.store(), read.info.id);
-        let hold = Hold::new(self.process());
+        let store = self.store();
+        let thread = read.info.id;
+        let hold = LeaseGuard::new(self.process());
         let info = lease::claim(store.as_ref(), thread, hold.owner(), self.lease()).await?;
         self.held(read, info, hold, cancel).await
     }
@@ -66,8 +68,9 @@ impl<S: State> Runner<S> {
         read: Restored<S>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
-        let hold = Hold::new(self.process());
-        let (store, owner) = (self.store().as_ref(), hold.owner());
+        let hold = LeaseGuard::new(self.process());
+        let store = self.store().as_ref();
+        let owner = hold.owner();
         let info = lease::claim_as_seen(store, &read.info, owner, self.lease()).await?;
         self.held(read, info, hold, cancel).await
     }
@@ -76,29 +79,29 @@ impl<S: State> Runner<S> {
         &self,
         read: Restored<S>,
         info: ThreadInfo,
-        hold: Hold,
+        hold: LeaseGuard,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>, Error> {
         let store = self.store();
         let before = &read.info;
-        let (thread, was) = (before.id, before.status);
+        let thread = before.id;
+        let was = before.status;
         if before.owner.is_some() {
             report(|observer| observer.lease_taken_over());
         }
         let stop = cancel.child_token();
         let span = Arc::new(OnceLock::new());
-        let (kept, seen) = (Arc::clone(store), Arc::clone(&span));
+        let kept = Arc::clone(store);
+        let seen = Arc::clone(&span);
         let renewal = lease::keep(kept, thread, info.fence, self.lease(), stop.clone(), seen);
         let is_unmoved =
             before.owner.is_none() && before.fence + 1 == info.fence && before.head == info.head;
-        let mut restored = match is_unmoved {
-            true => read,
-            false => restore::<S>(store.as_ref(), thread, None).await?,
-        };
+        let mut restored =
+            if is_unmoved { read } else { restore::<S>(store.as_ref(), thread, None).await? };
         restored.info = info;
         // Dated like all that happens in it; time limits count from there.
         let run = RunId::begun_at(restored.info.updated_at);
-        let begin = store.begin_run(thread, restored.info.fence, run, self.owes_traces());
+        let begin = store.begin_run(thread, restored.info.fence, run, self.exports_traces());
         let clock = store.clock(around(Point::RunBegin, begin).await?.started_at);
         Ok(ClaimedThread { restored, was, run, clock, stop, span, _renewal: renewal, _hold: hold })
     }
@@ -144,8 +147,5 @@ pub(super) const FAILED: (RunStatus, ThreadStatus) = (RunStatus::Failed, ThreadS
 /// workers when only the database was in the way.
 pub(super) fn broken(error: &Error, hands_over: bool) -> (RunStatus, ThreadStatus) {
     let is_passing = matches!(error, Error::Store(error) if error.is_passing());
-    match hands_over && is_passing {
-        true => (RunStatus::Queued, ThreadStatus::Queued),
-        false => FAILED,
-    }
+    if hands_over && is_passing { (RunStatus::Queued, ThreadStatus::Queued) } else { FAILED }
 }

@@ -22,7 +22,8 @@ impl<S: State> Runner<S> {
         if held.was != ThreadStatus::Busy || held.restored.frontier.tasks.is_empty() {
             return Ok(());
         }
-        let (store, thread) = (self.store(), held.restored.info.id);
+        let store = self.store();
+        let thread = held.restored.info.id;
         let newest = store.history(thread, None, 1).await?;
         let newest = newest.first().map(|step| step.run);
         let runs = store.runs(thread).await?;
@@ -31,9 +32,6 @@ impl<S: State> Runner<S> {
         };
         let before = runs.iter().rev().skip_while(|run| run.id == held.run);
         let crashes = u32::try_from(before.take_while(died).count()).unwrap_or(u32::MAX);
-        match crashes >= most {
-            true => Err(Error::CrashLoop { thread, crashes }),
-            false => Ok(()),
-        }
+        if crashes >= most { Err(Error::CrashLoop { thread, crashes }) } else { Ok(()) }
     }
 }

@@ -103,7 +103,8 @@ impl<S: State> Drive<S> {
             Some(limit) => clock::sleep(limit).boxed(),
             None => futures::future::pending().boxed(),
         };
-        let (mut stopping, mut late) = (stop.is_cancelled(), false);
+        let mut stopping = stop.is_cancelled();
+        let mut late = false;
         if stopping {
             engine.handle(Event::Stop, &mut out);
         }
@@ -208,10 +209,7 @@ impl<S: State> Drive<S> {
             let rows = self.around.store.effects(self.around.thread, Some(run.step)).await?;
             return Ok((Mode::Again, Arc::new(rows.into_iter().collect())));
         }
-        let mode = match self.again && run.step == self.first_step {
-            true => Mode::Again,
-            false => Mode::Live,
-        };
+        let mode = if self.again && run.step == self.first_step { Mode::Again } else { Mode::Live };
         Ok((mode, self.recorded.get(&run.step).cloned().unwrap_or_default()))
     }
 }

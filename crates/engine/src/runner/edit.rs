@@ -75,7 +75,8 @@ impl<S: State> Runner<S> {
             node => match self.graph().resolve(node) {
                 Some(entry) => Some(entry),
                 None => {
-                    let (graph, node) = (self.graph().name().to_owned(), node.to_owned());
+                    let graph = self.graph().name().to_owned();
+                    let node = node.to_owned();
                     return Err(Error::UnknownNode { graph, node });
                 }
             },
@@ -90,7 +91,8 @@ impl<S: State> Runner<S> {
             merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
         self.check_room(&read, merged.delta.len(), &tried)?;
         let held = self.hold(read, &RunOptions::<S>::default().cancel).await?;
-        let (seq, mut state) = (held.restored.seq + 1, Arc::clone(&held.restored.state));
+        let seq = held.restored.seq + 1;
+        let mut state = Arc::clone(&held.restored.state);
         let joins = held.restored.frontier.joins.clone();
         let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
         let (frontier, encoded) = match as_node {
@@ -109,12 +111,10 @@ impl<S: State> Runner<S> {
             return Err(self.give_back(&held, error.into(), FAILED).await);
         }
         let next = names(&frontier);
-        let (status, error) = match next.is_empty() {
-            true => (ThreadStatus::Idle, None),
-            false => (
-                ThreadStatus::Failed,
-                Some("the state was edited; resume the thread to go on from it"),
-            ),
+        let (status, error) = if next.is_empty() {
+            (ThreadStatus::Idle, None)
+        } else {
+            (ThreadStatus::Failed, Some("the state was edited; resume the thread to go on from it"))
         };
         self.release(&held, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
         let info = self.store().info(thread).await?;
@@ -135,7 +135,8 @@ impl<S: State> Runner<S> {
     ) -> Result<ThreadInfo, Error> {
         let info = self.store().info(source).await?;
         if info.graph != self.graph().name() {
-            let (found, wanted) = (info.graph, self.graph().name().to_owned());
+            let found = info.graph;
+            let wanted = self.graph().name().to_owned();
             return Err(Error::WrongGraph { thread: source, found, wanted });
         }
         let row = self.store().history(source, Some(at.saturating_add(1)), 1).await?.pop();
@@ -172,9 +173,10 @@ impl<S: State> Runner<S> {
     ) -> Result<(), Error> {
         let open = self.open_interrupts(thread).await?;
         let Some(question) = open.into_iter().find(|question| question.id == interrupt) else {
-            return Err(match self.was_asked(thread, interrupt).await? {
-                true => StoreError::InterruptClosed(interrupt).into(),
-                false => StoreError::UnknownInterrupt(interrupt).into(),
+            return Err(if self.was_asked(thread, interrupt).await? {
+                StoreError::InterruptClosed(interrupt).into()
+            } else {
+                StoreError::UnknownInterrupt(interrupt).into()
             });
         };
         check_answer(&question.kind, answer)

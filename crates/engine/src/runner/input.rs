@@ -31,7 +31,8 @@ impl<S: State> Runner<S> {
         let merged = merge(self.graph(), &mut position.state, finished, BTreeMap::new())?;
         self.check_room(restored, merged.delta.len(), &position.state)?;
         let (frontier, encoded) = entry_frontier(self.graph())?;
-        let (seq, size) = (position.head + 1, merged.delta.len());
+        let seq = position.head + 1;
+        let size = merged.delta.len();
         let step = Step {
             seq,
             kind: StepKind::Input,

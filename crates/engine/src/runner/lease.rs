@@ -22,12 +22,12 @@ static HOLDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// One hold on a thread; it dies with the future that runs the thread, however that ends.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct LeaseGuard {
     number: u64,
     owner: String,
 }
 
-impl Hold {
+impl LeaseGuard {
     /// Starts a hold under the name of this process.
     pub(super) fn new(process: &str) -> Self {
         let mut holds = HOLDS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         HOLDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_hold_of_this_very_process_is_dead_once_its_run_was_dropped() {
-        let hold = Hold::new(&owner_name());
+        let hold = LeaseGuard::new(&owner_name());
         let owner = hold.owner().to_owned();
         assert!(!holder_is_dead(&owner), "{owner}");
         drop(hold);

@@ -17,7 +17,8 @@ pub(super) struct Listeners<S: State> {
 // By hand: a derived one would ask for states that can be cloned as events.
 impl<S: State> Clone for Listeners<S> {
     fn clone(&self) -> Self {
-        let (listener, sender) = (self.listener.clone(), self.sender.clone());
+        let listener = self.listener.clone();
+        let sender = self.sender.clone();
         Self { listener, wanted: self.wanted, sender }
     }
 }
@@ -53,10 +54,7 @@ impl<S: State> Listeners<S> {
             let is_ack = matches!(event, RunEvent::Checkpoint { .. });
             let told = listener.send(event);
             // A listener that went away does not stop the run.
-            let _ = match is_ack {
-                true => failpoint::around(Point::Ack, told).await,
-                false => told.await,
-            };
+            let _ = if is_ack { failpoint::around(Point::Ack, told).await } else { told.await };
         }
     }
 

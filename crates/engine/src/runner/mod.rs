@@ -8,6 +8,7 @@
 mod back;
 mod claimed;
 mod compact;
+mod configuring;
 mod crashes;
 mod divergence;
 mod drive;

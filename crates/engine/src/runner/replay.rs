@@ -52,7 +52,8 @@ impl<S: State> Runner<S> {
             divergence: None,
         };
         let before = restore::<S>(store, thread, Some(from - 1)).await?;
-        let (mut state, mut frontier) = (before.state, before.frontier);
+        let mut state = before.state;
+        let mut frontier = before.frontier;
         let mut seq = from;
         while seq <= upto {
             for row in self.page(thread, seq, upto).await? {
@@ -90,14 +91,13 @@ impl<S: State> Runner<S> {
         page.retain(|row| row.seq >= seq);
         page.reverse();
         let is_whole = !page.is_empty() && page.iter().zip(seq..).all(|(row, seq)| row.seq == seq);
-        match is_whole {
-            true => Ok(page),
-            false => {
-                let missing = page.iter().zip(seq..).find(|(row, seq)| row.seq != *seq);
-                let seq = missing.map_or(seq, |(_, seq)| seq);
-                let reason = "it is missing in the database".to_owned();
-                Err(StoreError::Corrupt { thread, seq, reason }.into())
-            }
+        if is_whole {
+            Ok(page)
+        } else {
+            let missing = page.iter().zip(seq..).find(|(row, seq)| row.seq != *seq);
+            let seq = missing.map_or(seq, |(_, seq)| seq);
+            let reason = "it is missing in the database".to_owned();
+            Err(StoreError::Corrupt { thread, seq, reason }.into())
         }
     }
 
@@ -108,12 +108,14 @@ impl<S: State> Runner<S> {
         lineage: &Lineage,
         run: Option<RunId>,
     ) -> Result<(u64, u64, Option<LeftOut>), Error> {
-        let (thread, head) = (info.id, info.head);
+        let thread = info.id;
+        let head = info.head;
         let (mut from, mut left_out) = match self.first_known(thread, head).await? {
             1 => (1, None),
             later => (later, Some(LeftOut::Pruned)),
         };
-        let (mut first, mut last) = (None, None);
+        let mut first = None;
+        let mut last = None;
         let mut seq = from;
         while seq <= head {
             for row in self.page(thread, seq, head).await? {
@@ -131,7 +133,8 @@ impl<S: State> Runner<S> {
             return Ok((from, head, left_out));
         }
         // A run that committed nothing has nothing to be run again.
-        let (first, last) = (first.unwrap_or(from), last.unwrap_or(from - 1));
+        let first = first.unwrap_or(from);
+        let last = last.unwrap_or(from - 1);
         if first > from {
             (from, left_out) = (first, Some(LeftOut::OtherRun));
         }
@@ -174,7 +177,8 @@ impl<S: State> Runner<S> {
             spans: None,
         };
         let mut tasks: FuturesUnordered<BoxFuture<'static, Ended<S>>> = FuturesUnordered::new();
-        let (mut out, mut texts) = (Vec::new(), Vec::new());
+        let mut out = Vec::new();
+        let mut texts = Vec::new();
         engine.start(&mut out);
         loop {
             for command in out.drain(..) {

@@ -35,9 +35,10 @@ impl<S: State> Runner<S> {
         }
         let bytes = size(state) + named;
         // What makes a state smaller is taken, however large it is still.
-        match bytes <= most || bytes < size(&*restored.state) + texts(&*restored.state) {
-            true => Ok(()),
-            false => Err(Error::StateFull { thread: restored.info.id, bytes, most }),
+        if bytes <= most || bytes < size(&*restored.state) + texts(&*restored.state) {
+            Ok(())
+        } else {
+            Err(Error::StateFull { thread: restored.info.id, bytes, most })
         }
     }
 }

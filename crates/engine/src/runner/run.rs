@@ -31,11 +31,11 @@ pub struct Runner<S: State> {
     graph: Arc<Graph<S>>,
     store: Arc<dyn Store>,
     process: Arc<str>,
-    tenant: Arc<str>,
-    lease: Duration,
-    owes_traces: bool,
-    spans: Option<Arc<dyn Spans>>,
-    judge: Option<Judge<S>>,
+    pub(super) tenant: Arc<str>,
+    pub(super) lease: Duration,
+    pub(super) exports_traces: bool,
+    pub(super) spans: Option<Arc<dyn Spans>>,
+    pub(super) judge: Option<Judge<S>>,
     pub(super) most: Option<usize>,
 }
 
@@ -48,48 +48,17 @@ impl<S: State> std::fmt::Debug for Runner<S> {
 impl<S: State> Runner<S> {
     /// Makes a runner.
     pub fn new(graph: Arc<Graph<S>>, store: Arc<dyn Store>) -> Self {
-        let (process, tenant) = (lease::owner_name().into(), "default".into());
-        let lease = lease::LEASE;
-        let (spans, judge, most) = (None, None, None);
-        Self { graph, store, process, tenant, lease, owes_traces: false, spans, judge, most }
-    }
-
-    /// Makes the leases of this runner last for `lease` without renewal; they are renewed each third of it.
-    ///
-    /// A process that died on another machine is waited for this long; one that is stopped for longer
-    /// loses its threads. By default 15 seconds.
-    #[must_use]
-    pub fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// Has runs and tasks worked on within live spans, so that logs can say where they were written.
-    #[must_use]
-    pub fn with_spans(mut self, spans: Arc<dyn Spans>) -> Self {
-        self.spans = Some(spans);
-        self
-    }
-
-    /// Has `judge` say of each run at the top why it ended, and whether one that reached the end of the graph failed.
-    #[must_use]
-    pub fn judged_by(mut self, judge: Judge<S>) -> Self {
-        self.judge = Some(judge);
-        self
-    }
-
-    /// Makes the threads that this runner creates belong to a tenant.
-    #[must_use]
-    pub fn for_tenant(mut self, tenant: &str) -> Self {
-        self.tenant = tenant.into();
-        self
-    }
-
-    /// Makes each run that begins one whose trace is due, so that it is delivered even if this process dies.
-    #[must_use]
-    pub fn owing_traces(mut self, owes: bool) -> Self {
-        self.owes_traces = owes;
-        self
+        Self {
+            graph,
+            store,
+            process: lease::owner_name().into(),
+            tenant: "default".into(),
+            lease: lease::LEASE,
+            exports_traces: false,
+            spans: None,
+            judge: None,
+            most: None,
+        }
     }
 
     /// Returns the graph.
@@ -111,8 +80,8 @@ impl<S: State> Runner<S> {
         self.lease
     }
 
-    pub(super) fn owes_traces(&self) -> bool {
-        self.owes_traces
+    pub(super) fn exports_traces(&self) -> bool {
+        self.exports_traces
     }
 
     pub(super) fn process(&self) -> &str {
@@ -259,7 +228,8 @@ impl<S: State> Runner<S> {
         input: Option<S::Update>,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>, Error> {
-        let (withdrawn, stop) = (options.withdrawn.clone(), held.stop.clone());
+        let withdrawn = options.withdrawn.clone();
+        let stop = held.stop.clone();
         let stopping = async {
             withdrawn.cancelled().await;
             stop.cancel();
@@ -296,8 +266,13 @@ impl<S: State> Runner<S> {
             let error = error.clone().or(verdict.failure);
             publisher.end(Some(outcome.head), run_status.as_str(), error).await;
         }
-        let (error, finish_reason) = (error.as_deref(), verdict.finish_reason);
-        let end = RunEnd { run: run_status, thread: thread_status, error, finish_reason };
+        let error = error.as_deref();
+        let end = RunEnd {
+            run: run_status,
+            thread: thread_status,
+            error,
+            finish_reason: verdict.finish_reason,
+        };
         self.release(&held, end).await?;
         Ok(outcome)
     }
@@ -312,8 +287,9 @@ impl<S: State> Runner<S> {
         let restored = &held.restored;
         let thread = restored.info.id;
         let mut writer = self.writer(held, options.durability);
-        let (size, since) = (restored.snapshot_size, restored.since_snapshot);
-        let mut snapshots = Snapshots::new(self.store.as_ref(), thread, size, since);
+        let store = self.store.as_ref();
+        let mut snapshots =
+            Snapshots::new(store, thread, restored.snapshot_size, restored.since_snapshot);
         let mut position = Position {
             state: Arc::clone(&restored.state),
             head: restored.seq,
@@ -336,7 +312,9 @@ impl<S: State> Runner<S> {
         }
         let first_step = position.head + 1;
         *publisher = options.publish.map(|bus| {
-            let (fence, run, head) = (restored.info.fence, held.run, position.head);
+            let fence = restored.info.fence;
+            let run = held.run;
+            let head = position.head;
             Publisher::begin::<S>(bus, RunToPublish { thread, fence, run, head, goes_on })
         });
         if let Some(most) = options.max_crashes {
@@ -382,7 +360,8 @@ impl<S: State> Runner<S> {
         let result = drive.drive(&mut engine).await;
         let Drive { mut writer, snapshots, .. } = drive;
         let flushed = writer.flush().await;
-        let (steps, mut state) = (engine.steps_done(), Arc::clone(engine.state()));
+        let steps = engine.steps_done();
+        let mut state = Arc::clone(engine.state());
         let head = first_step - 1 + steps;
         // A route's unknown target is found when its step is merged already, and not committed.
         let is_ahead = matches!(&result, Ok(RunResult::Failed(EngineError::UnknownTarget { .. })));

@@ -63,7 +63,9 @@ impl Snapshots {
 
     /// Starts a snapshot of a step that is committed: one ahead of the steps could outlive them.
     pub(super) fn write<S: State>(&mut self, store: &Arc<dyn Store>, seq: u64, state: &Arc<S>) {
-        let (store, thread, state) = (Arc::clone(store), self.thread, Arc::clone(state));
+        let store = Arc::clone(store);
+        let thread = self.thread;
+        let state = Arc::clone(state);
         let above = store.compress_above();
         let expected = self.last_size + self.since;
         let writing = async move {

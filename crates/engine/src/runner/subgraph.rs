@@ -48,7 +48,8 @@ impl<P: State, C: State> Subgraph<P, C> {
         enter: impl Fn(&Context<P>) -> Result<C::Update, NodeError> + Send + Sync + 'static,
         leave: impl Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync + 'static,
     ) -> Self {
-        let (enter, leave) = (Arc::new(enter), Arc::new(leave));
+        let enter = Arc::new(enter);
+        let leave = Arc::new(leave);
         Self { runner, enter, leave, limits: Limits::default() }
     }
 

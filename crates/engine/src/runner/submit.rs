@@ -24,7 +24,8 @@ impl<S: State> Runner<S> {
         let held = self.hold_finished(thread, &CancellationToken::new()).await?;
         let restored = &held.restored;
         let mut writer = self.writer(&held, Durability::Sync);
-        let (size, since) = (restored.snapshot_size, restored.since_snapshot);
+        let size = restored.snapshot_size;
+        let since = restored.since_snapshot;
         let mut snapshots = Snapshots::new(self.store().as_ref(), thread, size, since);
         let mut position = Position {
             state: Arc::clone(&restored.state),

@@ -56,7 +56,8 @@ impl<S: State> RunContext<S> {
         };
         let stop = self.stop.clone();
         let live = self.listeners.are_open().then(|| {
-            let (listeners, place) = (self.listeners.clone(), place.clone());
+            let listeners = self.listeners.clone();
+            let place = place.clone();
             Arc::new(Listener { listeners, place }) as Arc<dyn Live>
         });
         let journal = TaskJournal::new(

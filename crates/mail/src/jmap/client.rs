@@ -56,7 +56,8 @@ impl JmapClient {
             Login::Password { username: account.username.clone(), password }
         };
         let answer = login.on(http.get(server.session.clone())).send().await?;
-        let (status, base) = (answer.status(), answer.url().clone());
+        let status = answer.status();
+        let base = answer.url().clone();
         let offers = |what: &str| Error::NoJmap(format!("{} {what}", server.session));
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Error::Login),

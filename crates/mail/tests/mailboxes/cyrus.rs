@@ -90,8 +90,10 @@ async fn correspond(cyrus: &Cyrus, bo: &Mailbox, ann: &Mailbox, subject: &str) {
 #[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
 async fn two_people_write_to_each_other_by_either_protocol() {
     let Some(cyrus) = cyrus("both") else { return };
-    let (imap, jmap) = (by_imap(&cyrus, "bo").await, by_jmap(&cyrus, "bo").await);
-    let (ann_imap, ann_jmap) = (by_imap(&cyrus, "ann").await, by_jmap(&cyrus, "ann").await);
+    let imap = by_imap(&cyrus, "bo").await;
+    let jmap = by_jmap(&cyrus, "bo").await;
+    let ann_imap = by_imap(&cyrus, "ann").await;
+    let ann_jmap = by_jmap(&cyrus, "ann").await;
     correspond(&cyrus, &imap, &ann_imap, "First").await;
     correspond(&cyrus, &jmap, &ann_jmap, "Second").await;
     correspond(&cyrus, &imap, &ann_jmap, "Third").await;

@@ -76,9 +76,10 @@ impl Parameters {
         match value {
             Value::Object(fields) => {
                 let field = |(name, value): (&String, &Value)| {
-                    let value = match is_secret_name(name) {
-                        true => Value::String("{secret}".to_owned()),
-                        false => self.without_values(name, value),
+                    let value = if is_secret_name(name) {
+                        Value::String("{secret}".to_owned())
+                    } else {
+                        self.without_values(name, value)
                     };
                     (name.clone(), value)
                 };
@@ -160,12 +161,11 @@ fn literals(text: &str) -> Vec<String> {
 
 /// Finds a value where no letter or digit touches it, whatever its case.
 fn find_word(text: &str, value: &str) -> Option<(usize, usize)> {
-    let (lower, wanted) = (text.to_lowercase(), value.to_lowercase());
+    let lower = text.to_lowercase();
+    let wanted = value.to_lowercase();
     // Where lower-casing moves places, only the exact value is looked for.
-    let (text, wanted) = match lower.len() == text.len() {
-        true => (lower.as_str(), wanted.as_str()),
-        false => (text, value),
-    };
+    let (text, wanted) =
+        if lower.len() == text.len() { (lower.as_str(), wanted.as_str()) } else { (text, value) };
     let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     if wanted.is_empty() {
         return None;

@@ -34,10 +34,7 @@ impl Skills {
             Some(known) if known.source == skill.source => return Ok(known),
             Some(known) => merged(known, skill, now),
             None => {
-                let id = match skill.id.is_empty() {
-                    true => id_of(tenant, &skill),
-                    false => skill.id.clone(),
-                };
+                let id = if skill.id.is_empty() { id_of(tenant, &skill) } else { skill.id.clone() };
                 Skill { id, ..skill }
             }
         };
@@ -109,9 +106,10 @@ fn merged(known: Skill, new: Skill, now: DateTime<Utc>) -> Skill {
     let successes = known.successes + new.successes;
     let failures = known.failures + new.failures;
     // A stale solution gives way to one that worked with the tools as they are.
-    let better = match known.is_stale || new.steps.len() < known.steps.len() {
-        true => Skill { id: known.id.clone(), made_at: known.made_at, ..new.clone() },
-        false => known,
+    let better = if known.is_stale || new.steps.len() < known.steps.len() {
+        Skill { id: known.id.clone(), made_at: known.made_at, ..new.clone() }
+    } else {
+        known
     };
     Skill { successes, failures, source: new.source, is_stale: false, used_at: now, ..better }
 }

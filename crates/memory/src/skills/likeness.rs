@@ -6,7 +6,8 @@ use perihelion_recall::words::{Language, terms};
 
 /// Returns the share of words that two tasks have in common, 0 to 1; their parameters are no words.
 pub(super) fn likeness(one: &str, other: &str) -> f64 {
-    let (one, other) = (terms_of(one), terms_of(other));
+    let one = terms_of(one);
+    let other = terms_of(other);
     let all = one.len() + other.len();
     match all {
         0 => 1.0,

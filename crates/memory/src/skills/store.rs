@@ -142,13 +142,10 @@ impl Skills {
         succeeded: bool,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let sql = match succeeded {
-            true => {
-                "UPDATE skill SET successes = successes + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
-            }
-            false => {
-                "UPDATE skill SET failures = failures + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
-            }
+        let sql = if succeeded {
+            "UPDATE skill SET successes = successes + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
+        } else {
+            "UPDATE skill SET failures = failures + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
         };
         for id in ids {
             let update = query(sql).bind(scope.tenant()).bind(id).bind(now);

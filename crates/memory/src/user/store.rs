@@ -97,7 +97,8 @@ impl UserMemory {
     ) -> Result<usize, Error> {
         let database = self.index.database_of(scope);
         let mut transaction = database.begin().await?;
-        let (mut done, mut forgot) = (0, false);
+        let mut done = 0;
+        let mut forgot = false;
         for operation in operations.sensible() {
             match (operation.op, operation.value.as_deref()) {
                 (Verb::Set, Some(value)) => {
@@ -155,7 +156,8 @@ async fn set_in(
     source: &str,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let (name, value) = (normal_key(key), normal_value(value));
+    let name = normal_key(key);
+    let value = normal_value(value);
     if name.is_empty() {
         return Err(Error::NoKey);
     }

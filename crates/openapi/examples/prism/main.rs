@@ -48,7 +48,8 @@ fn main() {
         files(Path::new(&folder), &["json"], &mut found);
         documents.extend(found.into_iter().step_by(every.max(1)));
     }
-    let (mut all, mut unserved) = (Count::default(), 0);
+    let mut all = Count::default();
+    let mut unserved = 0;
     for path in &documents {
         let text = std::fs::read_to_string(path).unwrap();
         let Some(prism) = Prism::start(&prism, path) else {

@@ -31,12 +31,12 @@ pub fn read(document: Value) -> Catalogue {
         is_loose: true,
         ..Catalogue::default()
     };
-    gather(&document, "", DEPTH, &mut catalogue);
+    collect_groups(&document, "", DEPTH, &mut catalogue);
     catalogue.document = document;
     catalogue
 }
 
-fn gather(value: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
+fn collect_groups(value: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
     if depth == 0 {
         return;
     }
@@ -49,7 +49,9 @@ fn gather(value: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
         Value::Object(entries) => {
             for key in LISTS.iter().chain(&["groups", "modules", "categories", "resources"]) {
                 match entries.get(*key) {
-                    Some(list @ Value::Array(_)) => gather(list, group, depth - 1, catalogue),
+                    Some(list @ Value::Array(_)) => {
+                        collect_groups(list, group, depth - 1, catalogue)
+                    }
                     Some(Value::Object(named)) => by_name(named, depth, catalogue),
                     _ => {}
                 }
@@ -76,7 +78,7 @@ fn by_name(named: &Map<String, Value>, depth: usize, catalogue: &mut Catalogue) 
                 }
             }
         } else {
-            gather(value, name, depth - 1, catalogue);
+            collect_groups(value, name, depth - 1, catalogue);
         }
     }
 }
@@ -109,7 +111,7 @@ fn entry(item: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
     } else {
         let name = [text(item, "name"), text(item, "title"), text(item, "tag")];
         let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
-        gather(item, &name, depth - 1, catalogue);
+        collect_groups(item, &name, depth - 1, catalogue);
     }
 }
 

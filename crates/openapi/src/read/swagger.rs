@@ -13,7 +13,8 @@ const MULTIPART: &str = "multipart/form-data";
 
 /// Reads the base addresses out of `schemes`, `host` and `basePath`.
 pub fn servers(document: &Value) -> Vec<Server> {
-    let (host, base) = (text(document, "host"), text(document, "basePath"));
+    let host = text(document, "host");
+    let base = text(document, "basePath");
     let base = if base.is_empty() || base.starts_with('/') { base } else { format!("/{base}") };
     if host.is_empty() {
         return if base.is_empty() {

@@ -64,10 +64,7 @@ impl Child {
     /// Returns what is indexed: the context line and the text.
     pub fn indexed(&self, text: &str) -> String {
         let own = text.get(self.start..self.end).unwrap_or_default();
-        match self.context.is_empty() {
-            true => own.to_owned(),
-            false => format!("{}\n{own}", self.context),
-        }
+        if self.context.is_empty() { own.to_owned() } else { format!("{}\n{own}", self.context) }
     }
 }
 

@@ -11,19 +11,17 @@ pub(super) fn plain(text: &str) -> String {
         |c: char| matches!(u32::from(c), 0xFB00..=0xFB4F | 0xFB50..=0xFDFF | 0xFE70..=0xFEFE);
     let keeps =
         |c: &char| !c.is_control() && *c != '\u{FFFD}' && *c != '\u{00AD}' && *c != '\u{FEFF}';
-    match text.chars().any(shown) {
-        true => text.nfkc().filter(keeps).collect(),
-        false => text.replace('\u{00A0}', " ").chars().filter(keeps).collect(),
+    if text.chars().any(shown) {
+        text.nfkc().filter(keeps).collect()
+    } else {
+        text.replace('\u{00A0}', " ").chars().filter(keeps).collect()
     }
 }
 
 /// Returns a letter as it is painted: what a ligature stands for is typed in the order of reading, and painted in the other.
 pub(super) fn painted(text: &str) -> String {
     let text = plain(text);
-    match text.chars().any(is_right) {
-        true => text.chars().rev().collect(),
-        false => text,
-    }
+    if text.chars().any(is_right) { text.chars().rev().collect() } else { text }
 }
 
 /// Returns whether a letter is nothing but marks (vowels, accents) on one written from right to left.
@@ -76,9 +74,10 @@ pub(super) fn in_reading_order(words: Vec<String>) -> String {
     // Where a run of words of the other direction begins: such words keep their order among themselves.
     let mut run = 0;
     for word in words {
-        let is_other = match from_right {
-            true => word.chars().any(is_left) && !word.chars().any(is_right),
-            false => word.chars().any(is_right),
+        let is_other = if from_right {
+            word.chars().any(is_left) && !word.chars().any(is_right)
+        } else {
+            word.chars().any(is_right)
         };
         let turns = word.chars().any(is_right) || (from_right && !is_other);
         let word = if turns { turned(&word) } else { word };

@@ -95,9 +95,10 @@ fn join(text: &mut String, next: &str) {
     let divided = text.ends_with(['-', '\u{2010}'])
         && text.chars().rev().nth(1).is_some_and(char::is_alphabetic)
         && next.starts_with(char::is_lowercase);
-    match divided {
-        true => drop(text.pop()),
-        false => text.push(' '),
+    if divided {
+        text.pop();
+    } else {
+        text.push(' ')
     }
     text.push_str(next);
 }

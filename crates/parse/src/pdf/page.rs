@@ -84,9 +84,10 @@ impl<'a> Device<'a> for Painted {
             }
             // Turned text is laid as though it were not: its own line becomes a row at its place.
             let turned = (end.y - origin.y).abs() > (end.x - origin.x).abs();
-            let (left, right, baseline) = match turned {
-                true => (origin.y.min(end.y), origin.y.max(end.y), origin.x + 100_000.0),
-                false => (origin.x.min(end.x), origin.x.max(end.x), origin.y),
+            let (left, right, baseline) = if turned {
+                (origin.y.min(end.y), origin.y.max(end.y), origin.x + 100_000.0)
+            } else {
+                (origin.x.min(end.x), origin.x.max(end.x), origin.y)
             };
             // Narrow letters stand close to each other: some Arabic lines are lengthened by many of one kind.
             let near = |at: f64, step: f64| (at / step).round() as i64;

@@ -112,7 +112,8 @@ fn fused(
     let first = |list: &Vec<usize>| list[..list.len().min(depth)].to_vec();
     let mut lists = Lists::new();
     for (question, words) in by_words {
-        let (words, meaning) = (first(words), first(&by_meaning[question]));
+        let words = first(words);
+        let meaning = first(&by_meaning[question]);
         let list = fuse(&[(weights.words, &words), (weights.meaning, &meaning)]);
         let id = |(number, _): (usize, f64)| collection.items[number].id.clone();
         lists.insert(*question, list.into_iter().map(id).collect());

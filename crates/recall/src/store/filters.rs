@@ -56,7 +56,8 @@ impl Filters {
             _ => {
                 let all = ask(database, space, filter, None).await?;
                 let numbers = all.into_iter().map(|(number, _)| number).collect();
-                let (filter, moment) = (filter.clone(), space.moment);
+                let filter = filter.clone();
+                let moment = space.moment;
                 Answer { space: space.id, filter, moment, numbers: Arc::new(numbers) }
             }
         };
@@ -116,7 +117,8 @@ async fn ask(
     };
     let mut all = vec!["true".to_owned()];
     for (name, value) in &filter.attributes {
-        let (name, value) = (place(name.into()), place(value.into()));
+        let name = place(name.into());
+        let value = place(value.into());
         all.push(format!("attributes ->> {name} = {value}"));
     }
     if !filter.parents.is_empty() {

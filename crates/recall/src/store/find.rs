@@ -113,9 +113,10 @@ async fn occurrences(
     for word in &asked {
         let at = |term: &String| lists.get(term).cloned().unwrap_or_default();
         let exact: Vec<Posting> = word.terms.iter().flat_map(at).collect();
-        let (postings, likeness) = match exact.is_empty() {
-            false => (exact, 1.0),
-            true => (near(database, space, &search.kind, word).await?, RELATED),
+        let (postings, likeness) = if exact.is_empty() {
+            (near(database, space, &search.kind, word).await?, RELATED)
+        } else {
+            (exact, 1.0)
         };
         found.push(Occurrences { weight: word.weight, postings: join(postings), likeness });
     }

@@ -124,7 +124,8 @@ impl StoredIndex {
         let Some((_, first)) = vectors.first() else { return Ok(()) };
         self.begin_generation(scope, model, first.len()).await?;
         if let Some((_, other)) = vectors.iter().find(|(_, one)| one.len() != first.len()) {
-            let (expected, found) = (first.len(), other.len());
+            let expected = first.len();
+            let found = other.len();
             return Err(Error::Dimension { model: model.to_owned(), expected, found });
         }
         let with_column = self.pgvector.is_there(&self.database).await?;
@@ -188,19 +189,20 @@ impl StoredIndex {
 
 /// Begins the statement that keeps so many vectors, in the extension's column as well where it is there.
 fn insert_of(rows: usize, with_column: bool) -> Query {
-    match with_column {
-        false => with_cast_rows(
-            "INSERT INTO recall_vector (tenant, model, hash, body) VALUES ",
-            rows,
-            &[""; 4],
-            " ON CONFLICT (tenant, model, hash) DO UPDATE SET body = excluded.body",
-        ),
-        true => with_cast_rows(
+    if with_column {
+        with_cast_rows(
             "INSERT INTO recall_vector (tenant, model, hash, body, embedding) VALUES ",
             rows,
             &["", "", "", "", "::vector"],
             " ON CONFLICT (tenant, model, hash)
                 DO UPDATE SET body = excluded.body, embedding = excluded.embedding",
-        ),
+        )
+    } else {
+        with_cast_rows(
+            "INSERT INTO recall_vector (tenant, model, hash, body) VALUES ",
+            rows,
+            &[""; 4],
+            " ON CONFLICT (tenant, model, hash) DO UPDATE SET body = excluded.body",
+        )
     }
 }

@@ -166,7 +166,8 @@ async fn fill(
          LIMIT $4 FOR UPDATE SKIP LOCKED",
     );
     let read = read.bind(scope.tenant()).bind(model).bind(bytes_of(dimension)).bind(FILLED_AT_ONCE);
-    let (mut hashes, mut texts) = (Vec::new(), Vec::new());
+    let mut hashes = Vec::new();
+    let mut texts = Vec::new();
     for row in transaction.fetch_all(&read).await? {
         if let Some(text) = text_of(&vector::from_bytes(&row.get::<Vec<u8>>(1)?)) {
             hashes.push(row.get::<String>(0)?);

@@ -6,10 +6,7 @@ use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 ///
 /// What is written without spaces gives overlapping pairs of letters.
 pub fn split(text: &str) -> Vec<String> {
-    let normal: String = match text.is_ascii() {
-        true => text.to_owned(),
-        false => text.nfkc().collect(),
-    };
+    let normal: String = if text.is_ascii() { text.to_owned() } else { text.nfkc().collect() };
     let runs = normal.split(|letter: char| !is_of_word(letter)).filter(|run| !run.is_empty());
     runs.flat_map(humps).flat_map(pieces).collect()
 }

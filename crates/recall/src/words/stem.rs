@@ -16,10 +16,7 @@ const SHORTEST: usize = 3;
 pub(super) fn stem(word: &str, language: Language) -> String {
     let is_plain = word.len() >= SHORTEST
         && !word.chars().any(|letter| letter.is_numeric() || is_unspaced(letter));
-    match is_plain {
-        true => STEMMERS.with(language, word),
-        false => word.to_owned(),
-    }
+    if is_plain { STEMMERS.with(language, word) } else { word.to_owned() }
 }
 
 struct Stemmers(Vec<(Language, Stemmer)>);

@@ -163,7 +163,8 @@ async fn list(
 
 /// Asks both ways the same, with filters and without.
 async fn compare(server: &Server, scope: &Scope, model: &str, draw: &mut Draw, what: &str) {
-    let (database, process) = (server.by_database(), server.by_process());
+    let database = server.by_database();
+    let process = server.by_process();
     for round in 0..12 {
         let values = draw.vector();
         let group = (round % 2 == 1).then(|| draw.next(ITEMS / OF_A_GROUP));
@@ -265,7 +266,8 @@ async fn pgvector_puts_equal_ones_in_their_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pgvector_holds_tenants_apart() {
     let Some(server) = Server::start_with_extension().await else { return };
-    let (ours, theirs) = (Scope::new("ours", "a").unwrap(), Scope::new("theirs", "a").unwrap());
+    let ours = Scope::new("ours", "a").unwrap();
+    let theirs = Scope::new("theirs", "a").unwrap();
     let mut draw = Draw::seeded();
     let index = server.by_database();
     let items: Vec<Item> = (0..ITEMS).map(|id| draw.item(id)).collect();
@@ -299,7 +301,9 @@ async fn pgvector_misses_no_row_without_the_column() {
     let expected = list(&server.by_process(), &scope, "m", &values, None, 50).await;
     let others: Vec<StoredIndex> = (0..4).map(|_| server.by_database()).collect();
     let ask = |index: &StoredIndex| {
-        let (index, scope, values) = (index.clone(), scope.clone(), values.clone());
+        let index = index.clone();
+        let scope = scope.clone();
+        let values = values.clone();
         tokio::spawn(async move { list(&index, &scope, "m", &values, None, 50).await })
     };
     let asked: Vec<_> = others.iter().map(ask).collect();

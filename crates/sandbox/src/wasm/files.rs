@@ -220,17 +220,17 @@ impl Files {
     pub fn below(&self, folder: &str) -> Vec<(String, Arc<Vec<u8>>)> {
         let mut found = Vec::new();
         if let Ok(folder) = self.child(ROOT, folder) {
-            self.gather(folder, "", &mut found);
+            self.collect_below(folder, "", &mut found);
         }
         found
     }
 
-    fn gather(&self, folder: Inode, path: &str, found: &mut Vec<(String, Arc<Vec<u8>>)>) {
+    fn collect_below(&self, folder: Inode, path: &str, found: &mut Vec<(String, Arc<Vec<u8>>)>) {
         let Ok(entries) = self.folder(folder) else { return };
         for (name, inode) in entries {
             let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
             match self.nodes.get(inode) {
-                Some(Node::Folder(_)) => self.gather(*inode, &path, found),
+                Some(Node::Folder(_)) => self.collect_below(*inode, &path, found),
                 Some(Node::Data(bytes)) => found.push((path, Arc::clone(bytes))),
                 _ => {}
             }

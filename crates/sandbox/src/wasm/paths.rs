@@ -106,7 +106,8 @@ pub fn link(linker: &mut Linker<Host>, wasi: &str) -> wasmtime::Result<()> {
          new: u32,
          new_length: u32| {
             number(Guest::of(&mut c).and_then(|guest| {
-                let (path, new) = (guest.path(path, length)?, guest.path(new, new_length)?);
+                let path = guest.path(path, length)?;
+                let new = guest.path(new, new_length)?;
                 let from = writable(guest.host, fd, &path)?;
                 let to = writable(guest.host, to, &new)?;
                 guest.host.files.rename((from.folder, &from.name), (to.folder, &to.name))

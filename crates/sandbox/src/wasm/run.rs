@@ -56,7 +56,8 @@ impl Interpreter {
     /// # Errors
     /// [`Error::Interpreter`] where it does not.
     pub fn compiled_driver(&self) -> Result<Vec<u8>, Error> {
-        let (program, limits) = (Program::default(), Limits::default());
+        let program = Program::default();
+        let limits = Limits::default();
         let mut files = Files::new(limits.file_bytes, limits.files);
         files.put(RUN, "driver.py", Node::Fixed(COMPILE));
         files.put(RUN, "source.py", Node::Fixed(DRIVER.as_bytes()));

@@ -36,7 +36,8 @@ fn percentile(seen: &mut Seen, kind: Kind) -> Option<f64> {
     let place = seen.part * last as f64;
     let below = (place.floor() as usize).min(last);
     let above = (below + 1).min(last);
-    let (low, high) = (seen.numbers[below], seen.numbers[above]);
+    let low = seen.numbers[below];
+    let high = seen.numbers[above];
     let between = place - below as f64;
     Some(if kind.is_between && between > 0.0 { low + (high - low) * between } else { low })
 }

@@ -103,7 +103,9 @@ async fn not_multiplied_is_only_said_where_running_shows_it() {
                     4 => "NULL".to_owned(),
                     number => number.to_string(),
                 };
-                let (k, r, v) = (value(&mut draw), value(&mut draw), value(&mut draw));
+                let k = value(&mut draw);
+                let r = value(&mut draw);
+                let v = value(&mut draw);
                 let insert =
                     format!("INSERT OR IGNORE INTO {} VALUES ({k}, {r}, {v})", table.name.name);
                 connection.execute(AssertSqlSafe(insert)).await.unwrap();

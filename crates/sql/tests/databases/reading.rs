@@ -77,7 +77,8 @@ fn expression(draw: &mut Draw, depth: usize) -> String {
         8 => format!("coalesce({}::text, 'a')", expression(draw, depth - 1)),
         9 => format!("ARRAY[{}::text]", expression(draw, depth - 1)),
         _ => {
-            let (by, bound) = (expression(draw, depth - 1), expression(draw, 0));
+            let by = expression(draw, depth - 1);
+            let bound = expression(draw, 0);
             let end = draw.of(&["CURRENT ROW", "1 FOLLOWING", "(SELECT 1) FOLLOWING"]);
             let exclude = draw.of(&["TIES", "GROUP", "CURRENT ROW", "NO OTHERS", "secret"]);
             format!(
@@ -131,7 +132,8 @@ fn query(draw: &mut Draw, depth: usize) -> String {
         let clause = match draw.below(6) {
             0 => format!("SEARCH DEPTH FIRST BY {} SET {} ", draw.of(COLUMNS), name(draw)),
             1 => {
-                let (of, mark) = (draw.of(COLUMNS), draw.of(COLUMNS));
+                let of = draw.of(COLUMNS);
+                let mark = draw.of(COLUMNS);
                 format!("CYCLE {of} SET {mark} USING {} ", name(draw))
             }
             _ => String::new(),

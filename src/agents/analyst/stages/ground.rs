@@ -88,7 +88,9 @@ async fn look_up(
         let values = found.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
         for value in values.iter().take(5) {
             let part = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
-            let (table, column, stored) = (part("table"), part("column"), part("value"));
+            let table = part("table");
+            let column = part("column");
+            let stored = part("value");
             lines.push(format!("“{word}” stands in {table}.{column} as '{stored}'"));
             let at = survey.catalogue.tables.iter().position(|t| t.name.shown() == table);
             if let Some(at) = at.filter(|at| !found_in.contains(at)) {
@@ -151,7 +153,8 @@ async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError
             if let (Some(min), Some(max)) = (said("min"), said("max")) {
                 doc.text.push_str(&format!(", {min} to {max}"));
                 if let Some(value) = max.as_str().filter(|value| known::is_date(value)) {
-                    let (table, column) = (table.clone(), name.to_owned());
+                    let table = table.clone();
+                    let column = name.to_owned();
                     pack.newest.push(Newest { table, column, value: value.to_owned() });
                 }
             }

@@ -11,7 +11,7 @@ use super::super::accept::accept;
 use super::super::body::{Body, OfThread};
 use super::super::{Face, Refusal, wire};
 use crate::ids::ThreadId;
-use crate::service::{Error, ThreadStanding, ThreadView};
+use crate::service::{ClientStatus, Error, ThreadView};
 use crate::swarm::GRAPH;
 
 /// Checkpoints of one answer at most.
@@ -134,10 +134,10 @@ async fn carried_out(face: &Face, thread: ThreadId, command: &Command) -> Result
         "agent.getTree" => {
             let view = face.service.thread(thread).await?;
             let status = match view.standing {
-                ThreadStanding::Idle => "completed",
-                ThreadStanding::Busy => "running",
-                ThreadStanding::Interrupted => "interrupted",
-                ThreadStanding::Error => "failed",
+                ClientStatus::Idle => "completed",
+                ClientStatus::Busy => "running",
+                ClientStatus::Interrupted => "interrupted",
+                ClientStatus::Error => "failed",
             };
             Ok(json!({ "tree": { "namespace": [], "status": status, "graph_name": GRAPH } }))
         }

@@ -74,12 +74,11 @@ impl Follower {
     async fn end(&mut self, run: Run) -> Result<(), Error> {
         let has_heard = self.now.as_ref().is_some_and(|(_, shown)| shown.has_heard());
         // What the log no longer has: the state alone is known.
-        let values: Option<Value> = match !has_heard && run.last_event > run.first_event {
-            false => None,
-            true => {
-                let state = self.service.thread(self.thread).await?.state;
-                state.as_deref().map(wire::values)
-            }
+        let values: Option<Value> = if !has_heard && run.last_event > run.first_event {
+            let state = self.service.thread(self.thread).await?.state;
+            state.as_deref().map(wire::values)
+        } else {
+            None
         };
         if let Some((_, shown)) = self.now.take() {
             let events = shown.ended(&run, values);

@@ -41,7 +41,8 @@ mod tests {
 
     #[test]
     fn an_id_names_its_step_and_thread_and_sorts_as_steps_do() {
-        let (one, other) = (ThreadId::new(), ThreadId::new());
+        let one = ThreadId::new();
+        let other = ThreadId::new();
         let ids: Vec<String> = [1, 2, 255, 65_536].map(|step| checkpoint_id(one, step)).into();
         assert!(ids.is_sorted(), "{ids:?}");
         assert_eq!(step_of(one, &ids[2]), Some(255));

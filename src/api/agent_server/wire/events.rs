@@ -210,7 +210,8 @@ impl Wire {
 }
 
 fn step(shown: &mut Shown<'_>, at: &Checkpoint, place: &Place<'_>) {
-    let (thread, number) = (place.thread, at.row.seq);
+    let thread = place.thread;
+    let number = at.row.seq;
     let is_loop = at.row.kind.as_str() == "loop";
     if is_loop {
         for (task, one) in (0_u32..).zip(&at.written) {

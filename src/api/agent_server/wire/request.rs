@@ -181,26 +181,25 @@ fn goto(given: Option<&Value>) -> Result<Vec<String>, String> {
 fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, String> {
     let mut own = fields.clone();
     let messages = own.remove(MESSAGES);
-    let mut turn: Turn = match own.contains_key("question") {
-        true => serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?,
-        false => {
-            let known = [
-                "context",
-                "prefer_agents",
-                "disable_agents",
-                "max_turns",
-                "include_data",
-                "trace",
-                "system_prompt",
-                "approvals",
-                "attachments",
-                "user",
-            ];
-            // What else a client's state holds is its own business.
-            own.retain(|name, _| known.contains(&name.as_str()));
-            own.insert("question".into(), json!(""));
-            serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
-        }
+    let mut turn: Turn = if own.contains_key("question") {
+        serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
+    } else {
+        let known = [
+            "context",
+            "prefer_agents",
+            "disable_agents",
+            "max_turns",
+            "include_data",
+            "trace",
+            "system_prompt",
+            "approvals",
+            "attachments",
+            "user",
+        ];
+        // What else a client's state holds is its own business.
+        own.retain(|name, _| known.contains(&name.as_str()));
+        own.insert("question".into(), json!(""));
+        serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?
     };
     if turn.question.trim().is_empty() {
         let list = match messages {
@@ -209,7 +208,7 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
             _ => return Err("input must have messages or a question".into()),
         };
         let (question, attached) =
-            said(&list)?.ok_or("no human message is at the end of the messages")?;
+            user_message(&list)?.ok_or("no human message is at the end of the messages")?;
         turn.question = question;
         turn.attachments.extend(attached);
         let id = list.last().and_then(|last| last.get("id")).and_then(Value::as_str);
@@ -219,7 +218,7 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, St
 }
 
 /// Returns what the human messages at the end of a conversation say, and what comes with them.
-fn said(messages: &[Value]) -> Result<Option<(String, Vec<Attachment>)>, String> {
+fn user_message(messages: &[Value]) -> Result<Option<(String, Vec<Attachment>)>, String> {
     let mut contents: Vec<&Value> = messages.iter().rev().map_while(human).collect();
     contents.reverse();
     let texts = contents.iter().map(|content| message::content(content));

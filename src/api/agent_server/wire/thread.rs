@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{checkpoint, interrupt, state};
 use crate::ids::ThreadId;
 use crate::runtime::InterruptView;
-use crate::service::{Checkpoint, ThreadStanding, ThreadView};
+use crate::service::{Checkpoint, ClientStatus, ThreadView};
 use crate::swarm::GRAPH;
 
 /// Which fields are shown; none named: all.
@@ -49,7 +49,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         "values": view.state.as_deref().map(state::values),
     });
     if info.head > 0 {
-        let error = info.shown_error().filter(|_| *standing == ThreadStanding::Error);
+        let error = info.shown_error().filter(|_| *standing == ClientStatus::Error);
         shown["error"] =
             error.map_or(Value::Null, |text| json!({ "error": "RunFailed", "message": text }));
         shown["interrupts"] =
@@ -131,11 +131,11 @@ pub(crate) fn source(at: &Checkpoint) -> &'static str {
     }
 }
 
-fn word(standing: ThreadStanding) -> &'static str {
+fn word(standing: ClientStatus) -> &'static str {
     match standing {
-        ThreadStanding::Idle => "idle",
-        ThreadStanding::Busy => "busy",
-        ThreadStanding::Interrupted => "interrupted",
-        ThreadStanding::Error => "error",
+        ClientStatus::Idle => "idle",
+        ClientStatus::Busy => "busy",
+        ClientStatus::Interrupted => "interrupted",
+        ClientStatus::Error => "error",
     }
 }

@@ -44,7 +44,8 @@ impl Logins {
     pub(super) fn place(&self, server: &str, url: &str) -> Place {
         let digest = blake3::hash(url.as_bytes()).to_hex();
         let name = format!("{server}-{}.json", digest.get(..16).unwrap_or_default());
-        let (server, url) = (server.to_owned(), digest.to_string());
+        let server = server.to_owned();
+        let url = digest.to_string();
         Place { file: self.directory.join(name), server, url }
     }
 }
@@ -148,7 +149,8 @@ impl Place {
         credentials: Option<StoredCredentials>,
         wanted: Vec<String>,
     ) -> Result<(), LoginFailure> {
-        let (server, url) = (self.server.clone(), self.url.clone());
+        let server = self.server.clone();
+        let url = self.url.clone();
         let record = Record { format: FORMAT, server, url, client, credentials, wanted };
         let written = async {
             let bytes = serde_json::to_vec(&record)?;

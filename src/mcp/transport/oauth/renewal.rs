@@ -55,9 +55,10 @@ impl Access {
         {
             return Ok(Some(held.token.clone()));
         }
-        let refreshed = match is_refreshable(&credentials) {
-            true => self.refresh(turn.clone(), client, credentials).await?,
-            false => Refreshed::Over(client),
+        let refreshed = if is_refreshable(&credentials) {
+            self.refresh(turn.clone(), client, credentials).await?
+        } else {
+            Refreshed::Over(client)
         };
         match refreshed {
             Refreshed::Token(token) => Ok(Some(token)),

@@ -107,11 +107,13 @@ impl Changes {
         let mut changes =
             before.moved(&after.origin, after.setting.as_deref(), after.written.as_ref());
         if before.identity != after.identity {
-            let (before, after) = (before.identity.clone(), after.identity.clone());
+            let before = before.identity.clone();
+            let after = after.identity.clone();
             changes.push(Change::Identity { before, after });
         }
         if before.instructions != after.instructions {
-            let (before, after) = (before.instructions.clone(), after.instructions.clone());
+            let before = before.instructions.clone();
+            let after = after.instructions.clone();
             changes.push(Change::Instructions { before, after });
         }
         for (name, was) in &before.tools {
@@ -119,7 +121,8 @@ impl Changes {
             match after.tools.get(name) {
                 Some(is) if is.sha256 == was.sha256 => {}
                 Some(is) => {
-                    let (before, after) = (definition(was), definition(is));
+                    let before = definition(was);
+                    let after = definition(is);
                     changes.push(Change::ToolChanged { tool, before, after });
                 }
                 None => changes.push(Change::ToolRemoved { tool, before: definition(was) }),
@@ -164,7 +167,8 @@ impl Changes {
                 | Change::Instructions { before, after }
                 | Change::ToolChanged { before, after, .. } => (before.as_str(), after.as_str()),
             };
-            let (before, after) = (hidden::shown(before), hidden::shown(after));
+            let before = hidden::shown(before);
+            let after = hidden::shown(after);
             let diff = TextDiff::from_lines(&before, &after);
             for group in diff.grouped_ops(CONTEXT) {
                 for line in group.iter().flat_map(|op| diff.iter_changes(op)) {

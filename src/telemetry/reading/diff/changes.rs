@@ -116,7 +116,8 @@ impl List {
     }
 
     fn text(&mut self, what: &'static str, a: &Option<String>, b: &Option<String>) {
-        let (a, b) = (a.as_deref().unwrap_or_default(), b.as_deref().unwrap_or_default());
+        let a = a.as_deref().unwrap_or_default();
+        let b = b.as_deref().unwrap_or_default();
         if let Some(words) = changed(a, b) {
             self.value(what, a, b);
             if let Some(change) = self.0.last_mut().filter(|_| !a.is_empty() && !b.is_empty()) {

@@ -131,7 +131,8 @@ fn align<'a>(a: &[&'a Span], b: &[&'a Span]) -> Aligned<'a> {
     let ops = capture_diff_slices(Algorithm::Myers, &names(a), &names(b));
     let mut aligned = Aligned::new();
     for op in ops {
-        let (from_a, from_b) = (&a[op.old_range()], &b[op.new_range()]);
+        let from_a = &a[op.old_range()];
+        let from_b = &b[op.new_range()];
         match op {
             DiffOp::Equal { .. } => {
                 let pairs = from_a.iter().zip(from_b);

@@ -26,9 +26,10 @@ struct Machine {
 
 impl Machine {
     async fn new(grpc: bool, database: Database) -> Self {
-        let (collector, url) = match grpc {
-            true => Collector::start_grpc(Manner::default()).await,
-            false => Collector::start(Manner::default()).await,
+        let (collector, url) = if grpc {
+            Collector::start_grpc(Manner::default()).await
+        } else {
+            Collector::start(Manner::default()).await
         };
         let mut world = World::new(script()).await;
         let web = Web::start().await;

@@ -196,8 +196,9 @@ fn column(value: &Value) -> Vec<u8> {
 
 /// Decompresses what the store compressed.
 fn plain(bytes: Vec<u8>) -> Vec<u8> {
-    match bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        true => zstd::decode_all(&bytes[..]).unwrap(),
-        false => bytes,
+    if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        zstd::decode_all(&bytes[..]).unwrap()
+    } else {
+        bytes
     }
 }

@@ -12,15 +12,16 @@ pub fn check(record: &Record) -> Result<(), String> {
     }
     let hash = record.steps.last().map(|step| step.hash);
     let own = Reference { head: record.head, hash, end: record.end.clone() };
-    match own == *reference {
-        true => Ok(()),
-        false => Err(format!(
+    if own == *reference {
+        Ok(())
+    } else {
+        Err(format!(
             "{:?} at step {}, but without faults {:?} at step {}; the hashes are {}",
             own.end,
             own.head,
             reference.end,
             reference.head,
             if own.hash == reference.hash { "equal" } else { "different" },
-        )),
+        ))
     }
 }

@@ -5,8 +5,9 @@ use super::Record;
 pub fn check(record: &Record) -> Result<(), String> {
     let numbers: Vec<u64> = record.steps.iter().map(|step| step.seq).collect();
     let wanted: Vec<u64> = (record.base + 1..=record.head).collect();
-    match numbers == wanted {
-        true => Ok(()),
-        false => Err(format!("the steps are {numbers:?}, the head is {}", record.head)),
+    if numbers == wanted {
+        Ok(())
+    } else {
+        Err(format!("the steps are {numbers:?}, the head is {}", record.head))
     }
 }

@@ -80,7 +80,8 @@ impl Binder<'_> {
                 self.levels.push(siblings.clone());
                 self.expressions(array_exprs)?;
                 self.levels.pop();
-                let (width, ordinality) = (array_exprs.len(), *with_ordinality);
+                let width = array_exprs.len();
+                let ordinality = *with_ordinality;
                 self.function(
                     &ObjectName::from(vec![Ident::new("unnest")]),
                     width,

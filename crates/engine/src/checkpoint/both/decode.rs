@@ -95,7 +95,8 @@ pub(in super::super) fn pending(thread: ThreadId, row: &Row) -> Result<PendingRo
         task: small_count(row, "task")?,
         body: body(row, "codec", "body")?,
     };
-    let (sum, what) = (checksum::pending(&pending), format!("what task {} wrote", pending.task));
+    let sum = checksum::pending(&pending);
+    let what = format!("what task {} wrote", pending.task);
     checksum::check(thread, pending.step, maybe(row, "checksum")?, sum, &what)?;
     Ok(pending)
 }

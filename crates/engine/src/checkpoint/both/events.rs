@@ -98,11 +98,10 @@ pub(in super::super) async fn why_not_appended(
         .bind(batch.count as i32)
         .bind(batch.run.0);
     let row = database.fetch_short(&is_there).await?.ok_or(Error::UnknownThread(thread))?;
-    match row.get("is_there")? {
-        true => Ok(()),
-        false => {
-            let last = decode::count(&row, "events")?;
-            Err(Error::EventGap { thread, first: batch.first, last })
-        }
+    if row.get("is_there")? {
+        Ok(())
+    } else {
+        let last = decode::count(&row, "events")?;
+        Err(Error::EventGap { thread, first: batch.first, last })
     }
 }

@@ -68,9 +68,8 @@ pub(super) async fn write_family(
     dump: &ThreadDump,
 ) -> Result<(), Error> {
     for one in std::iter::once(dump).chain(&dump.children) {
-        write_one(transaction, one).await.map_err(|error| match error.is_duplicate() {
-            true => Error::ThreadExists(one.info.id),
-            false => error.into(),
+        write_one(transaction, one).await.map_err(|error| {
+            if error.is_duplicate() { Error::ThreadExists(one.info.id) } else { error.into() }
         })?;
     }
     let mut blobs: Vec<_> = dump.blobs.iter().collect();

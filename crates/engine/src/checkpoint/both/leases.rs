@@ -77,9 +77,9 @@ impl<B: Backend> Leases for B {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
-        Backend::begin_run(self, thread, fence, run, owes_trace).await
+        Backend::begin_run(self, thread, fence, run, exports_trace).await
     }
 
     async fn end_run(

@@ -66,7 +66,7 @@ pub trait Backend: Send + Sync {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> impl Future<Output = Result<RunRow, Error>> + Send;
 
     fn end_run(

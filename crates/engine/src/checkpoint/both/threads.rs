@@ -104,7 +104,8 @@ async fn fork(
     let place = locking!(dialect, " FOR KEY SHARE", "SELECT head, base FROM thread WHERE id = $1");
     let place = transaction.fetch_optional(&query(place).bind(source.0)).await?;
     let place = place.ok_or(Error::UnknownThread(source))?;
-    let (head, base) = (decode::count(&place, "head")?, decode::count(&place, "base")?);
+    let head = decode::count(&place, "head")?;
+    let base = decode::count(&place, "base")?;
     if at > head || at < base {
         return Err(Error::UnknownStep { thread: source, seq: at, head });
     }

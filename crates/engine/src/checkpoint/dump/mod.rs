@@ -27,7 +27,8 @@ const WITHOUT_TEXTS: u32 = 2;
 /// # Errors
 /// [`Error::Damaged`] when a stored value cannot be decoded, [`Error::Export`] when the writer fails.
 pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
-    let (mut lines, mut digest) = (0, blake3::Hasher::new());
+    let mut lines = 0;
+    let mut digest = blake3::Hasher::new();
     let mut put = |line: &Line| {
         lines += 1;
         let mut text = serde_json::to_vec(line).map_err(|e| Error::Export(e.into()))?;
@@ -78,7 +79,8 @@ fn without_place(info: &ThreadInfo) -> ThreadInfo {
 pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
     let mut threads: Vec<ThreadDump> = Vec::new();
     let mut ended = false;
-    let (mut count, mut version) = (0, VERSION);
+    let mut count = 0;
+    let mut version = VERSION;
     let mut digest = blake3::Hasher::new();
     for (number, line) in (1_u64..).zip(from.lines()) {
         let wrong = |reason: String| Error::Import(format!("line {number}: {reason}"));

@@ -16,13 +16,15 @@ impl State {
         batch: &EventRow,
     ) -> Result<(), Error> {
         let kept = self.fenced(thread, fence)?;
-        let (first, last) = (batch.first, kept.mark.last);
+        let first = batch.first;
+        let last = kept.mark.last;
         if first != last + 1 {
             let same =
                 |row: &EventRow| (row.first, row.count, row.run) == (first, batch.count, batch.run);
-            return match kept.events.iter().any(same) {
-                true => Ok(()),
-                false => Err(Error::EventGap { thread, first, last }),
+            return if kept.events.iter().any(same) {
+                Ok(())
+            } else {
+                Err(Error::EventGap { thread, first, last })
             };
         }
         kept.mark = EventMark { last: batch.last(), step: batch.step };

@@ -115,9 +115,9 @@ impl Leases for MemoryStore {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
-        self.state().begin_run(thread, fence, run, owes_trace)
+        self.state().begin_run(thread, fence, run, exports_trace)
     }
 
     async fn end_run(

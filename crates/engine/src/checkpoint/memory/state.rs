@@ -63,7 +63,8 @@ impl Kept {
     pub(super) fn own(&self, after: u64, upto: u64) -> &[Arc<StepRow>] {
         let start = self.start();
         let index = |seq: u64| (seq.saturating_sub(start) as usize).min(self.steps.len());
-        let (from, to) = (index(after), index(upto));
+        let from = index(after);
+        let to = index(upto);
         &self.steps[from.min(to)..to]
     }
 }

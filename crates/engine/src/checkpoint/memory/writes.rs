@@ -84,7 +84,7 @@ impl State {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
         let now = moment(clock::now());
         let kept = self.fenced(thread, fence)?;
@@ -100,13 +100,15 @@ impl State {
             None => {
                 let number = kept.runs.last().map_or(0, |last| last.number) + 1;
                 let status = RunStatus::Running;
-                let (started_at, ended_at, finish_reason) = (now, None, None);
+                let started_at = now;
+                let ended_at = None;
+                let finish_reason = None;
                 let new = RunRow { id: run, number, status, finish_reason, started_at, ended_at };
                 kept.runs.push(new.clone());
                 new
             }
         };
-        if owes_trace {
+        if exports_trace {
             let newest = kept.runs.last().map_or(begun.number, |last| last.number);
             let new = PendingExport { thread, from_run: newest, to_run: newest, since: now };
             self.exports.entry(thread).or_insert(new).to_run = newest;

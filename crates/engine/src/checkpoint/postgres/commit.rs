@@ -88,9 +88,10 @@ async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sq
         .bind(&step.hash[..])
         .bind(&step.frontier[..])
         .bind(&step.delta.bytes[..]);
-    let done = match commit.blobs.is_empty() {
-        true => query.execute(connection).await?,
-        false => bind_blobs!(query, Unnested::new(&commit.blobs)).execute(connection).await?,
+    let done = if commit.blobs.is_empty() {
+        query.execute(connection).await?
+    } else {
+        bind_blobs!(query, Unnested::new(&commit.blobs)).execute(connection).await?
     };
     Ok(done.rows_affected() == 1)
 }

@@ -14,9 +14,10 @@ use crate::ids::ThreadId;
 
 /// Commits a step; one with texts goes in a statement of its own, as they are long.
 pub(super) async fn commit(store: &PostgresStore, commit: &Commit) -> Result<(), Error> {
-    match commit.blobs.is_empty() {
-        true => together::write(store, &store.commits, commit).await,
-        false => commit.alone(store).await,
+    if commit.blobs.is_empty() {
+        together::write(store, &store.commits, commit).await
+    } else {
+        commit.alone(store).await
     }
 }
 

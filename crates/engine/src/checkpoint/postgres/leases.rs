@@ -76,13 +76,13 @@ pub(super) async fn begin_run(
     thread: ThreadId,
     fence: u64,
     run: RunId,
-    owes_trace: bool,
+    exports_trace: bool,
 ) -> Result<RunRow, Error> {
     let begun = idempotent!(store.connections, |c| sqlx::query(BEGIN_RUN)
         .bind(thread.0)
         .bind(big(fence))
         .bind(run.0)
-        .bind(owes_trace)
+        .bind(exports_trace)
         .fetch_optional(&mut *c))?;
     match begun {
         Some(run) => decode::run(&run.into()),

@@ -64,7 +64,8 @@ impl PostgresStore {
     pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
         let connections = Arc::new(Connections::new(url, silence)?.of_all_tenants());
         migrations::run_postgres(&connections).await?;
-        let (commits, appends) = (together::group(), together::group());
+        let commits = together::group();
+        let appends = together::group();
         Ok(Self { database: Arc::clone(&connections).into(), connections, commits, appends })
     }
 
@@ -96,9 +97,9 @@ impl Backend for PostgresStore {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
-        leases::begin_run(self, thread, fence, run, owes_trace).await
+        leases::begin_run(self, thread, fence, run, exports_trace).await
     }
 
     async fn end_run(

@@ -50,10 +50,7 @@ pub(super) async fn save(
             .bind(row.body.codec as i16)
             .bind(&row.body.bytes[..])
             .bind(&sum[..]);
-        match blobs.is_empty() {
-            true => query,
-            false => bind_blobs!(query, Unnested::new(blobs)),
-        }
+        if blobs.is_empty() { query } else { bind_blobs!(query, Unnested::new(blobs)) }
     };
     let held: i64 = idempotent!(store.connections, |c| query().fetch_one(&mut *c))?;
     match held {

@@ -122,9 +122,8 @@ async fn many<W: Shared>(store: &PostgresStore, rows: &[W]) -> Vec<Fate> {
     match sent {
         Ok(mut written) => {
             connection.give_back();
-            let done = rows.iter().map(|row| match written.remove(&row.thread()) {
-                true => Fate::Done,
-                false => Fate::Untouched,
+            let done = rows.iter().map(|row| {
+                if written.remove(&row.thread()) { Fate::Done } else { Fate::Untouched }
             });
             done.collect()
         }

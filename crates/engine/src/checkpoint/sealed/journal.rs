@@ -38,9 +38,10 @@ impl Effects for SealedStore {
                 other => return other,
             }
         }
-        match self.is_settled(thread, end).await? {
-            true => Ok(()),
-            false => Err(Error::UnknownEffect { thread, step: end.step, task: end.task }),
+        if self.is_settled(thread, end).await? {
+            Ok(())
+        } else {
+            Err(Error::UnknownEffect { thread, step: end.step, task: end.task })
         }
     }
 

@@ -52,9 +52,10 @@ impl Keyring {
                 return Err(Error::Keys(format!("two have the same name: {name}")));
             }
         }
-        match keys.is_empty() {
-            true => Err(Error::Keys("there is none".to_owned())),
-            false => Ok(Self { keys }),
+        if keys.is_empty() {
+            Err(Error::Keys("there is none".to_owned()))
+        } else {
+            Ok(Self { keys })
         }
     }
 

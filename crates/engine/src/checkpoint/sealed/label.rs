@@ -65,22 +65,22 @@ pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
         Ok(None) => info.title,
         Err(_) => info.title.as_deref().map(unreadable),
     };
-    info.error = info.error.map(|text| match text.starts_with(MARK) {
-        false => text,
-        true => match open_text(keys, info.id, "error", &text) {
-            Ok(plain) => String::from_utf8_lossy(&plain).into_owned(),
-            Err(_) => unreadable(&text),
-        },
+    info.error = info.error.map(|text| {
+        if text.starts_with(MARK) {
+            match open_text(keys, info.id, "error", &text) {
+                Ok(plain) => String::from_utf8_lossy(&plain).into_owned(),
+                Err(_) => unreadable(&text),
+            }
+        } else {
+            text
+        }
     });
     info
 }
 
 /// Returns a stored text as people may see it: one that is still encrypted says so.
 pub(in super::super) fn shown(text: &str) -> Cow<'_, str> {
-    match text.starts_with(MARK) {
-        true => Cow::Owned(unreadable(text)),
-        false => Cow::Borrowed(text),
-    }
+    if text.starts_with(MARK) { Cow::Owned(unreadable(text)) } else { Cow::Borrowed(text) }
 }
 
 /// Returns the name of the key that a thread's label is encrypted with, where it is.
@@ -109,8 +109,9 @@ fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result
     let sealed = hex::from_hex(text.strip_prefix(MARK).unwrap_or_default())?;
     let place = Place::new(kind, &[]);
     let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;
-    match owner == *thread.0.as_bytes() {
-        true => Ok(plain),
-        false => Err(Error::Forged { thread, what: format!("the {kind}") }),
+    if owner == *thread.0.as_bytes() {
+        Ok(plain)
+    } else {
+        Err(Error::Forged { thread, what: format!("the {kind}") })
     }
 }

@@ -48,9 +48,9 @@ impl Leases for SealedStore {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
-        self.inner.begin_run(thread, fence, run, owes_trace).await
+        self.inner.begin_run(thread, fence, run, exports_trace).await
     }
 
     async fn end_run(

@@ -39,7 +39,8 @@ fn read_body(plain: &[u8]) -> Result<Encoded, Error> {
 }
 
 fn step_place(kind: &str, row: &StepRow) -> Place {
-    let (seq, version) = (row.seq.to_le_bytes(), row.schema_version.to_le_bytes());
+    let seq = row.seq.to_le_bytes();
+    let version = row.schema_version.to_le_bytes();
     Place::new(kind, &[&seq, &version, row.kind.as_str().as_bytes(), row.run.0.as_bytes()])
 }
 
@@ -68,7 +69,8 @@ pub(super) fn open_step(
     else {
         return Err(Error::Forged { thread, what: what() });
     };
-    let (delta, frontier) = (read_body(&delta)?, frontier.to_vec());
+    let delta = read_body(&delta)?;
+    let frontier = frontier.to_vec();
     Ok((StepRow { delta, frontier, hash: *hash, ..row }, Some(owner)))
 }
 
@@ -160,7 +162,8 @@ pub(super) fn open_pending(
 }
 
 fn event_place(row: &EventRow) -> Place {
-    let (first, count) = (row.first.to_le_bytes(), row.count.to_le_bytes());
+    let first = row.first.to_le_bytes();
+    let count = row.count.to_le_bytes();
     Place::new("event", &[&first, &count, &row.step.to_le_bytes(), row.run.0.as_bytes()])
 }
 
@@ -184,9 +187,10 @@ pub(super) fn open_event(
     }
     let what = || format!("the events {} to {}", row.first, row.last());
     let (plain, owner) = open(keys, &event_place(&row), &row.body.bytes, thread, what)?;
-    match owner == owner_of(thread) {
-        true => Ok(EventRow { body: read_body(&plain)?, ..row }),
-        false => Err(Error::Forged { thread, what: what() }),
+    if owner == owner_of(thread) {
+        Ok(EventRow { body: read_body(&plain)?, ..row })
+    } else {
+        Err(Error::Forged { thread, what: what() })
     }
 }
 
@@ -202,8 +206,10 @@ struct EffectPlace<'a> {
 
 impl EffectPlace<'_> {
     fn of_request(&self) -> Place {
-        let (step, task) = (self.step.to_le_bytes(), self.task.to_le_bytes());
-        let (kind, name) = (self.kind.as_str().as_bytes(), self.name.as_bytes());
+        let step = self.step.to_le_bytes();
+        let task = self.task.to_le_bytes();
+        let kind = self.kind.as_str().as_bytes();
+        let name = self.name.as_bytes();
         Place::new("request", &[&step, &task, self.key, kind, name])
     }
 }

@@ -69,7 +69,8 @@ impl SealedStore {
         open: impl Fn(&Keyring, ThreadId, T) -> Result<(T, Owner), Error>,
         seq: impl Fn(&T) -> u64,
     ) -> Result<Vec<T>, Error> {
-        let (mut opened, mut owners) = (Vec::with_capacity(rows.len()), Vec::new());
+        let mut opened = Vec::with_capacity(rows.len());
+        let mut owners = Vec::new();
         for row in rows {
             let (row, owner) = open(&self.keys, thread, row)?;
             owners.push((seq(&row), owner));
@@ -88,7 +89,8 @@ impl SealedStore {
         if let Some(row) = self.blob_of(thread, thread, hash).await? {
             return Ok(Some(row));
         }
-        let (mut owners, mut next) = (vec![thread], Some(thread));
+        let mut owners = vec![thread];
+        let mut next = Some(thread);
         while let Some(id) = next {
             let info = self.inner.info(id).await?;
             let label = read_label(&self.keys, &info)?.unwrap_or_default();
@@ -133,7 +135,8 @@ impl SealedStore {
     }
 
     pub(super) fn seal_dump(&self, dump: &ThreadDump) -> Result<ThreadDump, Error> {
-        let (keys, thread) = (&self.keys, dump.info.id);
+        let keys = &self.keys;
+        let thread = dump.info.id;
         let label = Label { title: dump.info.title.clone(), origins: Vec::new() };
         let mut info = dump.info.clone();
         info.title = Some(seal_label(keys, thread, &label)?);

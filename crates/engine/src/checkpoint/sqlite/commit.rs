@@ -23,9 +23,10 @@ const STALE: &str = "1811";
 pub(super) async fn commit(store: &SqliteStore, commit: &Commit) -> Result<(), Error> {
     let file = &store.file;
     let step = &commit.step;
-    let done = match commit.blobs.is_empty() {
-        true => file.write(statement(commit)).await.map(drop),
-        false => with_blobs(file.writer().await?.connection()?, commit).await,
+    let done = if commit.blobs.is_empty() {
+        file.write(statement(commit)).await.map(drop)
+    } else {
+        with_blobs(file.writer().await?.connection()?, commit).await
     };
     match done {
         Ok(()) => Ok(()),

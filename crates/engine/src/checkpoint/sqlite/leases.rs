@@ -50,7 +50,7 @@ const BEGIN_RUN: &str = concat!(
     run_columns!()
 );
 
-const OWE: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+const NOTE_EXPORT: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
      SELECT id, runs, runs, $2 FROM thread WHERE id = $1
      ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
 
@@ -59,10 +59,10 @@ pub(super) async fn begin_run(
     thread: ThreadId,
     fence: u64,
     run: RunId,
-    owes_trace: bool,
+    exports_trace: bool,
 ) -> Result<RunRow, Error> {
     let mut transaction = database.begin().await?;
-    let begun = begin(&mut transaction, thread, fence, run, owes_trace).await;
+    let begun = begin(&mut transaction, thread, fence, run, exports_trace).await;
     transaction.settle(begun).await
 }
 
@@ -71,15 +71,15 @@ async fn begin(
     thread: ThreadId,
     fence: u64,
     run: RunId,
-    owes_trace: bool,
+    exports_trace: bool,
 ) -> Result<RunRow, Error> {
     check(transaction, thread, fence).await?;
     let now = now();
     transaction.execute(&query(COUNT_RUN).bind(thread.0).bind(run.0).bind(now)).await?;
     let begin = query(BEGIN_RUN).bind(thread.0).bind(run.0).bind(now);
     let begun = transaction.fetch_optional(&begin).await?;
-    if owes_trace {
-        transaction.execute(&query(OWE).bind(thread.0).bind(now)).await?;
+    if exports_trace {
+        transaction.execute(&query(NOTE_EXPORT).bind(thread.0).bind(now)).await?;
     }
     decode::run(&begun.ok_or(Error::UnknownThread(thread))?)
 }

@@ -45,9 +45,10 @@ async fn read_all(
     let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
     let steps = steps(transaction, thread, after, at).await?;
     reached(thread, snapshot.as_ref(), &steps, at)?;
-    let pending = match at == info.head {
-        true => pending(transaction, thread, info.head + 1).await?,
-        false => Vec::new(),
+    let pending = if at == info.head {
+        pending(transaction, thread, info.head + 1).await?
+    } else {
+        Vec::new()
     };
     Ok(Loaded { info, snapshot, steps, pending })
 }

@@ -78,9 +78,9 @@ impl Backend for SqliteStore {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error> {
-        leases::begin_run(&self.database, thread, fence, run, owes_trace).await
+        leases::begin_run(&self.database, thread, fence, run, exports_trace).await
     }
 
     async fn end_run(

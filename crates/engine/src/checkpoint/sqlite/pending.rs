@@ -20,9 +20,10 @@ pub(super) async fn save(
 ) -> Result<(), Error> {
     let held = (thread, fence);
     let file = &store.file;
-    let saved = match blobs.is_empty() {
-        true => file.write(statement(held, row)).await,
-        false => with_blobs(file.writer().await?.connection()?, held, row, blobs).await,
+    let saved = if blobs.is_empty() {
+        file.write(statement(held, row)).await
+    } else {
+        with_blobs(file.writer().await?.connection()?, held, row, blobs).await
     };
     if saved.map_err(|e| file.refine(e))? == 0 {
         // Refused, or already there: then the first one stands.

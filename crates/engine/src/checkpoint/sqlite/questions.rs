@@ -35,7 +35,8 @@ async fn write(
     interrupt: InterruptId,
     answer: &Encoded,
 ) -> Result<bool, Error> {
-    let (key, now) = (interrupt.0.as_bytes(), now());
+    let key = interrupt.0.as_bytes();
+    let now = now();
     let answer = query(ANSWER)
         .bind(&key[..])
         .bind(answer.codec as i16)

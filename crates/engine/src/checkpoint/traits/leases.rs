@@ -58,7 +58,7 @@ pub trait Leases: Send + Sync {
         thread: ThreadId,
         fence: u64,
         run: RunId,
-        owes_trace: bool,
+        exports_trace: bool,
     ) -> Result<RunRow, Error>;
 
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.

@@ -107,7 +107,8 @@ pub type Taken = Arc<Mutex<Vec<(Vec<String>, String)>>>;
 pub fn outgoing() -> Outgoing {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (mood, taken) = (Arc::new(Mutex::new(Mood::Takes)), Arc::new(Mutex::new(Vec::new())));
+    let mood = Arc::new(Mutex::new(Mood::Takes));
+    let taken = Arc::new(Mutex::new(Vec::new()));
     let server = Outgoing { port, mood: Arc::clone(&mood), taken: Arc::clone(&taken) };
     std::thread::spawn(move || {
         for stream in listener.incoming() {

@@ -11,9 +11,9 @@ pub(super) const VARIABLE: &str = "PERIHELION_MCP_PROCESS";
 const ROUNDS: usize = 5;
 
 /// The mark of one child and its descendants.
-pub(super) struct ProcessMark(String);
+pub(super) struct ProcessTag(String);
 
-impl ProcessMark {
+impl ProcessTag {
     pub fn new() -> Self {
         Self(format!("{}.{}", uuid::Uuid::new_v4(), owner(std::process::id()).unwrap_or_default()))
     }

@@ -1,0 +1,80 @@
+//! How a run ended, for people and programs: the answer, the open questions or what went wrong, and the exit code.
+
+use super::show::Show;
+use super::{Error, Exit, Signals, markdown, output, questions};
+use crate::ids::ThreadId;
+use crate::runtime::{RunReport, RunStatusView};
+
+/// Shows how a run ended: the answer, the open questions, or what went wrong.
+pub(super) fn present(
+    report: &RunReport,
+    thread: ThreadId,
+    is_submission: bool,
+    show: &Show,
+    signals: &Signals,
+) -> Result<Exit, Error> {
+    match show.json {
+        true if show.lines => output::json_line(report)?,
+        true => output::json(report)?,
+        false => {}
+    }
+    match report.status {
+        RunStatusView::Done => {
+            for warning in &report.warnings {
+                output::warning(warning);
+            }
+            let answer = report.answer.as_deref().unwrap_or_default();
+            match (show.json, show.structured) {
+                (true, _) => {}
+                (false, true) => output::text(answer)?,
+                (false, false) => markdown::answer(answer)?,
+            }
+            if show.structured && report.structured.is_none() {
+                output::error("the answer is not JSON of the schema that was asked for");
+                return Ok(Exit::Failed);
+            }
+            Ok(Exit::Done)
+        }
+        RunStatusView::Interrupted => {
+            if !show.json && !show.can_ask() {
+                let called = show.called(thread);
+                output::note(&questions::explain(&report.interrupts, &called, &show.invocation));
+            }
+            Ok(Exit::Waiting)
+        }
+        RunStatusView::Queued => {
+            if !show.json && is_submission {
+                output::text(&report.thread_id)?;
+            }
+            if !show.quiet {
+                let resume = format!("{} resume {}", show.invocation, show.called(thread));
+                output::note(&format!("left to the workers; follow it with: {resume}"));
+            }
+            Ok(if is_submission { Exit::Done } else { Exit::Failed })
+        }
+        RunStatusView::Failed => {
+            if signals.is_stopped() {
+                let resume = format!("{} resume {}", show.invocation, show.called(thread));
+                output::note(&format!("stopped; resume with: {resume}"));
+            } else {
+                output::error(report.error.as_deref().unwrap_or("the run failed"));
+                match &report.answer {
+                    // The turn is over: there is nothing to resume.
+                    Some(answer) if !show.json => markdown::answer(answer)?,
+                    Some(_) => {}
+                    None => output::note(&way_on(show, thread)),
+                }
+            }
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// Says how a thread is continued.
+pub(super) fn way_on(show: &Show, thread: ThreadId) -> String {
+    format!(
+        "what was done is kept; continue with: {} resume {}",
+        show.invocation,
+        show.called(thread)
+    )
+}
