@@ -41,7 +41,7 @@ impl Case {
         Self { name, arguments: arguments.map(str::to_owned).into(), peer: None, runs }
     }
 
-    fn crowd(threads: usize, runs: usize) -> Self {
+    fn beside_writers(threads: usize, runs: usize) -> Self {
         let mut case = Self::of_mode(Backend::Postgres, "crowd", 100, runs);
         case.arguments.extend(["--threads".to_owned(), threads.to_string()]);
         case
@@ -76,7 +76,7 @@ fn own_cases(runs: usize) -> Vec<Case> {
             cases.push(Case::of_mode(backend, "resume", STORED + 100, 1));
         }
     }
-    cases.push(Case::crowd(32, runs));
+    cases.push(Case::beside_writers(32, runs));
     cases
 }
 

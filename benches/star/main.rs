@@ -7,7 +7,6 @@
 #![expect(clippy::print_stderr, reason = "progress goes beside the figures")]
 
 mod cases;
-mod crowd;
 mod databases;
 mod figures;
 mod floor;
@@ -19,6 +18,7 @@ mod star;
 mod table;
 mod takeover;
 mod texts;
+mod writers;
 
 use clap::Parser;
 use options::{Mode, Options};
@@ -30,7 +30,7 @@ fn main() -> anyhow::Result<()> {
         // On the runtime's own threads: there a task is woken by the thread that reads the socket.
         Mode::Star => runtime.block_on(runtime.spawn(star::measure(options)))?,
         Mode::Floor => runtime.block_on(runtime.spawn(floor::measure(options)))?,
-        Mode::Crowd => runtime.block_on(runtime.spawn(crowd::measure(options)))?,
+        Mode::Crowd => runtime.block_on(runtime.spawn(writers::measure(options)))?,
         Mode::Takeover => runtime.block_on(runtime.spawn(takeover::measure(options)))?,
         Mode::Resume if options.child => runtime.block_on(runtime.spawn(resume::child(options)))?,
         Mode::Resume => resume::measure(&options),

@@ -19,7 +19,7 @@ pub fn print(file: &Path) -> anyhow::Result<()> {
     }
     star(&medians(&lines, "star", "wall_s"));
     floor(&medians(&lines, "floor", "step_per_insert"));
-    crowd(&medians(&lines, "crowd", "steps_per_insert"));
+    beside_writers(&medians(&lines, "crowd", "steps_per_insert"));
     resume(&medians(&lines, "resume", "process_to_state_ms"));
     ratios(&lines);
     Ok(())
@@ -100,7 +100,7 @@ fn floor(lines: &[(&Value, usize)]) {
     println!();
 }
 
-fn crowd(lines: &[(&Value, usize)]) {
+fn beside_writers(lines: &[(&Value, usize)]) {
     if lines.is_empty() {
         return;
     }

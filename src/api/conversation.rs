@@ -204,7 +204,7 @@ impl Conversation {
         self.is_over = true;
         let asks = !self.questions.is_empty();
         let text = if asks {
-            questions::said(&self.questions)
+            questions::in_words(&self.questions)
         } else {
             self.state.answer.clone().unwrap_or_default()
         };

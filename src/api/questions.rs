@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::graph::Interrupt;
 
 /// Says questions as a person reads them. Where there are several, each has its id, which its answer begins with.
-pub(super) fn said(all: &[Interrupt]) -> String {
+pub(super) fn in_words(all: &[Interrupt]) -> String {
     if let [one] = all {
         return match how(one) {
             Some(how) => format!("{} Answer {how}.", asked(one)),
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn one_question_says_how_to_answer_it_without_an_id() {
-        let said = said(&[approval(1)]);
+        let said = in_words(&[approval(1)]);
         assert!(said.ends_with("with {\"text\":\"x\"}. Answer `approve` or `deny`."), "{said}");
         assert!(!said.contains("0000"), "{said}");
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn several_questions_are_said_with_the_ids_that_answers_name() {
         let questions = [approval(1), approval(2)];
-        let said = said(&questions);
+        let said = in_words(&questions);
         for one in &questions {
             assert!(said.contains(&format!("`{}: `", one.id)), "{said}");
         }

@@ -9,10 +9,9 @@ use super::execute::{self, Job};
 use super::show::{Observer, Show};
 use super::{Error, Exit, Globals, Signals, output};
 use crate::config::Settings;
-use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
 use crate::runtime::{self, demo};
-use crate::swarm::Request;
+use crate::swarm::{AgentEvent, Request};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -112,17 +111,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
 fn crash(resume: String, documents: bool) -> Observer {
     let done = AtomicBool::new(false);
     Arc::new(move |event| {
-        let payload = match event {
-            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => payload,
-            // What an agent's own graph says of itself.
-            RunEvent::Nested { event, .. } => &event["payload"],
-            _ => return,
-        };
-        let judged = payload["status"].as_str();
+        let event = event.custom().as_ref().and_then(AgentEvent::read);
+        let Some(AgentEvent::Reflection { agent, status, .. }) = event else { return };
         let wanted = if documents {
-            payload["agent"] == demo::DOCUMENTS_LAST && judged == Some("APPROVED")
+            agent == demo::DOCUMENTS_LAST && status == "APPROVED"
         } else {
-            judged == Some("REJECTED")
+            status == "REJECTED"
         };
         if wanted && !done.swap(true, Ordering::SeqCst) {
             output::note(&format!(

@@ -103,7 +103,7 @@ async fn look(settings: &Settings, findings: &mut Findings) {
             ));
         }
     }
-    let survey = looking::told(false, async |looks| {
+    let survey = looking::shown(false, async |looks| {
         crate::runtime::survey(settings, &environment, true, looks).await
     });
     match survey.await {

@@ -47,8 +47,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let suite = Suite::parse(&read(&args.suite)?).map_err(|error| unusable(&args.suite, &error))?;
     let baseline = args.baseline.as_deref().map(read_record).transpose()?;
     let signals = Signals::listen()?;
-    let opening =
-        looking::told(args.quiet, async |looks| Runtime::open(settings, &environment, looks).await);
+    let opening = looking::shown(args.quiet, async |looks| {
+        Runtime::open(settings, &environment, looks).await
+    });
     let runtime = tokio::select! {
         biased;
         () = signals.stopped() => return Ok(Exit::Aborted),

@@ -99,7 +99,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
         Job::Answer { .. } | Job::Message { .. } => keys::audit(&settings).await?,
         _ => None,
     };
-    let opening = looking::told(show.quiet, async |looks| match &job {
+    let opening = looking::shown(show.quiet, async |looks| match &job {
         Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment, looks).await,
         other => Runtime::open_for(settings, &environment, looks, other.thread()).await,
     });

@@ -13,7 +13,7 @@ use crate::runtime::Looked;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Awaits what looks at servers; unless it is to be `quiet`, says every two seconds how many are known if that changed.
-pub(super) async fn told<T>(
+pub(super) async fn shown<T>(
     quiet: bool,
     looking: impl AsyncFnOnce(&watch::Sender<Looked>) -> T,
 ) -> T {

@@ -117,7 +117,7 @@ fn parse_document(name: &str) -> ExitCode {
 
 fn fail(error: &Error) -> Exit {
     output::error(&error.to_string());
-    if wants_json() && !output::has_said() {
+    if wants_json() && !output::has_written() {
         tell_as_json(
             if error.exit() == Exit::Usage { "usage" } else { "failed" },
             &error.to_string(),

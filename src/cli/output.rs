@@ -15,16 +15,16 @@ use super::shown::shown_json;
 pub(super) static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Whether anything was written to standard output.
-static SAID: AtomicBool = AtomicBool::new(false);
+static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Tells whether standard output has its content already.
-pub(super) fn has_said() -> bool {
-    SAID.load(Ordering::Relaxed)
+pub(super) fn has_written() -> bool {
+    WRITTEN.load(Ordering::Relaxed)
 }
 
 /// Writes to standard output; a reader that has seen enough is no error.
 pub(super) fn bytes(bytes: &[u8]) -> Result<(), Error> {
-    SAID.store(true, Ordering::Relaxed);
+    WRITTEN.store(true, Ordering::Relaxed);
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::Output(error)),

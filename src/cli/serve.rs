@@ -73,7 +73,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     }
     let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
-    let opening = looking::told(args.quiet, async |looks| {
+    let opening = looking::shown(args.quiet, async |looks| {
         if args.demo {
             demo::open(settings.clone(), runtime::open_store(&settings).await?).await
         } else {

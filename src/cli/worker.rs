@@ -65,7 +65,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Some(addr) => Some(listen(addr).await?),
         None => None,
     };
-    let opening = looking::told(args.quiet, async |looks| {
+    let opening = looking::shown(args.quiet, async |looks| {
         let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
         patience::opened(open).await
     });
@@ -170,7 +170,9 @@ pub(super) fn listener(quiet: bool) -> Listener {
     let warned = Mutex::new(HashSet::new());
     Arc::new(move |told| match told {
         // It is tried again and again; what is in the way is said once.
-        WorkerEvent::Failed(thread, error) if error.is_lasting() && !is_news(&warned, thread) => {
+        WorkerEvent::Failed(thread, error)
+            if error.is_lasting() && !is_first_warning(&warned, thread) =>
+        {
             tracing::debug!(%thread, %error, "still in the way");
         }
         WorkerEvent::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
@@ -188,7 +190,7 @@ pub(super) fn listener(quiet: bool) -> Listener {
 /// Threads that are remembered; beyond that some are warned of again.
 const REMEMBERED: usize = 100_000;
 
-fn is_news(warned: &Mutex<HashSet<ThreadId>>, thread: ThreadId) -> bool {
+fn is_first_warning(warned: &Mutex<HashSet<ThreadId>>, thread: ThreadId) -> bool {
     let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
     if warned.len() >= REMEMBERED {
         warned.clear();

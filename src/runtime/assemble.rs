@@ -367,7 +367,7 @@ impl Runtime {
     /// Closes sessions, child processes and the store; traces under way are sent first.
     pub async fn close(self) {
         // As they stood while they were needed: the last delivery comes after their end.
-        for (server, up) in self.plugins.pool.standing() {
+        for (server, up) in self.plugins.pool.reachable() {
             metrics::server_stands(server, up);
         }
         self.plugins.pool.close().await;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::answer::AnswerError;
+use super::answer_error::AnswerError;
 use crate::graph::BuildError;
 use crate::swarm::RequestError;
 use crate::{checkpoint, config, dispatch, experience, llm, mcp, runner, telemetry};

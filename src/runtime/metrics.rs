@@ -108,7 +108,7 @@ impl Gauges {
 #[async_trait]
 impl Refresh for Gauges {
     async fn refresh(&self) {
-        for (server, up) in self.tools.iter().flat_map(|tools| tools.standing()) {
+        for (server, up) in self.tools.iter().flat_map(|tools| tools.reachable()) {
             server_stands(server, up);
         }
         let mut next = self.next.lock().await;

@@ -5,6 +5,7 @@
 //! argument parsing, exit codes.
 
 mod answer;
+mod answer_error;
 mod ask;
 mod assemble;
 mod audit;
@@ -40,7 +41,8 @@ mod turns;
 mod usage;
 mod work;
 
-pub use answer::{Answer, AnswerError};
+pub use answer::Answer;
+pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
 pub use by_hand::{RawState, at_rest_within, cancel, is_of_star, read_raw_state, update};

@@ -55,9 +55,9 @@ pub enum Happening {
         interrupts: Vec<Interrupt>,
         state: Arc<GraphState>,
     },
-    /// An event of a subgraph in its stored form.
+    /// What a node of a subgraph published.
     Nested {
         namespace: String,
-        event: Value,
+        payload: Value,
     },
 }

@@ -19,7 +19,7 @@ use crate::clock;
 use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
 use crate::runtime::read_state;
-use crate::swarm::GraphState;
+use crate::swarm::{GraphState, MessagePiece};
 
 /// How often the run's row is looked at while nobody tells of it: another process may have ended it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -256,8 +256,8 @@ impl Listener {
                 Some(Happening::TaskFailed { step, task, node, error })
             }
             RunEvent::Published { mode: StreamMode::Messages, step, task, node, payload } => {
-                let piece = payload["text"].as_str().unwrap_or_default();
-                self.piece(step, task, node, piece)
+                MessagePiece::read(&payload)
+                    .and_then(|piece| self.piece(step, task, node, &piece.text))
             }
             RunEvent::Published { payload, .. } => Some(Happening::Custom { payload }),
             RunEvent::Checkpoint { step, .. } => self.step(step).await?,
@@ -269,8 +269,9 @@ impl Listener {
                 self.look_again().await?;
                 None
             }
-            RunEvent::Nested { namespace, event, .. } => {
-                Some(Happening::Nested { namespace, event })
+            ref nested @ RunEvent::Nested { ref namespace, .. } => {
+                let namespace = namespace.clone();
+                nested.custom().map(|payload| Happening::Nested { namespace, payload })
             }
             RunEvent::TaskEnded { .. } | RunEvent::Update { .. } | RunEvent::Values { .. } => None,
         };

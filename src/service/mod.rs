@@ -14,6 +14,7 @@ mod day;
 mod deciding;
 mod drive;
 mod error;
+mod followers;
 mod happening;
 mod listen;
 mod monitor;
@@ -24,7 +25,6 @@ mod sealing;
 mod search;
 mod stops;
 mod threads;
-mod told;
 mod whose;
 mod words;
 
@@ -43,6 +43,7 @@ pub use begun::BegunRuns;
 pub use crons::Work;
 pub use day::Limit;
 pub use error::Error;
+pub use followers::Followers;
 pub use happening::{Happening, Heard};
 pub use listen::{From, Listener, Next};
 pub use order::{Approvals, Asked, Order, Turn, assistant_of};
@@ -51,7 +52,6 @@ pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stops, ask_to_stop, stop_runs_of};
 pub use threads::{Checkpoint, ClientStatus, ThreadView};
-pub use told::Told;
 
 use self::kept::Kept;
 use self::sealing::Sealing;
@@ -82,7 +82,7 @@ struct Parts {
     /// Calls those who follow a run that ended in this process.
     ended: Calls<Uuid>,
     /// Says who is told of runs that they did not begin.
-    told: OnceLock<Arc<dyn Told>>,
+    followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
     /// Cancelled when this process is to end.
@@ -111,7 +111,7 @@ impl Service {
             owner: owner_name(),
             driven: Mutex::default(),
             ended: Calls::default(),
-            told: OnceLock::new(),
+            followers: OnceLock::new(),
             are_stale_expired: AtomicBool::new(false),
             stop,
             tasks: TaskTracker::new(),

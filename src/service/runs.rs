@@ -108,7 +108,7 @@ impl Service {
         if accept.multitask != Multitask::Enqueue {
             self.make_way(accept.thread, accept.multitask).await?;
         }
-        let told = self.told_of(&accept).await?;
+        let told = self.deliveries_to_followers(&accept).await?;
         let kwargs = json!({ "order": accept.order, "shown": accept.shown });
         let new = NewRun {
             id,

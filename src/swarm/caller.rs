@@ -36,13 +36,13 @@ pub struct ToolReply {
 
 impl ToolReply {
     /// Makes the reply of a tool.
-    pub(super) fn said(text: String, is_error: bool) -> Self {
+    pub(super) fn of_text(text: String, is_error: bool) -> Self {
         Self { text, is_error, ..Self::default() }
     }
 
     /// Makes the reply to a call that could not be made or failed.
     pub(super) fn problem(text: String) -> Self {
-        Self::said(text, true)
+        Self::of_text(text, true)
     }
 }
 

@@ -77,6 +77,19 @@ impl AgentEvent {
     }
 }
 
+/// A piece of a streamed answer, published in the `messages` stream mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePiece {
+    pub text: String,
+}
+
+impl MessagePiece {
+    /// Reads a published piece; `None` for what this version does not know.
+    pub fn read(payload: &Value) -> Option<Self> {
+        Self::deserialize(payload).ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -337,7 +337,7 @@ impl Exchange<'_> {
         let question = OutcomeUnknown::of(self.full_name, request, reason);
         Ok(match question.put(self.caller.ctx).await? {
             Verdict::Retry => None,
-            Verdict::Done { result } => Some(ToolReply::said(reported(&result), false)),
+            Verdict::Done { result } => Some(ToolReply::of_text(reported(&result), false)),
             Verdict::Skip => Some(ToolReply::problem(
                 "a person decided to skip this call; its outcome is unknown".to_owned(),
             )),
@@ -353,11 +353,11 @@ fn step(value: Value) -> Step {
     match serde_json::from_value(value.clone()) {
         Ok(Reply::Done(outcome)) => Step::Ended(ToolReply {
             structured: outcome.structured,
-            ..ToolReply::said(outcome.text, outcome.is_error)
+            ..ToolReply::of_text(outcome.text, outcome.is_error)
         }),
         Ok(Reply::Asked { asked }) => Step::Asked(asked),
         Ok(Reply::Task { task }) => Step::Task(task),
-        Err(_) => Step::Ended(ToolReply::said(reported(&value), false)),
+        Err(_) => Step::Ended(ToolReply::of_text(reported(&value), false)),
     }
 }
 

@@ -79,7 +79,7 @@ pub use caller::ToolReply;
 pub use citing::{CheckedCitations, check_citations};
 pub use decision::{PlannedTask, SupervisorDecision};
 pub use ending::{EarlyEnd, FinishReason};
-pub use event::AgentEvent;
+pub use event::{AgentEvent, MessagePiece};
 pub use experience::{Experience, Heard, Known, ShownSkill, Work};
 pub use finding::Finding;
 pub use founder::Founder;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::attachments::{self, Carried};
 use super::breaker;
+use super::event::MessagePiece;
 use super::parts::{StarLimits, StarParts};
 use super::state::{GraphState, Spent};
 use super::user_memory::Asker;
@@ -126,8 +127,10 @@ impl<'a> RecordedModel<'a> {
         request: &ChatRequest,
         failure: &Mutex<Option<Error>>,
     ) -> Result<serde_json::Value, EffectFailure> {
-        let mut publish =
-            |piece: &str| self.ctx.port().emit(StreamMode::Messages, json!({ "text": piece }));
+        let mut publish = |piece: &str| {
+            let piece = MessagePiece { text: piece.to_owned() };
+            self.ctx.port().emit(StreamMode::Messages, json!(piece));
+        };
         let sink: Option<TokenSink<'_>> = if self.streamed { Some(&mut publish) } else { None };
         let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);

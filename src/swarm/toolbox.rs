@@ -236,7 +236,10 @@ impl<'a> Toolbox<'a> {
             {
                 Ok(piece) => {
                     self.log.tainted_by.extend(piece.tainted_by);
-                    ToolReply { source: Some(piece.source), ..ToolReply::said(piece.text, false) }
+                    ToolReply {
+                        source: Some(piece.source),
+                        ..ToolReply::of_text(piece.text, false)
+                    }
                 }
                 Err(problem) => ToolReply::problem(problem),
             },
@@ -294,7 +297,7 @@ impl<'a> Toolbox<'a> {
             || Err("all tools are shown".to_owned()),
             |search| search.find(arguments, &self.caller.server.tools, &self.names),
         );
-        found.map_or_else(ToolReply::problem, |text| ToolReply::said(text, false))
+        found.map_or_else(ToolReply::problem, |text| ToolReply::of_text(text, false))
     }
 
     fn unknown(&self, name: &str) -> String {

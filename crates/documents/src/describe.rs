@@ -59,7 +59,7 @@ impl Library {
         }
         self.begin_prepared(scope, prepared).await?;
         let known = query(OF_BYTES).bind(scope.tenant()).bind(&prepared.hash);
-        let description = match self.said(scope, known).await? {
+        let description = match self.read_description(scope, known).await? {
             Some(description) => Some(description),
             None => describer.describe(&prepared.path, &prepared.beginning()).await,
         };
@@ -80,10 +80,14 @@ impl Library {
         prepared: &Prepared,
     ) -> Result<Option<Description>, Error> {
         let own = query(OF_ATTEMPT).bind(scope.tenant()).bind(&prepared.hash);
-        self.said(scope, own.bind(scope.owner()).bind(&prepared.id)).await
+        self.read_description(scope, own.bind(scope.owner()).bind(&prepared.id)).await
     }
 
-    async fn said(&self, scope: &Scope, read: Query) -> Result<Option<Description>, Error> {
+    async fn read_description(
+        &self,
+        scope: &Scope,
+        read: Query,
+    ) -> Result<Option<Description>, Error> {
         let Some(row) = self.database_of(scope).fetch_optional(&read).await? else {
             return Ok(None);
         };

@@ -107,7 +107,8 @@ fn an_archive_that_lies_about_its_sizes_is_refused_as_well() {
     }
     for limits in [Limits::default(), Limits { unpacked_bytes: 1 << 20, ..Limits::default() }] {
         let error = parse(&word, "a.docx", &limits).unwrap_err();
-        assert!(matches!(error, Error::Bomb { .. }), "{error}");
+        // Damaged where reading finds the lie, too large unpacked where the bound comes first.
+        assert!(matches!(error, Error::Broken { .. } | Error::Bomb { .. }), "{error}");
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::push;
 use crate::api::agent_server::Refusal;
 use crate::service::kept::{NewDelivery, Run, RunFilter};
-use crate::service::{Accept, Error, Service, Told};
+use crate::service::{Accept, Error, Followers, Service};
 
 /// Runs of a thread that are looked through.
 const MOST: u32 = 1_000;
@@ -68,7 +68,7 @@ pub(super) fn task_of(run: &Run) -> Option<Uuid> {
 pub(in crate::api) struct TaskAddresses;
 
 #[async_trait]
-impl Told for TaskAddresses {
+impl Followers for TaskAddresses {
     async fn of_next(&self, service: &Service, next: &Accept) -> Result<Vec<NewDelivery>, Error> {
         let begins = next.order.asked.is_turn() && next.order.clarifies.is_none();
         // A message of A2A has named them.

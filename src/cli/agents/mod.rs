@@ -108,7 +108,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         Command::Show { .. } => args.refresh,
     };
     let survey =
-        looking::told(false, async |looks| survey(&settings, &environment, refresh, looks).await);
+        looking::shown(false, async |looks| survey(&settings, &environment, refresh, looks).await);
     let found = tokio::select! {
         biased;
         // Dropping the scan ends the servers' processes.

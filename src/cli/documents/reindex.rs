@@ -12,12 +12,19 @@ use crate::runtime::Documents;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
+    #[command(flatten)]
+    within: super::InCollection,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
 }
 
 pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
+    if let Some(collection) = args.within.named() {
+        output::note(&format!(
+            "searches use one model for all collections, so the others are embedded beside this one: {collection}"
+        ));
+    }
     let bar = bar(args.quiet);
     let shown = bar.clone();
     let quiet = args.quiet;

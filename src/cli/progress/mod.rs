@@ -17,7 +17,7 @@ use crate::graph::{RunEvent, StreamMode};
 use crate::ids::ThreadId;
 use crate::llm::Usage;
 use crate::runtime::{RunReport, RunStatusView};
-use crate::swarm::{AgentEvent, GraphState};
+use crate::swarm::{AgentEvent, GraphState, MessagePiece};
 
 /// Characters of arguments, previews and thoughts in a line.
 const SHOWN: usize = 120;
@@ -97,6 +97,10 @@ impl Progress {
         if let Some(thread) = self.thread.take() {
             self.line(&format!("thread {thread}"));
         }
+        // What an agent's own graph says of itself as well; its tasks are those of the agent.
+        if let Some(event) = event.custom().as_ref().and_then(AgentEvent::read) {
+            self.agent(&event);
+        }
         match event {
             RunEvent::TaskStarted { task, node, attempt, .. } => {
                 if attempt > 1 {
@@ -120,18 +124,8 @@ impl Progress {
             }
             RunEvent::Published { mode: StreamMode::Messages, node, payload, .. } => {
                 if let (Some(live), QA) = (&mut self.live, node.as_str()) {
-                    live.write(payload["text"].as_str().unwrap_or_default());
-                }
-            }
-            RunEvent::Published { mode: StreamMode::Custom, payload, .. } => {
-                if let Some(event) = AgentEvent::read(&payload) {
-                    self.agent(&event);
-                }
-            }
-            // What an agent's own graph says of itself; its tasks are those of the agent.
-            RunEvent::Nested { event, .. } => {
-                if let Some(event) = AgentEvent::read(&event["payload"]) {
-                    self.agent(&event);
+                    let piece = MessagePiece::read(&payload);
+                    live.write(&piece.map(|piece| piece.text).unwrap_or_default());
                 }
             }
             RunEvent::StepRestarted { .. } => {

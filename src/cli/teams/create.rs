@@ -22,7 +22,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<Exit, Error> {
     let opening =
-        looking::told(false, async |looks| Runtime::open(settings, &environment, looks).await);
+        looking::shown(false, async |looks| Runtime::open(settings, &environment, looks).await);
     let runtime = opening.await?;
     for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));

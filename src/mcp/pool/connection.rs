@@ -90,7 +90,7 @@ impl Connection {
     /// Takes the tools that a session told; those of a session that does not stand any longer are nobody's.
     ///
     /// Returns whether it stands.
-    pub fn told(&mut self, session: &Arc<Session>, listing: Arc<Listing>) -> bool {
+    pub fn listed(&mut self, session: &Arc<Session>, listing: Arc<Listing>) -> bool {
         let is_current = self.is_on(session);
         if is_current {
             self.0 = State::Open(Opened { session: session.clone(), listing });
@@ -156,7 +156,7 @@ mod tests {
         free(&mut connection).greeted(session.clone());
         assert!(matches!(connection.place(), Place::Taken(taken) if Arc::ptr_eq(&taken, &session)));
         assert!(connection.opened().is_none(), "nothing is called before it told its tools");
-        assert!(connection.told(&session, listing()) && connection.opened().is_some());
+        assert!(connection.listed(&session, listing()) && connection.opened().is_some());
         assert!(matches!(connection.place(), Place::Taken(_)));
         connection.close(Duration::ZERO).await;
         assert!(!session.is_open(), "it was closed, not only forgotten");
@@ -170,9 +170,9 @@ mod tests {
         let ((first, _one), (second, _two)) = (session().await, session().await);
         free(&mut connection).greeted(first.clone());
         connection.close(Duration::ZERO).await;
-        assert!(!connection.told(&first, listing()) && connection.opened().is_none());
+        assert!(!connection.listed(&first, listing()) && connection.opened().is_none());
         free(&mut connection).greeted(second.clone());
-        assert!(!connection.told(&first, listing()) && connection.opened().is_none());
+        assert!(!connection.listed(&first, listing()) && connection.opened().is_none());
         assert!(connection.is_on(&second) && !connection.is_on(&first));
     }
 

@@ -25,7 +25,7 @@ impl Server {
         }
         let is_fresh =
             |listing: &&Arc<Listing>| listing.definitions.is_fresh(&self.config, clock::now());
-        let shown = self.view().told().cloned();
+        let shown = self.view().own_tools().cloned();
         if let Some(listing) = shown.as_ref().filter(is_fresh)
             && self.judge(listing).is_ok()
         {

@@ -72,7 +72,7 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
             return;
         };
         let has_changed = tokio::select! {
-            () = changes.told(), if subscription.is_none() => true,
+            () = changes.changed(), if subscription.is_none() => true,
             () = next(&mut subscription) => true,
             () = clock::sleep(wait) => false,
         };
@@ -98,7 +98,7 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
 async fn overhear(changes: &ListChanges, subscription: &mut Option<Subscription>) {
     loop {
         tokio::select! {
-            () = changes.told(), if subscription.is_none() => {}
+            () = changes.changed(), if subscription.is_none() => {}
             () = next(subscription) => {}
         }
         // A storm leaves others their turn.
@@ -132,7 +132,7 @@ impl Server {
             let idle = self.admission.idle_for().unwrap_or_default();
             wait = wait.min(limit.saturating_sub(idle));
         }
-        if let Some(listing) = self.view().told() {
+        if let Some(listing) = self.view().own_tools() {
             wait = wait.min(self.stale_in(listing));
         }
         wait.max(SHORTEST)
@@ -185,7 +185,7 @@ impl Server {
         let learnt = self.learn(definitions).await;
         let mut link = self.link.lock().await;
         match learnt {
-            Ok(listing) if link.connection.told(session, listing.clone()) => {
+            Ok(listing) if link.connection.listed(session, listing.clone()) => {
                 self.tell(listing);
                 Looked::Well
             }

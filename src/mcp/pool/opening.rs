@@ -78,7 +78,7 @@ impl Server {
         };
         match learnt {
             Ok(listing) => {
-                connection.told(&session, listing.clone());
+                connection.listed(&session, listing.clone());
                 self.tell(listing.clone());
                 Ok(Opened { session, listing })
             }
@@ -135,7 +135,7 @@ impl Server {
         if let Some(cache) = &self.context.cache {
             cache.store(&self.config, self.context.executable.as_deref(), &definitions).await;
         }
-        let before = self.view().told().cloned();
+        let before = self.view().own_tools().cloned();
         let listing = Arc::new(Listing::of(definitions, &self.config, before.as_deref()));
         self.judge(&listing)?;
         Ok(listing)
@@ -144,7 +144,7 @@ impl Server {
     /// Tells everybody what tools the server has, which is connected.
     pub fn tell(&self, listing: Arc<Listing>) {
         self.change(|view| {
-            let before = view.told().map(|before| &before.definitions);
+            let before = view.own_tools().map(|before| &before.definitions);
             if before.is_some_and(|before| !before.same_as(&listing.definitions)) {
                 tracing::info!(server = %self.config.name, "MCP server changed what it says of its tools");
             }

@@ -73,7 +73,7 @@ impl Server {
     }
 
     /// Says how the server stands.
-    pub fn standing(&self) -> ServerState {
+    pub fn state(&self) -> ServerState {
         let refusal = self.problem();
         let view = self.view();
         let phase = match refusal {
@@ -85,7 +85,7 @@ impl Server {
             Transport::Stdio { .. } => "stdio",
             Transport::Http { .. } => "http",
         };
-        let info = view.told().map(|listing| &listing.info);
+        let info = view.own_tools().map(|listing| &listing.info);
         ServerState {
             server: self.config.name.clone(),
             phase,

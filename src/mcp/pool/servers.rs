@@ -155,7 +155,7 @@ impl Pool {
     }
 
     /// Returns of each server whether its connection stands, where that was tried.
-    pub fn standing(&self) -> Vec<(String, bool)> {
+    pub fn reachable(&self) -> Vec<(String, bool)> {
         let servers = self.servers().into_iter();
         servers.filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
     }
@@ -167,7 +167,7 @@ impl Pool {
 
     /// Says how each server stands, in the file's order.
     pub fn states(&self) -> Vec<ServerState> {
-        self.servers().iter().map(|server| server.standing()).collect()
+        self.servers().iter().map(|server| server.state()).collect()
     }
 
     /// Returns what changes whenever the tools or the standing of a server do.

@@ -9,7 +9,7 @@ use crate::mcp::types::{Error, Phase};
 #[derive(Default)]
 pub(super) struct View {
     tools: Tools,
-    standing: Standing,
+    attempt: Attempt,
 }
 
 /// What is known of its tools.
@@ -20,12 +20,12 @@ enum Tools {
     /// Those of the server before it under this name, until it has told its own.
     Before(Arc<Listing>),
     /// Its own, as it told them last, here or at an earlier time.
-    Told(Arc<Listing>),
+    Own(Arc<Listing>),
 }
 
 /// What became of its connection.
 #[derive(Default)]
-enum Standing {
+enum Attempt {
     #[default]
     Untried,
     Running,
@@ -37,9 +37,9 @@ enum Standing {
 
 impl View {
     /// Returns the tools that it told itself.
-    pub fn told(&self) -> Option<&Arc<Listing>> {
+    pub fn own_tools(&self) -> Option<&Arc<Listing>> {
         match &self.tools {
-            Tools::Told(listing) => Some(listing),
+            Tools::Own(listing) => Some(listing),
             Tools::Before(_) | Tools::Unknown => None,
         }
     }
@@ -47,40 +47,40 @@ impl View {
     /// Returns the tools under which it stands in the menu: its own, or until then those of the server before it.
     pub fn shown(&self) -> Option<&Arc<Listing>> {
         match &self.tools {
-            Tools::Told(listing) | Tools::Before(listing) => Some(listing),
+            Tools::Own(listing) | Tools::Before(listing) => Some(listing),
             Tools::Unknown => None,
         }
     }
 
     /// Takes tools that it told at an earlier time.
     pub fn remember(&mut self, listing: Arc<Listing>) {
-        self.tools = Tools::Told(listing);
+        self.tools = Tools::Own(listing);
     }
 
     /// Takes the tools of the server before it under this name.
     pub fn stand_in(&mut self, before: Arc<Listing>) {
-        if self.told().is_none() {
+        if self.own_tools().is_none() {
             self.tools = Tools::Before(before);
         }
     }
 
     /// Notes that it is connected and has told its tools.
     pub fn run(&mut self, listing: Arc<Listing>) {
-        self.tools = Tools::Told(listing);
-        self.standing = Standing::Running;
+        self.tools = Tools::Own(listing);
+        self.attempt = Attempt::Running;
     }
 
     /// Notes that its connection ended; of one that failed the reason stays.
     pub fn stop(&mut self) {
-        if matches!(self.standing, Standing::Running) {
-            self.standing = Standing::Stopped;
+        if matches!(self.attempt, Attempt::Running) {
+            self.attempt = Attempt::Stopped;
         }
     }
 
     /// Notes that it could not be started, or is not to be called.
     pub fn fail(&mut self, error: &Error) {
-        self.standing = Standing::Failed(error.to_string());
-        let is_known = matches!(self.tools, Tools::Told(_));
+        self.attempt = Attempt::Failed(error.to_string());
+        let is_known = matches!(self.tools, Tools::Own(_));
         // What it was trusted to say is not what would be called.
         if !is_known || error.is_quarantine() {
             self.tools = Tools::Unknown;
@@ -89,29 +89,29 @@ impl View {
 
     /// Returns why it could not be started, or is not to be called.
     pub fn failure(&self) -> Option<&str> {
-        match &self.standing {
-            Standing::Failed(reason) => Some(reason),
-            Standing::Untried | Standing::Running | Standing::Stopped => None,
+        match &self.attempt {
+            Attempt::Failed(reason) => Some(reason),
+            Attempt::Untried | Attempt::Running | Attempt::Stopped => None,
         }
     }
 
     /// Returns whether the connection stands; none before it was tried, and while it is stopped on purpose.
     pub fn stands(&self) -> Option<bool> {
-        match self.standing {
-            Standing::Running => Some(true),
-            Standing::Failed(_) => Some(false),
-            Standing::Untried | Standing::Stopped => None,
+        match self.attempt {
+            Attempt::Running => Some(true),
+            Attempt::Failed(_) => Some(false),
+            Attempt::Untried | Attempt::Stopped => None,
         }
     }
 
     /// Returns what it is doing.
     pub fn phase(&self) -> Phase {
-        match &self.standing {
-            Standing::Running => Phase::Running,
-            Standing::Failed(_) => Phase::Failed,
-            _ if self.told().is_none() => Phase::New,
-            Standing::Stopped => Phase::Stopped,
-            Standing::Untried => Phase::Cached,
+        match &self.attempt {
+            Attempt::Running => Phase::Running,
+            Attempt::Failed(_) => Phase::Failed,
+            _ if self.own_tools().is_none() => Phase::New,
+            Attempt::Stopped => Phase::Stopped,
+            Attempt::Untried => Phase::Cached,
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         view.stop();
         assert_eq!((view.phase(), view.stands()), (Phase::Failed, Some(false)));
         assert!(view.failure().is_some_and(|reason| reason.contains("not there")));
-        assert!(view.told().is_some(), "its agent stays");
+        assert!(view.own_tools().is_some(), "its agent stays");
         view.run(listing());
         assert_eq!((view.phase(), view.failure()), (Phase::Running, None));
     }
@@ -167,13 +167,13 @@ mod tests {
     fn the_tools_of_the_server_before_it_stand_in_the_menu_until_it_told_its_own_or_failed() {
         let mut view = View::default();
         view.stand_in(listing());
-        assert!(view.shown().is_some() && view.told().is_none());
+        assert!(view.shown().is_some() && view.own_tools().is_none());
         assert_eq!(view.phase(), Phase::New);
         view.fail(&failure());
         assert!(view.shown().is_none());
         view.remember(listing());
         view.stand_in(listing());
-        assert!(view.told().is_some(), "its own go before");
+        assert!(view.own_tools().is_some(), "its own go before");
         let quarantined = Error::Quarantined { server: "x".into(), reason: "other tools".into() };
         view.fail(&quarantined);
         assert!(view.shown().is_none(), "what it was trusted to say is not what would be called");

@@ -23,14 +23,14 @@ const UNREAD: usize = 1024;
 #[derive(Default)]
 pub(in crate::mcp) struct ListChanges {
     is_new: AtomicBool,
-    told: Notify,
+    notify: Notify,
     broken_off: OnceLock<String>,
 }
 
 impl ListChanges {
     fn note(&self) {
         self.is_new.store(true, Ordering::Release);
-        self.told.notify_one();
+        self.notify.notify_one();
     }
 
     /// Tells once whether the server said so since somebody asked.
@@ -44,8 +44,8 @@ impl ListChanges {
     }
 
     /// Waits until the server says so; one waits at a time.
-    pub async fn told(&self) {
-        self.told.notified().await;
+    pub async fn changed(&self) {
+        self.notify.notified().await;
     }
 }
 

@@ -37,6 +37,7 @@ const PLAIN_DATA: [(&str, &[&str]); 7] = [
         &[
             "AGENT_PREFIX",
             "AgentEvent",
+            "MessagePiece",
             "AgentResult",
             "Attachment",
             "Citation",

@@ -37,18 +37,21 @@ fn shown() -> Tests {
         }
         let mut named = BTreeSet::new();
         let mut is_test = source.path.starts_with("tests/");
+        let mut is_ignored = false;
         for line in source.text.lines().map(str::trim_start) {
             if let Some(text) = line.strip_prefix("///") {
                 named.extend(id.find_iter(text).map(|found| found.as_str().to_owned()));
             } else if line.starts_with("#[") {
                 is_test |= line.ends_with("test]") || line.contains("::test(");
+                is_ignored |= line.starts_with("#[ignore");
             } else if let Some(found) = function.captures(line) {
-                for id in named.iter().filter(|id| is_test && all.contains(*id)) {
+                for id in named.iter().filter(|id| is_test && !is_ignored && all.contains(*id)) {
                     let of_id = tests.entry(id.clone()).or_default();
                     of_id.entry(source.path.clone()).or_default().insert(found[1].to_owned());
                 }
                 named.clear();
                 is_test = source.path.starts_with("tests/");
+                is_ignored = false;
             } else if line.ends_with(['{', '}', ';']) || line.is_empty() {
                 named.clear();
             }

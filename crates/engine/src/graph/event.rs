@@ -53,7 +53,31 @@ pub enum RunEvent<S: State> {
     Nested { namespace: String, modes: Vec<StreamMode>, event: Value },
 }
 
+/// What is read of a subgraph's event, whose state is of another type.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum SubgraphEvent {
+    Published {
+        mode: StreamMode,
+        payload: Value,
+    },
+    #[serde(other)]
+    Other,
+}
+
 impl<S: State> RunEvent<S> {
+    /// Returns what a node published in the `custom` mode, of this graph or of a subgraph.
+    pub fn custom(&self) -> Option<Value> {
+        match self {
+            Self::Published { mode: StreamMode::Custom, payload, .. } => Some(payload.clone()),
+            Self::Nested { event, .. } => match SubgraphEvent::deserialize(event).ok()? {
+                SubgraphEvent::Published { mode: StreamMode::Custom, payload } => Some(payload),
+                SubgraphEvent::Published { .. } | SubgraphEvent::Other => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Returns the modes that show this event.
     pub fn modes(&self) -> Vec<StreamMode> {
         match self {

@@ -212,12 +212,10 @@ impl Shown {
                 step(&mut put, thread, at);
             }
             Happening::Interrupted { interrupts, .. } => self.asks(&mut put, interrupts),
-            Happening::Nested { namespace, event } => {
-                if event["type"] == "published" && event["mode"] == "custom" {
-                    put.put("custom", None, json!({ "payload": event["payload"] }));
-                    let path = namespace.split('|').map(str::to_owned).collect();
-                    put.to.iter_mut().for_each(|event| event.namespace = Vec::clone(&path));
-                }
+            Happening::Nested { namespace, payload } => {
+                put.put("custom", None, json!({ "payload": payload }));
+                let path = namespace.split('|').map(str::to_owned).collect();
+                put.to.iter_mut().for_each(|event| event.namespace = Vec::clone(&path));
             }
         }
         events

@@ -198,11 +198,9 @@ impl Wire {
                     shown.put("debug", "debug", || debug(*step, "task_result", asks()));
                 }
             }
-            Happening::Nested { namespace, event } => {
-                if event["type"] == "published" && event["mode"] == "custom" {
-                    let name = format!("custom|{namespace}");
-                    shown.put("custom", &name, || event["payload"].clone());
-                }
+            Happening::Nested { namespace, payload } => {
+                let name = format!("custom|{namespace}");
+                shown.put("custom", &name, || payload.clone());
             }
         }
         shown.wires

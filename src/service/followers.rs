@@ -9,7 +9,7 @@ use super::{Accept, Error, Service};
 
 /// Says who is to be told of a run besides those whom its request names.
 #[async_trait]
-pub trait Told: Send + Sync {
+pub trait Followers: Send + Sync {
     /// Returns what is sent of a run that is about to be kept.
     ///
     /// # Errors
@@ -19,14 +19,17 @@ pub trait Told: Send + Sync {
 
 impl Service {
     /// Has those told of each run whom the first that was named here says.
-    pub fn tell(&self, told: Arc<dyn Told>) {
-        let _ = self.0.told.set(told);
+    pub fn tell(&self, followers: Arc<dyn Followers>) {
+        let _ = self.0.followers.set(followers);
     }
 
     /// Returns what is sent of a run besides what its request asks for.
-    pub(super) async fn told_of(&self, next: &Accept) -> Result<Vec<NewDelivery>, Error> {
-        match self.0.told.get() {
-            Some(told) => told.of_next(self, next).await,
+    pub(super) async fn deliveries_to_followers(
+        &self,
+        next: &Accept,
+    ) -> Result<Vec<NewDelivery>, Error> {
+        match self.0.followers.get() {
+            Some(followers) => followers.of_next(self, next).await,
             None => Ok(Vec::new()),
         }
     }
