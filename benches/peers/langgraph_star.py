@@ -225,23 +225,28 @@ def stored(options):
 
 @contextlib.asynccontextmanager
 async def opened(options):
-    """The checkpointer in its documented use: one for all threads."""
+    """The checkpointers: one in its documented use, and on Postgres one for each thread that runs at once.
+
+    A saver holds one lock and one connection, so that one alone would take all threads' writes in turn.
+    """
     if options.backend == "memory":
         from langgraph.checkpoint.memory import InMemorySaver
 
-        yield InMemorySaver()
+        yield [InMemorySaver()]
     elif options.backend == "sqlite":
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
         async with AsyncSqliteSaver.from_conn_string(options.sqlite) as saver:
             await saver.setup()
-            yield saver
+            yield [saver]
     else:
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
-        async with AsyncPostgresSaver.from_conn_string(address(options)) as saver:
-            await saver.setup()
-            yield saver
+        async with contextlib.AsyncExitStack() as stack:
+            opening = (AsyncPostgresSaver.from_conn_string(address(options)) for _ in range(options.threads))
+            savers = [await stack.enter_async_context(saver) for saver in opening]
+            await savers[0].setup()
+            yield savers
 
 
 # ---- measures
@@ -289,20 +294,22 @@ async def run(options):
     entries = {given["input_request"]: [] for given in inputs.values()}
     durability = {"durability": options.durability}
     begins, ends, finals = {}, {}, {}
-    async with opened(options) as saver:
-        warm = star(options, texts, 3, {}, saver)
-        await warm.ainvoke(input_of(texts, "warm"), config_of("warm", 20), **durability)
-        await saver.adelete_thread("warm")
-        graph = star(options, texts, rounds, entries, saver)
+    async with opened(options) as savers:
+        for number, saver in enumerate(savers):
+            warm = star(options, texts, 3, {}, saver)
+            await warm.ainvoke(input_of(texts, "warm"), config_of(f"warm{number}", 20), **durability)
+            await saver.adelete_thread(f"warm{number}")
+        graphs = [star(options, texts, rounds, entries, saver) for saver in savers]
 
-        async def one(name):
+        async def one(number, name):
+            graph = graphs[number % len(graphs)]
             begins[name] = time.perf_counter()
             finals[name] = await graph.ainvoke(inputs[name], config_of(name, 2 * rounds + 10), **durability)
             ends[name] = time.perf_counter()
 
         wal_before, cpu = wal(options), time.process_time()
         begin = time.perf_counter()
-        await asyncio.gather(*(one(name) for name in names))
+        await asyncio.gather(*(one(number, name) for number, name in enumerate(names)))
         wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
         wal_written = wal(options) - wal_before if options.backend == "postgres" else None
     for final in finals.values():
@@ -339,7 +346,7 @@ async def store_for_resume(options, rounds):
     from langgraph.errors import GraphRecursionError
 
     texts = Texts()
-    async with opened(options) as saver:
+    async with opened(options) as [saver, *_]:
         graph = star(options, texts, options.rounds, {}, saver)
         with contextlib.suppress(GraphRecursionError):
             await graph.ainvoke(input_of(texts, "t0"), config_of("t0", 2 * rounds + 2), durability="sync")
@@ -352,7 +359,7 @@ async def child(options):
     import langgraph.graph  # noqa: F401  (what it costs to load counts as start-up)
 
     marks = {"main": since()}
-    async with opened(options) as saver:
+    async with opened(options) as [saver, *_]:
         marks["open"] = since()
         graph = star(options, Texts(), options.rounds, {}, saver)
         config = config_of("t0", 10)

@@ -112,6 +112,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         None => own_cases(options.runs),
         Some(_) => peer_cases(options.runs),
     };
+    let mut failed = Vec::new();
     for case in cases {
         if options.only.as_ref().is_some_and(|only| !case.name.contains(only.as_str())) {
             continue;
@@ -124,10 +125,14 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             // A case that fails must not hide the others; its line is missing from the tables.
             match measure(options, &case) {
                 Ok(line) => keep(&mut file, &case, run, line)?,
-                Err(error) => eprintln!("{} run {run}: {error:#}", case.name),
+                Err(error) => {
+                    eprintln!("{} run {run}: {error:#}", case.name);
+                    failed.push(format!("{} run {run}", case.name));
+                }
             }
         }
     }
+    anyhow::ensure!(failed.is_empty(), "these cases failed: {}", failed.join(", "));
     Ok(())
 }
 
