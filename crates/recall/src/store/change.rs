@@ -57,12 +57,14 @@ impl StoredIndex {
             return Ok(());
         }
         let Some(space) = space::lock(transaction, scope, kind).await? else { return Ok(()) };
+        // Read once: SQLite would otherwise take the list apart again for each item of the space.
         let listed = transaction.dialect().pick(
-            "(SELECT value ->> 'id' AS id, value -> 'payload' AS payload FROM json_each($4)) w",
-            "jsonb_to_recordset($4) AS w (id text, payload jsonb)",
+            "SELECT value ->> 'id' AS id, value -> 'payload' AS payload FROM json_each($4)",
+            "SELECT id, payload FROM jsonb_to_recordset($4) AS w (id text, payload jsonb)",
         );
         let sql = format!(
-            "UPDATE recall_item SET at = $2, changed = $3, payload = w.payload FROM {listed}
+            "WITH w AS MATERIALIZED ({listed})
+             UPDATE recall_item SET at = $2, changed = $3, payload = w.payload FROM w
              WHERE recall_item.space = $1 AND recall_item.id = w.id"
         );
         for part in payloads.chunks(AT_ONCE) {
