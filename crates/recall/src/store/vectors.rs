@@ -112,8 +112,10 @@ pub(super) async fn forget_unused(
     hashes: Vec<String>,
 ) -> Result<u64, Error> {
     let each = transaction.dialect().each("$2");
+    // Each model is named, as the key begins with it: otherwise all vectors of the tenant are gone through.
     let sql = format!(
-        "DELETE FROM recall_vector WHERE tenant = $1 AND hash IN {each} AND NOT EXISTS (
+        "DELETE FROM recall_vector WHERE tenant = $1
+         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash IN {each} AND NOT EXISTS (
             SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
             WHERE i.hash = recall_vector.hash AND s.tenant = $1)
          AND NOT EXISTS (
