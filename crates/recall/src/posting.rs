@@ -42,7 +42,8 @@ pub(crate) fn unpack(mut bytes: &[u8], into: &mut Vec<Posting>) -> Option<()> {
     Some(())
 }
 
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
+/// Appends a number: seven bits a byte, the least first.
+pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -50,7 +51,8 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+/// Takes a number from the beginning; none when there is no whole one.
+pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first()?;

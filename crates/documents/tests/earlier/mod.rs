@@ -39,7 +39,7 @@ async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
     let ann = scope("ann");
     let part =
         |n: usize| format!("## Teil {n}\n\nÜber Nummer{n}. {}\n\n", "Und so fort. ".repeat(40));
-    let text = format!("# Maße\n\n{}", (0..120).map(part).collect::<String>());
+    let text = format!("# Maße\n\n{}", (0..1_100).map(part).collect::<String>());
     let now = open("now.db").await;
     let mut prepared = now.prepare(&ann, input("long.md", &text)).await.unwrap();
     let body = prepared.parsed.text.clone();

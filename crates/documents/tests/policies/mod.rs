@@ -7,7 +7,7 @@ use perihelion_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 /// The tables of documents and of what is found of them.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "document",
     "document_attempt",
     "document_segment",
@@ -16,6 +16,7 @@ const TABLES: [&str; 10] = [
     "recall_space",
     "recall_item",
     "recall_posting",
+    "recall_recent",
     "recall_model",
     "recall_vector",
 ];

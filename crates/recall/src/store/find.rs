@@ -12,6 +12,7 @@ use super::{
     lists::decode,
     nearest,
     pgvector::Pgvector,
+    recent::{Terms, Waiting},
     space::{self, Space},
 };
 use crate::{
@@ -107,14 +108,16 @@ async fn occurrences(
 ) -> Result<Vec<Occurrences>, Error> {
     let languages: Vec<Language> = space.languages.iter().copied().collect();
     let asked = wanted(&[(1.0, &search.text)], &languages);
-    let terms: Vec<String> = asked.iter().flat_map(|word| word.terms.iter().cloned()).collect();
-    let lists = read_lists(database, space, &search.kind, terms).await?;
+    let terms: BTreeSet<String> = asked.iter().flat_map(|word| word.terms.iter().cloned()).collect();
+    // Before the lists: what is merged in this moment is found here or there.
+    let waiting = Waiting::read(database, space, &search.kind).await?;
+    let lists = read_lists(database, space, &waiting, terms).await?;
     let mut found = Vec::new();
     for word in &asked {
         let at = |term: &String| lists.get(term).cloned().unwrap_or_default();
         let exact: Vec<Posting> = word.terms.iter().flat_map(at).collect();
         let (postings, likeness) = if exact.is_empty() {
-            (near(database, space, &search.kind, word).await?, RELATED)
+            (near(database, space, &waiting, word).await?, RELATED)
         } else {
             (exact, 1.0)
         };
@@ -127,7 +130,7 @@ async fn occurrences(
 async fn near(
     database: &Database,
     space: &Space,
-    kind: &str,
+    waiting: &Waiting<'_>,
     word: &Wanted,
 ) -> Result<Vec<Posting>, Error> {
     let mut terms: BTreeSet<String> = BTreeSet::new();
@@ -138,35 +141,35 @@ async fn near(
              WHERE space = $1 AND term >= $2 AND term < $3 ORDER BY term LIMIT $4",
         );
         let end = format!("{start}\u{10ffff}");
-        let read = read.bind(space.id).bind(start).bind(end).bind(NEAR);
+        let read = read.bind(space.id).bind(&start).bind(end).bind(NEAR);
+        let mut begin_so = waiting.beginning_with(&start)?;
         for row in database.fetch_all(&read).await? {
-            let term: String = row.get(0)?;
-            if related(wanted, &term) {
-                terms.insert(term);
-            }
+            begin_so.insert(row.get(0)?);
         }
+        terms.extend(begin_so.into_iter().filter(|term| related(wanted, term)));
     }
     if terms.is_empty() {
         return Ok(Vec::new());
     }
-    let lists = read_lists(database, space, kind, terms.into_iter().collect()).await?;
+    let lists = read_lists(database, space, waiting, terms).await?;
     Ok(lists.into_values().flatten().collect())
 }
 
 async fn read_lists(
     database: &Database,
     space: &Space,
-    kind: &str,
-    terms: Vec<String>,
-) -> Result<BTreeMap<String, Vec<Posting>>, Error> {
+    waiting: &Waiting<'_>,
+    terms: BTreeSet<String>,
+) -> Result<Terms, Error> {
     let each = database.dialect().each("$2");
     let sql = format!("SELECT term, body FROM recall_posting WHERE space = $1 AND term IN {each}");
-    let read = query(AssertSqlSafe(sql)).bind(space.id).bind(terms);
-    let mut lists: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+    let read = query(AssertSqlSafe(sql)).bind(space.id).bind(Vec::from_iter(terms.iter().cloned()));
+    let mut lists = Terms::new();
     for row in database.fetch_all(&read).await? {
-        let postings = decode(kind, &row.get::<Vec<u8>>(1)?)?;
+        let postings = decode(waiting.kind(), &row.get::<Vec<u8>>(1)?)?;
         lists.entry(row.get(0)?).or_default().extend(postings);
     }
+    waiting.add_to(&mut lists, &terms)?;
     Ok(lists)
 }
 

@@ -1,7 +1,7 @@
 //! The index in the database, in the same layout on SQLite and Postgres.
 //!
 //! Enter at [`StoredIndex`]. A *space* is what lies in one scope and is of one kind; its items are numbered, and a term's list is kept
-//! in blocks of packed postings. Invariant: items, lists, statistics and vectors change in one transaction, under a lock on the space;
+//! in blocks of packed postings; what was put last waits beside them ([`recent`]). Invariant: items, lists, statistics and vectors change in one transaction, under a lock on the space;
 //! the ranking itself is [`crate::bm25`] in this process, so both databases give the same list. Deliberately absent: a database's own
 //! full-text search, whose ranking counts what other tenants keep.
 
@@ -14,6 +14,7 @@ mod lists;
 mod nearest;
 mod pgvector;
 mod put;
+mod recent;
 mod remove;
 mod rows;
 mod space;

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{
     lists::Lists,
+    recent::{Recent, Terms},
     remove,
     rows::{parts, with_rows},
     space::{self, Space},
@@ -48,29 +49,31 @@ pub(super) async fn put(
 
     let mut space = space::lock_or_make(transaction, scope, kind).await?;
     let mut lists = Lists::of(kind, space.id);
+    let mut recent = Recent::of(kind, space.id);
     let ids: Vec<String> = by_id.keys().map(|id| (*id).to_owned()).collect();
     let replaced = remove::rows_by_id(transaction, space.id, &ids).await?;
-    remove::take_out(transaction, scope, &mut space, &mut lists, replaced).await?;
+    let stands = (&mut lists, &mut recent);
+    remove::take_out(transaction, scope, &mut space, stands, replaced).await?;
 
+    let first = space.next_item;
     let mut new: Vec<New<'_>> = Vec::new();
     for item in kept {
         let (language, counts, length) = counted(&fields_of(item));
         new.push(New { item, number: space.next_item, language, counts, length });
         space.next_item += 1;
     }
-    let mut terms: Vec<String> = new.iter().flat_map(|one| one.counts.keys().cloned()).collect();
-    terms.sort();
-    terms.dedup();
-    lists.read_last(transaction, &terms).await?;
+    let mut terms = Terms::new();
     for one in &new {
         for (term, count) in &one.counts {
             let posting = Posting { item: one.number, count: *count, length: one.length };
-            lists.add(term, posting);
+            terms.entry(term.clone()).or_default().push(posting);
         }
         space.languages.insert(one.language);
         space.statistics.items += 1;
         space.statistics.length += u64::from(one.length);
     }
+    recent.add(transaction, &mut space, &mut lists, (first, terms)).await?;
+    recent.write(transaction, &mut space).await?;
     lists.write(transaction).await?;
     insert(transaction, &space, &new).await?;
     space::save(transaction, &space).await

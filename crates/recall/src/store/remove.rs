@@ -7,6 +7,7 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     lists::Lists,
+    recent::Recent,
     space::{self, Space},
     vectors,
 };
@@ -59,7 +60,9 @@ async fn finish(
     let removed = placed.len() as u64;
     if removed > 0 {
         let mut lists = Lists::of(kind, space.id);
-        take_out(transaction, scope, space, &mut lists, placed).await?;
+        let mut recent = Recent::of(kind, space.id);
+        take_out(transaction, scope, space, (&mut lists, &mut recent), placed).await?;
+        recent.write(transaction, space).await?;
         lists.write(transaction).await?;
         space::save(transaction, space).await?;
     }
@@ -79,18 +82,22 @@ pub(super) async fn rows_by_id(
     transaction.fetch_all(&read).await?.iter().map(decode).collect()
 }
 
-/// Takes items out of rows, lists and statistics; the caller writes the lists and the space.
+/// Takes items out of rows, lists and statistics; the caller writes the lists, what waits, and the space.
 pub(super) async fn take_out(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     space: &mut Space,
-    lists: &mut Lists<'_>,
-    mut placed: Vec<Placed>,
+    (lists, recent): (&mut Lists<'_>, &mut Recent<'_>),
+    placed: Vec<Placed>,
 ) -> Result<(), Error> {
     if placed.is_empty() {
         return Ok(());
     }
-    for cluster in clusters(&mut placed) {
+    let numbers: BTreeSet<u64> = placed.iter().map(|one| one.number).collect();
+    let merged = recent.remove(transaction, &numbers).await?;
+    let mut in_lists: Vec<&Placed> =
+        placed.iter().filter(|one| merged.contains(&one.number)).collect();
+    for cluster in clusters(&mut in_lists) {
         let mut terms: Vec<String> =
             cluster.iter().flat_map(|one| one.terms.iter().cloned()).collect();
         terms.sort();
@@ -98,8 +105,7 @@ pub(super) async fn take_out(
         let (Some(first), Some(last)) = (cluster.first(), cluster.last()) else { continue };
         lists.read_between(transaction, &terms, (first.number, last.number)).await?;
     }
-    let numbers: BTreeSet<u64> = placed.iter().map(|one| one.number).collect();
-    lists.remove(&numbers);
+    lists.remove(&merged);
     for one in &placed {
         space.statistics.items = space.statistics.items.saturating_sub(1);
         space.statistics.length = space.statistics.length.saturating_sub(one.length);
@@ -116,7 +122,7 @@ pub(super) async fn take_out(
 }
 
 /// Puts items in the order of their numbers and divides them where numbers lie far apart: what is between is not theirs to read.
-fn clusters(placed: &mut [Placed]) -> impl Iterator<Item = &[Placed]> {
+fn clusters<'a, 'b>(placed: &'a mut [&'b Placed]) -> impl Iterator<Item = &'a [&'b Placed]> {
     placed.sort_by_key(|one| one.number);
     placed.chunk_by(|one, next| next.number - one.number <= NEAR)
 }

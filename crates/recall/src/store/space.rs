@@ -13,6 +13,10 @@ pub(super) struct Space {
     pub(super) id: i64,
     pub(super) statistics: Statistics,
     pub(super) next_item: u64,
+    /// Items below this number stand in the lists, those from it on in parts that wait.
+    pub(super) merged: u64,
+    /// Parts that wait.
+    pub(super) parts: u64,
     pub(super) moment: Moment,
     pub(super) languages: BTreeSet<Language>,
 }
@@ -72,13 +76,13 @@ pub(super) async fn note_gone(
 }
 
 const READ: &str =
-    "SELECT id, items, length, next_item, revision, languages, noted FROM recall_space
-     WHERE tenant = $1 AND owner = $2 AND kind = $3";
+    "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
+     FROM recall_space WHERE tenant = $1 AND owner = $2 AND kind = $3";
 
 /// The lock makes writers of one space take turns; SQLite's transaction is a lock already.
 const LOCK: &str =
-    "SELECT id, items, length, next_item, revision, languages, noted FROM recall_space
-     WHERE tenant = $1 AND owner = $2 AND kind = $3 FOR UPDATE";
+    "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
+     FROM recall_space WHERE tenant = $1 AND owner = $2 AND kind = $3 FOR UPDATE";
 
 const MAKE: &str = "INSERT INTO recall_space (tenant, owner, kind) VALUES ($1, $2, $3)
      ON CONFLICT (tenant, owner, kind) DO NOTHING";
@@ -124,14 +128,16 @@ pub(super) async fn save(transaction: &mut Transaction<'_>, space: &Space) -> Re
     let languages: Vec<&str> = space.languages.iter().map(|language| language.code()).collect();
     let save = query(
         "UPDATE recall_space SET items = $2, length = $3, next_item = $4, languages = $5,
-            revision = revision + 1, noted = noted + 1 WHERE id = $1",
+            merged = $6, parts = $7, revision = revision + 1, noted = noted + 1 WHERE id = $1",
     );
     let save = save
         .bind(space.id)
         .bind(space.statistics.items as i64)
         .bind(space.statistics.length as i64)
         .bind(space.next_item as i64)
-        .bind(languages.join(" "));
+        .bind(languages.join(" "))
+        .bind(space.merged as i64)
+        .bind(space.parts as i64);
     transaction.execute(&save).await?;
     Ok(())
 }
@@ -149,6 +155,8 @@ fn decode(row: &Row) -> Result<Space, Error> {
             length: row.get::<i64>(2)? as u64,
         },
         next_item: row.get::<i64>(3)? as u64,
+        merged: row.get::<i64>(7)? as u64,
+        parts: row.get::<i64>(8)? as u64,
         moment: Moment { revision: row.get(4)?, noted: row.get(6)? },
         languages: languages.split(' ').filter_map(Language::from_code).collect(),
     })

@@ -33,7 +33,7 @@ async fn removed_and_replaced_items_are_found_no_more_and_leave_no_row() {
         assert_eq!(index.remove_parent(&scope(), "chunk", "d0").await.unwrap(), 299);
         assert_eq!(index.remove(&scope(), "chunk", &["i5".to_owned()]).await.unwrap(), 1);
         assert_eq!(index.count(&scope(), "chunk").await.unwrap(), 0);
-        for table in ["recall_item", "recall_posting", "recall_vector"] {
+        for table in ["recall_item", "recall_posting", "recall_recent", "recall_vector"] {
             let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
             let row =
                 index.database().fetch_optional(&perihelion_database::query(sql)).await.unwrap();
