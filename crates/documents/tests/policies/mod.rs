@@ -35,8 +35,11 @@ async fn a_forgotten_where_returns_nothing_of_another_tenant() {
     let library = Library::new(database.clone(), Parser::Here(Limits::default()));
     let endpoint = Endpoint::default();
     let theirs = Scope::new("theirs", "ann").unwrap();
-    let text = "# Rent\n\nThe rent is 1,250 crowns.";
-    library.add(&theirs, input("lease.md", text), None, Some(&endpoint), &|_| {}).await.unwrap();
+    // So many that the first are merged into the lists, and the last ones wait.
+    for number in 0..70 {
+        let document = input(&format!("lease{number}.md"), "# Rent\n\nThe rent is 1,250 crowns.");
+        library.add(&theirs, document, None, Some(&endpoint), &|_| {}).await.unwrap();
+    }
 
     let of_them = database.of_tenant("theirs");
     let of_us = database.of_tenant("ours");

@@ -165,6 +165,8 @@ impl<'a> Recent<'a> {
 /// What waits in a space, as a search reads it: packed.
 pub(super) struct Waiting<'a> {
     kind: &'a str,
+    /// The space's next number when it was read: what came later is of another time than its statistics.
+    next_item: u64,
     bodies: Vec<Vec<u8>>,
 }
 
@@ -175,13 +177,14 @@ impl<'a> Waiting<'a> {
         space: &Space,
         kind: &'a str,
     ) -> Result<Self, Error> {
-        if space.merged == space.next_item {
-            return Ok(Self { kind, bodies: Vec::new() });
+        let next_item = space.next_item;
+        if space.merged == next_item {
+            return Ok(Self { kind, next_item, bodies: Vec::new() });
         }
         let read = query("SELECT body FROM recall_recent WHERE space = $1 ORDER BY first");
         let rows: Vec<Row> = database.fetch_all(&read.bind(space.id)).await?;
         let bodies = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
-        Ok(Self { kind, bodies })
+        Ok(Self { kind, next_item, bodies })
     }
 
     /// Returns the kind of the space's items.
@@ -204,6 +207,7 @@ impl<'a> Waiting<'a> {
             }
         }
         for postings in lists.values_mut() {
+            postings.retain(|posting| posting.item < self.next_item);
             postings.sort_by_key(|posting| posting.item);
             postings.dedup_by_key(|posting| posting.item);
         }

@@ -51,7 +51,8 @@ impl Draw {
 async fn fill_and_ask(index: &dyn Index) -> Vec<Vec<(String, u64)>> {
     let scope = Scope::new("acme", "ada").unwrap();
     let mut draw = Draw(7);
-    for batch in 0..4 {
+    // More than wait to be merged.
+    for batch in 0..12 {
         let items: Vec<Item> = (0..150)
             .map(|number| {
                 let words = 3 + draw.next(12);
@@ -71,7 +72,7 @@ async fn fill_and_ask(index: &dyn Index) -> Vec<Vec<(String, u64)>> {
         let hit = |hit: &perihelion_recall::Hit| (hit.id.clone(), (hit.score * 1e6).round() as u64);
         lists.push(found.hits.iter().map(hit).collect());
     }
-    assert_eq!(index.count(&scope, "note").await.unwrap(), 510 - 60);
+    assert_eq!(index.count(&scope, "note").await.unwrap(), 1_470 - 60);
     lists
 }
 

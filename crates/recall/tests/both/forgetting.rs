@@ -35,8 +35,8 @@ async fn removed_and_replaced_items_are_found_no_more_and_leave_no_row() {
         assert_eq!(index.count(&scope(), "chunk").await.unwrap(), 0);
         for table in ["recall_item", "recall_posting", "recall_recent", "recall_vector"] {
             let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
-            let row =
-                index.database().fetch_optional(&perihelion_database::query(sql)).await.unwrap();
+            let database = index.database_of(&scope());
+            let row = database.fetch_optional(&perihelion_database::query(sql)).await.unwrap();
             assert_eq!(row.unwrap().get::<i64>(0).unwrap(), 0, "{table}");
         }
     })

@@ -9,6 +9,7 @@ mod equal;
 mod forgetting;
 mod generations;
 mod kept;
+mod merging;
 mod pgvector;
 mod scopes;
 mod searching;

@@ -1,0 +1,92 @@
+//! What was put last is found beside the lists, and once while it is merged into them.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use perihelion_database::query;
+use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex};
+
+use crate::databases::on_each;
+
+const ITEMS: usize = 150;
+
+fn scope() -> Scope {
+    Scope::new("acme", "ada").unwrap()
+}
+
+async fn rows(index: &StoredIndex, table: &str) -> i64 {
+    let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
+    index.database_of(&scope()).fetch_optional(&query(sql)).await.unwrap().unwrap().get(0).unwrap()
+}
+
+/// S3.06: items of one text have one score, so that one that was counted twice, or was missed, shows.
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_beside_merges_find_each_item_once() {
+    on_each(|index| async move {
+        let put = AtomicUsize::new(0);
+        let is_done = AtomicBool::new(false);
+        let writes = async {
+            for number in 0..ITEMS {
+                let item = Item::new(format!("i{number}"), "shared words");
+                index.put(&scope(), "note", &[item]).await.unwrap();
+                put.store(number + 1, Ordering::SeqCst);
+            }
+            is_done.store(true, Ordering::SeqCst);
+        };
+        let reads = async {
+            while !is_done.load(Ordering::SeqCst) {
+                let before = put.load(Ordering::SeqCst);
+                let search = Search::new(&scope(), "note", "shared").limit(1_000);
+                let hits = index.search(&search).await.unwrap().hits;
+                let scores: BTreeSet<u64> = hits.iter().map(|hit| hit.score.to_bits()).collect();
+                assert!(hits.len() >= before, "{} of {before} were found", hits.len());
+                assert!(scores.len() <= 1, "{scores:?}");
+            }
+        };
+        tokio::join!(writes, reads);
+        assert!(rows(&index, "recall_posting").await > 0, "nothing was merged");
+        let waiting = rows(&index, "recall_recent").await;
+        assert!((1..ITEMS as i64).contains(&waiting), "{waiting} rows wait");
+    })
+    .await;
+}
+
+/// S3.06: what is removed leaves what waits as well as the lists.
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_removed_and_replaced_wherever_they_stand() {
+    on_each(|index| async move {
+        let items: Vec<Item> = (0..1_100)
+            .map(|number| Item::new(format!("i{number}"), format!("shared number{number}")))
+            .collect();
+        let found = async |asked: &str| -> BTreeSet<String> {
+            let search = Search::new(&scope(), "note", asked).limit(2_000);
+            let hits = index.search(&search).await.unwrap().hits;
+            hits.into_iter().map(|hit| hit.id).collect()
+        };
+        // The first are merged at once, and the others wait.
+        index.put(&scope(), "note", &items[..1_050]).await.unwrap();
+        index.put(&scope(), "note", &items[1_050..]).await.unwrap();
+        assert!(rows(&index, "recall_posting").await > 0);
+        assert_eq!(rows(&index, "recall_recent").await, 1);
+        assert_eq!(found("shared").await.len(), 1_100);
+        let gone = ["i7".to_owned(), "i1060".to_owned()];
+        assert_eq!(index.remove(&scope(), "note", &gone).await.unwrap(), 2);
+        let replaced = [Item::new("i8", "another"), Item::new("i1061", "another")];
+        index.put(&scope(), "note", &replaced).await.unwrap();
+        let left = found("shared").await;
+        assert_eq!(left.len(), 1_096);
+        for id in ["i7", "i8", "i1060", "i1061"] {
+            assert!(!left.contains(id), "{id}");
+        }
+        assert_eq!(found("another").await, BTreeSet::from(["i8".to_owned(), "i1061".to_owned()]));
+        // A word that stands nowhere finds related ones in both places.
+        let related = found("number10600").await;
+        assert!(!related.contains("i1060"));
+        let all: Vec<String> = (0..1_100).map(|number| format!("i{number}")).collect();
+        index.remove(&scope(), "note", &all).await.unwrap();
+        for table in ["recall_posting", "recall_recent", "recall_item"] {
+            assert_eq!(rows(&index, table).await, 0, "{table}");
+        }
+    })
+    .await;
+}
