@@ -16,12 +16,14 @@ impl Dialect {
         }
     }
 
-    /// Returns a sub-query of the elements of a list that is bound as [`crate::Value::Ints`] or
-    /// [`crate::Value::Texts`] at a placeholder, as in `id IN {each}`.
-    pub fn each(self, placeholder: &str) -> String {
+    /// Returns what says of a column that it is one of a list, which is bound as [`crate::Value::Ints`] or [`crate::Value::Texts`] at a
+    /// placeholder, as in `id {one_of}`.
+    ///
+    /// Postgres looks each up in an index or a hash table; of a sub-query it may go through the list once for each row.
+    pub fn one_of(self, placeholder: &str) -> String {
         match self {
-            Self::Sqlite => format!("(SELECT value FROM json_each({placeholder}))"),
-            Self::Postgres => format!("(SELECT unnest({placeholder}))"),
+            Self::Sqlite => format!("IN (SELECT value FROM json_each({placeholder}))"),
+            Self::Postgres => format!("= ANY({placeholder})"),
         }
     }
 }

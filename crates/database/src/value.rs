@@ -17,7 +17,7 @@ use uuid::Uuid;
 /// | `Id` | `BLOB` of 16 bytes | `uuid` |
 /// | `Time` | `INTEGER`, microseconds since 1970 | `timestamptz` |
 /// | `Json` | `TEXT` | `jsonb` |
-/// | `Ints`, `Texts` | a JSON array, for [`crate::Dialect::each`] | `bigint[]`, `text[]` |
+/// | `Ints`, `Texts` | a JSON array, for [`crate::Dialect::one_of`] | `bigint[]`, `text[]` |
 #[derive(Clone, Debug)]
 pub enum Value {
     Int(Option<i64>),

@@ -117,12 +117,12 @@ async fn lists_are_bound_as_one_value() {
             let insert = insert.bind(Uuid::new_v4()).bind(n).bind(format!("t{n}"));
             database.execute(&insert).await.unwrap();
         }
-        let each = database.dialect().each("$1");
-        let numbers = format!("SELECT count(*) FROM kept WHERE n IN {each}");
+        let one_of = database.dialect().one_of("$1");
+        let numbers = format!("SELECT count(*) FROM kept WHERE n {one_of}");
         let numbers = query(AssertSqlSafe(numbers)).bind(vec![1_i64, 3, 9]);
         let row = database.fetch_optional(&numbers).await.unwrap().unwrap();
         assert_eq!(row.get::<i64>(0).unwrap(), 2);
-        let texts = format!("SELECT count(*) FROM kept WHERE t IN {each}");
+        let texts = format!("SELECT count(*) FROM kept WHERE t {one_of}");
         let texts = query(AssertSqlSafe(texts)).bind(vec!["t0".to_owned(), "x'".to_owned()]);
         let row = database.fetch_optional(&texts).await.unwrap().unwrap();
         assert_eq!(row.get::<i64>(0).unwrap(), 1);

@@ -227,9 +227,9 @@ impl Library {
             return Ok(BTreeMap::new());
         }
         let database = self.database_of(scope);
-        let each = database.dialect().each("$3");
+        let one_of = database.dialect().one_of("$3");
         let sql = format!(
-            "SELECT id, title FROM document WHERE tenant = $1 AND owner = $2 AND id IN {each}"
+            "SELECT id, title FROM document WHERE tenant = $1 AND owner = $2 AND id {one_of}"
         );
         let ids: Vec<String> = ids.into_iter().cloned().collect();
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(ids);

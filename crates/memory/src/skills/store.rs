@@ -230,8 +230,8 @@ impl Skills {
             return Ok(Vec::new());
         }
         let database = self.index.database().of_tenant(tenant);
-        let each = database.dialect().each("$2");
-        let sql = format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 AND id IN {each}");
+        let one_of = database.dialect().one_of("$2");
+        let sql = format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 AND id {one_of}");
         let ids: Vec<String> = hits.iter().map(|hit| hit.id.clone()).collect();
         let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant).bind(ids);
         let mut skills: BTreeMap<String, Skill> = BTreeMap::new();

@@ -60,10 +60,10 @@ impl UserMemory {
 
     async fn named(&self, scope: &Scope, names: Vec<String>) -> Result<Vec<Entry>, Error> {
         let database = self.index.database_of(scope);
-        let each = database.dialect().each("$3");
+        let one_of = database.dialect().one_of("$3");
         let sql = format!(
             "SELECT kind, name, value, since, until, source FROM user_memory
-             WHERE tenant = $1 AND person = $2 AND until IS NULL AND name IN {each} ORDER BY name"
+             WHERE tenant = $1 AND person = $2 AND until IS NULL AND name {one_of} ORDER BY name"
         );
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(names);
         database.fetch_all(&read).await?.iter().map(decode).collect()

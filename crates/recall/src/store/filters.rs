@@ -122,8 +122,8 @@ async fn ask(
         all.push(format!("attributes ->> {name} = {value}"));
     }
     if !filter.parents.is_empty() {
-        let each = database.dialect().each(&place(filter.parents.clone().into()));
-        all.push(format!("parent IN {each}"));
+        let one_of = database.dialect().one_of(&place(filter.parents.clone().into()));
+        all.push(format!("parent {one_of}"));
     }
     if let Some(since) = filter.since {
         all.push(format!("at >= {}", place(since.into())));

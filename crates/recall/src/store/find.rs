@@ -108,7 +108,8 @@ async fn occurrences(
 ) -> Result<Vec<Occurrences>, Error> {
     let languages: Vec<Language> = space.languages.iter().copied().collect();
     let asked = wanted(&[(1.0, &search.text)], &languages);
-    let terms: BTreeSet<String> = asked.iter().flat_map(|word| word.terms.iter().cloned()).collect();
+    let terms: BTreeSet<String> =
+        asked.iter().flat_map(|word| word.terms.iter().cloned()).collect();
     // Before the lists: what is merged in this moment is found here or there.
     let waiting = Waiting::read(database, space, &search.kind).await?;
     let lists = read_lists(database, space, &waiting, terms).await?;
@@ -161,8 +162,8 @@ async fn read_lists(
     waiting: &Waiting<'_>,
     terms: BTreeSet<String>,
 ) -> Result<Terms, Error> {
-    let each = database.dialect().each("$2");
-    let sql = format!("SELECT term, body FROM recall_posting WHERE space = $1 AND term IN {each}");
+    let one_of = database.dialect().one_of("$2");
+    let sql = format!("SELECT term, body FROM recall_posting WHERE space = $1 AND term {one_of}");
     let read = query(AssertSqlSafe(sql)).bind(space.id).bind(Vec::from_iter(terms.iter().cloned()));
     let mut lists = Terms::new();
     for row in database.fetch_all(&read).await? {
@@ -181,10 +182,10 @@ async fn read_hits(
 ) -> Result<Vec<Hit>, Error> {
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
     let Some((database, ..)) = spaces.first() else { return Ok(Vec::new()) };
-    let each = database.dialect().each("$2");
+    let one_of = database.dialect().one_of("$2");
     let sql = format!(
         "SELECT number, id, parent, payload, attributes, at FROM recall_item
-         WHERE space = $1 AND number IN {each}"
+         WHERE space = $1 AND number {one_of}"
     );
     let best = ranked.get(..limit).unwrap_or(ranked);
     for (at, (database, _, space)) in spaces.iter().enumerate() {

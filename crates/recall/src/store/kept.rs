@@ -115,8 +115,8 @@ impl Vectors {
         if self.without.is_empty() {
             return Ok(());
         }
-        let each = database.dialect().each("$4");
-        let sql = format!("{FROM} AND i.number IN {each}");
+        let one_of = database.dialect().one_of("$4");
+        let sql = format!("{FROM} AND i.number {one_of}");
         let waiting = std::mem::take(&mut self.without);
         let waiting: Vec<i64> = waiting.into_iter().map(|number| number as i64).collect();
         let read = query(AssertSqlSafe(sql)).bind(asked.scope.tenant()).bind(asked.model);

@@ -74,9 +74,9 @@ pub(super) async fn rows_by_id(
     space: i64,
     ids: &[String],
 ) -> Result<Vec<Placed>, Error> {
-    let each = transaction.dialect().each("$2");
+    let one_of = transaction.dialect().one_of("$2");
     let sql = format!(
-        "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND id IN {each}"
+        "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND id {one_of}"
     );
     let read = query(AssertSqlSafe(sql)).bind(space).bind(ids.to_vec());
     transaction.fetch_all(&read).await?.iter().map(decode).collect()
@@ -110,8 +110,8 @@ pub(super) async fn take_out(
         space.statistics.items = space.statistics.items.saturating_sub(1);
         space.statistics.length = space.statistics.length.saturating_sub(one.length);
     }
-    let each = transaction.dialect().each("$2");
-    let delete = format!("DELETE FROM recall_item WHERE space = $1 AND number IN {each}");
+    let one_of = transaction.dialect().one_of("$2");
+    let delete = format!("DELETE FROM recall_item WHERE space = $1 AND number {one_of}");
     let numbers: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
     space::note_gone(transaction, space, &numbers).await?;
     let delete = query(AssertSqlSafe(delete)).bind(space.id).bind(numbers);

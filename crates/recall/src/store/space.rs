@@ -75,13 +75,11 @@ pub(super) async fn note_gone(
     Ok(())
 }
 
-const READ: &str =
-    "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
+const READ: &str = "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
      FROM recall_space WHERE tenant = $1 AND owner = $2 AND kind = $3";
 
 /// The lock makes writers of one space take turns; SQLite's transaction is a lock already.
-const LOCK: &str =
-    "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
+const LOCK: &str = "SELECT id, items, length, next_item, revision, languages, noted, merged, parts
      FROM recall_space WHERE tenant = $1 AND owner = $2 AND kind = $3 FOR UPDATE";
 
 const MAKE: &str = "INSERT INTO recall_space (tenant, owner, kind) VALUES ($1, $2, $3)

@@ -19,9 +19,9 @@ impl StoredIndex {
         model: &str,
         hashes: &[ContentHash],
     ) -> Result<Vec<ContentHash>, Error> {
-        let each = self.database.dialect().each("$3");
+        let one_of = self.database.dialect().one_of("$3");
         let sql = format!(
-            "SELECT hash FROM recall_vector WHERE tenant = $1 AND model = $2 AND hash IN {each}"
+            "SELECT hash FROM recall_vector WHERE tenant = $1 AND model = $2 AND hash {one_of}"
         );
         let asked: Vec<String> = hashes.iter().map(hex).collect();
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(asked);
@@ -73,8 +73,11 @@ impl StoredIndex {
         scope: &Scope,
         holder: &str,
     ) -> Result<u64, Error> {
-        let held = held(transaction, scope, holder).await?;
-        give_up(transaction, scope, holder, held).await
+        let delete =
+            query("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 RETURNING hash");
+        let rows = transaction.fetch_all(&delete.bind(scope.tenant()).bind(holder)).await?;
+        let held = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
+        if held.is_empty() { Ok(0) } else { forget_unused(transaction, scope, held).await }
     }
 }
 
@@ -97,9 +100,9 @@ async fn give_up(
     if hashes.is_empty() {
         return Ok(0);
     }
-    let each = transaction.dialect().each("$3");
+    let one_of = transaction.dialect().one_of("$3");
     let delete =
-        format!("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 AND hash IN {each}");
+        format!("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 AND hash {one_of}");
     let delete = query(AssertSqlSafe(delete)).bind(scope.tenant()).bind(holder);
     transaction.execute(&delete.bind(hashes.clone())).await?;
     forget_unused(transaction, scope, hashes).await
@@ -111,11 +114,11 @@ pub(super) async fn forget_unused(
     scope: &Scope,
     hashes: Vec<String>,
 ) -> Result<u64, Error> {
-    let each = transaction.dialect().each("$2");
+    let one_of = transaction.dialect().one_of("$2");
     // Each model is named, as the key begins with it: otherwise all vectors of the tenant are gone through.
     let sql = format!(
         "DELETE FROM recall_vector WHERE tenant = $1
-         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash IN {each} AND NOT EXISTS (
+         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash {one_of} AND NOT EXISTS (
             SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
             WHERE i.hash = recall_vector.hash AND s.tenant = $1)
          AND NOT EXISTS (
