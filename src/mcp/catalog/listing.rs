@@ -228,32 +228,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::clock;
-    use crate::mcp::configuration::ServersFile;
-
-    fn definitions(tools: Value) -> Definitions {
-        Definitions {
-            protocol_version: "2025-11-25".into(),
-            identity: Identity::default(),
-            instructions: None,
-            tools: tools.as_array().cloned().unwrap_or_default(),
-            incomplete: None,
-            ttl_ms: None,
-            listed_at: clock::now(),
-        }
-    }
+    use crate::mcp::catalog::listing_tests::listing_of;
 
     #[test]
     fn of_a_list_that_is_told_again_only_what_is_new_is_compiled() {
-        let text = "[mcp_servers.x]\ncommand = \"x\"\n";
-        let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
         let tool = |name: &str, input: Value| json!({ "name": name, "inputSchema": input, "outputSchema": { "type": "object" } });
         let plain = json!({ "type": "object" });
         let strict = json!({ "required": ["a"] });
         let said = json!([tool("same", plain.clone()), tool("other", plain.clone())]);
-        let first = Listing::of(definitions(said), &file.servers[0], None);
+        let first = listing_of(&said, None);
         let said = json!([tool("other", strict), tool("same", plain)]);
-        let second = Listing::of(definitions(said), &file.servers[0], Some(&first));
+        let second = listing_of(&said, Some(&first));
         let checker = |listing: &Listing, tool: &str| {
             let schema = &listing.tool(tool).unwrap().input_schema;
             std::ptr::from_ref(schema.checker().unwrap())

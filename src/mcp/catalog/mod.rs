@@ -6,5 +6,7 @@
 pub(super) mod cache;
 pub(super) mod definitions;
 pub(super) mod listing;
+#[cfg(test)]
+pub(super) mod listing_tests;
 pub(super) mod opened;
 pub(super) mod pages;

@@ -123,24 +123,8 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::catalog::definitions::{Definitions, Identity};
-    use crate::mcp::configuration::ServersFile;
+    use crate::mcp::catalog::listing_tests::empty as listing;
     use crate::mcp::transport::silent_tests::session;
-
-    fn listing() -> Arc<Listing> {
-        let text = "[mcp_servers.x]\ncommand = \"x\"\n";
-        let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
-        let definitions = Definitions {
-            protocol_version: "2025-11-25".into(),
-            identity: Identity::default(),
-            instructions: None,
-            tools: Vec::new(),
-            incomplete: None,
-            ttl_ms: None,
-            listed_at: crate::clock::now(),
-        };
-        Arc::new(Listing::of(definitions, &file.servers[0], None))
-    }
 
     fn free(connection: &mut Connection) -> FreePlace<'_> {
         match connection.place() {

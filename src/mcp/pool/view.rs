@@ -119,24 +119,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
-    use crate::mcp::catalog::definitions::{Definitions, Identity};
-    use crate::mcp::configuration::ServersFile;
-
-    fn listing() -> Arc<Listing> {
-        let text = "[mcp_servers.x]\ncommand = \"x\"\n";
-        let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();
-        let definitions = Definitions {
-            protocol_version: "2025-11-25".into(),
-            identity: Identity::default(),
-            instructions: None,
-            tools: Vec::new(),
-            incomplete: None,
-            ttl_ms: None,
-            listed_at: clock::now(),
-        };
-        Arc::new(Listing::of(definitions, &file.servers[0], None))
-    }
+    use crate::mcp::catalog::listing_tests::empty as listing;
 
     fn failure() -> Error {
         Error::Start { server: "x".into(), reason: "it is not there".into() }
