@@ -65,6 +65,11 @@ pub struct Encryption {
 impl Encryption {
     pub(super) const KEYS: &'static [super::Key] = EncryptionSection::KEYS;
 
+    /// Returns the keys by name, each with why there is none where there is none.
+    pub fn exposed(&self) -> impl Iterator<Item = (String, Result<[u8; 32], String>)> {
+        self.keys.iter().map(|key| (key.name.clone(), key.expose()))
+    }
+
     pub(super) fn resolve(file: EncryptionFile, sources: &Sources<'_>) -> Result<Self, Error> {
         let EncryptionSection { keys } = EncryptionSection::resolve(file, sources)?;
         let found = |KeyRef { name, place }: KeyRef| {

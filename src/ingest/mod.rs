@@ -1,13 +1,15 @@
 //! Adding documents as a durable thread each: killed anywhere it continues, and nothing is paid for twice.
 //!
-//! Enter at [`Ingest`]. The graph is `parse → describe → embed → keep`; each request to a model is an effect. Invariant: a
+//! Enter at [`DocumentThreads`]. The graph is `parse → describe → embed → keep`; each request to a model is an effect. Invariant: a
 //! thread holds where its document comes from and what became of it, never a word of it, so that a deleted document is
 //! in no thread. Deliberately absent: the documents themselves, which the crate `perihelion-documents` keeps.
 
 mod adding;
 mod models;
 mod nodes;
+mod threads;
 
 pub use adding::{Adding, Ingest, IngestParts, Listener, Reading, failure, forget};
-pub use models::{ModelDescriber, ModelReranker};
+pub use models::{ModelDescriber, ModelReranker, summarizer};
 pub use nodes::{Document, Work};
+pub use threads::{AddedDocument, DocumentThreads, Error, Place};

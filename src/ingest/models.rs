@@ -7,10 +7,22 @@ use perihelion_documents::{Describer, Description, Reranker};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::llm::{ChatMessage, ChatModel, ChatRequest, Role, ask, escape};
+use crate::config::Models;
+use crate::llm::{self, ChatMessage, ChatModel, ChatRequest, OpenAiModel, Role, ask, escape};
 
 /// Characters of a passage that a ranking model reads.
 const PREVIEW: usize = 1_200;
+
+/// Returns the model that says what documents are about, where the settings name one.
+///
+/// # Errors
+/// When no client can be made for it.
+pub fn summarizer(models: &Models) -> Result<Option<Arc<dyn ChatModel>>, llm::Error> {
+    if models.for_role(Role::Summarizer.as_str()).url.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(OpenAiModel::new(models)?)))
+}
 
 /// Asks a model what a document is.
 pub struct ModelDescriber {

@@ -20,7 +20,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn exported(&self, document: Document) -> Result<Option<ExportedDocument>, Error> {
-        match self.library.body(&self.scope, &document.id).await {
+        match self.threads.library.body(&self.scope, &document.id).await {
             Ok(text) => Ok(Some(ExportedDocument { document, text })),
             Err(DocumentError::Unknown(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -49,7 +49,7 @@ impl Documents {
         collection: Option<&str>,
         before: DateTime<Utc>,
     ) -> Result<Vec<Attempt>, Error> {
-        Ok(self.library.abandoned(&self.scope, collection, before).await?)
+        Ok(self.threads.library.abandoned(&self.scope, collection, before).await?)
     }
 
     /// Deletes a document as [`Documents::delete`] does, unless it was changed since that time; says whether it did.
@@ -57,9 +57,9 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn delete_older(&self, id: &str, before: DateTime<Utc>) -> Result<bool, Error> {
-        match self.library.delete_older(&self.scope, id, before).await? {
+        match self.threads.library.delete_older(&self.scope, id, before).await? {
             Some(deleted) => {
-                forget(&*self.store, &self.scope, &deleted.attempts).await?;
+                forget(&*self.threads.store, &self.scope, &deleted.attempts).await?;
                 Ok(true)
             }
             None => Ok(false),
@@ -74,8 +74,8 @@ impl Documents {
     /// [`Error::Documents`] where documents cannot be listed.
     pub async fn prune_all(&self, before: DateTime<Utc>) -> Result<u64, Error> {
         let mut count = 0;
-        for (scope, id) in self.library.older(before).await? {
-            if self.stop.is_cancelled() {
+        for (scope, id) in self.threads.library.older(before).await? {
+            if self.threads.stop.is_cancelled() {
                 break;
             }
             let mut theirs = self.clone();

@@ -1,66 +1,31 @@
 //! The documents of the database, for the edges: added each on a thread of its own, found, read, deleted.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Library, Measures,
-    PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights,
+    Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Judgement, Measures, PageAt,
+    Query, Read, Reranker, Retrieved, Room, Scope, Source, Weights,
 };
-
 use tokio_util::sync::CancellationToken;
 
 use super::counted::{Counted, Counting};
 use super::{Error, Folders, open_store};
-use crate::checkpoint::Store;
-use crate::clock;
 use crate::config::Settings;
-use crate::graph::EngineError;
-use crate::ids::ThreadId;
 use crate::ingest::{
-    Adding, Ingest, IngestParts, Listener, ModelReranker, Reading, failure, forget,
+    AddedDocument, DocumentThreads, Listener, ModelReranker, Place, Reading, summarizer,
 };
-use crate::llm::{ChatModel, OpenAiModel};
-use crate::runner::RunResult;
 use crate::servers::documents::{OWNER, TENANT, embeddings, library_of};
 
 /// The documents of one owner; cheap to clone.
 #[derive(Clone)]
 pub struct Documents {
-    pub(super) library: Library,
+    pub(super) threads: DocumentThreads,
     pub(super) scope: Scope,
-    pub(super) store: Arc<dyn Store>,
-    model: Option<Arc<dyn ChatModel>>,
-    embeddings: Option<Arc<dyn EmbeddingModel>>,
-    pub(super) stop: CancellationToken,
     /// Endings of names that another program reads.
     endings: Vec<String>,
-}
-
-/// What became of a document that was to be added.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AddedDocument {
-    pub document: Document,
-    /// These bytes were kept already.
-    pub unchanged: bool,
-    /// Texts that the embedding model was asked.
-    pub embedded: u64,
-    /// Why it is found by words alone.
-    pub by_words_only: Option<String>,
-    /// The thread that added it.
-    pub thread: ThreadId,
-}
-
-/// Where a document comes from, and where it goes.
-struct Place<'a> {
-    /// As errors name it.
-    shown: String,
-    name: String,
-    collection: &'a str,
-    title: Option<String>,
 }
 
 impl Documents {
@@ -72,16 +37,15 @@ impl Documents {
         let store = open_store(settings).await?;
         let database = Database::open(settings.store.database.expose()).await?;
         let scope = Scope::new(TENANT, OWNER).map_err(perihelion_documents::Error::from)?;
-        let has_model = settings.models.for_role("summarizer").url.is_some();
-        let model: Option<Arc<dyn ChatModel>> =
-            if has_model { Some(Arc::new(OpenAiModel::new(&settings.models)?)) } else { None };
+        let model = summarizer(&settings.models)?;
         let embeddings = embeddings(settings).map_err(Error::Client)?;
         let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
         let library = library_of(settings, database).map_err(Error::Client)?;
         let own = &settings.documents;
         let endings = own.parser.as_ref().map(|_| own.parser_for.0.clone()).unwrap_or_default();
         let stop = CancellationToken::new();
-        Ok(Self { library, scope, store, model, embeddings, stop, endings })
+        let threads = DocumentThreads { library, store, model, embeddings, stop };
+        Ok(Self { threads, scope, endings })
     }
 
     /// Names folders, of which also those files count that another program reads.
@@ -92,7 +56,8 @@ impl Documents {
     /// Has what is under way stop when the token is cancelled, after the request that was sent; the same call continues it later.
     #[must_use]
     pub fn stopping_at(self, stop: CancellationToken) -> Self {
-        Self { stop, ..self }
+        let threads = DocumentThreads { stop, ..self.threads };
+        Self { threads, ..self }
     }
 
     /// Returns the documents of another tenant of the same database.
@@ -122,7 +87,7 @@ impl Documents {
         let name = whole.to_string_lossy().into_owned();
         let bytes = std::fs::read(&whole).map_err(failed)?;
         let read: Reading = Arc::new(|path: &str| std::fs::read(path));
-        let place = Place { shown, name, collection, title };
+        let place = Place { shown, name, collection: collection.to_owned(), title };
         self.add_read(place, &bytes, read, listener).await
     }
 
@@ -140,74 +105,19 @@ impl Documents {
         let bytes = Arc::new(bytes);
         let sent = Arc::clone(&bytes);
         let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
+        let collection = collection.to_owned();
         let place = Place { shown: name.to_owned(), name: name.to_owned(), collection, title };
         self.add_read(place, &bytes, read, Arc::new(|_| {})).await
     }
 
     async fn add_read(
         &self,
-        place: Place<'_>,
+        place: Place,
         bytes: &[u8],
         read: Reading,
         listener: Listener,
     ) -> Result<AddedDocument, Error> {
-        let Place { shown, name, collection, title } = place;
-        let hash = blake3::hash(bytes).to_hex().to_string();
-        let adding = Adding { path: name, collection: collection.to_owned(), title, hash };
-        let thread = Ingest::thread_of(&self.scope, &adding);
-        if let Some(document) = self.known(&adding).await? {
-            return Ok(AddedDocument {
-                document,
-                unchanged: true,
-                embedded: 0,
-                by_words_only: None,
-                thread,
-            });
-        }
-        // Before there is a thread, so that what is left of it is found by the document.
-        let begun = self.library.begin(
-            &self.scope,
-            &adding.collection,
-            &adding.path,
-            &adding.hash,
-            clock::now(),
-        );
-        begun.await?;
-        let parts = IngestParts {
-            library: self.library.clone(),
-            scope: self.scope.clone(),
-            model: self.model.clone(),
-            embeddings: self.embeddings.clone(),
-            read,
-            listener,
-            thread,
-            kept: Mutex::new(HashMap::new()),
-        };
-        let outcome =
-            Ingest::new(parts, Arc::clone(&self.store))?.run(adding, self.stop.clone()).await?;
-        if let Some(reason) = failure(&outcome) {
-            return Err(Error::Document { path: shown, class: class(&outcome.result), reason });
-        }
-        let kept = outcome.state.document.as_ref().filter(|_| outcome.result == RunResult::Done);
-        let kept = kept.ok_or_else(|| Error::Document {
-            path: shown,
-            class: "document".to_owned(),
-            reason: "its thread ended before it was kept".to_owned(),
-        })?;
-        Ok(AddedDocument {
-            document: self.library.find(&self.scope, &kept.id).await?,
-            unchanged: false,
-            embedded: outcome.state.embedded,
-            by_words_only: outcome.state.by_words_only.clone(),
-            thread,
-        })
-    }
-
-    async fn known(&self, adding: &Adding) -> Result<Option<Document>, Error> {
-        let renamed =
-            |one: &Document| adding.title.as_ref().is_some_and(|title| *title != one.title);
-        let kept = self.library.at(&self.scope, &adding.collection, &adding.path).await?;
-        Ok(kept.filter(|one| one.hash == adding.hash && !renamed(one)))
+        Ok(self.threads.add(&self.scope, place, bytes, (read, listener)).await?)
     }
 
     /// Lists documents; of all collections where none is named.
@@ -215,7 +125,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
-        Ok(self.library.list(&self.scope, collection).await?)
+        Ok(self.threads.library.list(&self.scope, collection).await?)
     }
 
     /// Returns what the tenant keeps, and what it may.
@@ -223,7 +133,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn room(&self) -> Result<Room, Error> {
-        Ok(self.library.room(&self.scope).await?)
+        Ok(self.threads.library.room(&self.scope).await?)
     }
 
     /// Finds a document by its id, the beginning of it, or its path.
@@ -231,7 +141,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn find(&self, given: &str) -> Result<Document, Error> {
-        Ok(self.library.find(&self.scope, given).await?)
+        Ok(self.threads.library.find(&self.scope, given).await?)
     }
 
     /// Reads a part of a document's text.
@@ -244,7 +154,7 @@ impl Documents {
         start: Option<usize>,
         end: Option<usize>,
     ) -> Result<Read, Error> {
-        Ok(self.library.read(&self.scope, given, start, end).await?)
+        Ok(self.threads.library.read(&self.scope, given, start, end).await?)
     }
 
     /// Returns the page around a place of a document, with its text; `None` where the format has no pages.
@@ -252,7 +162,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
-        Ok(self.library.page(&self.scope, given, at).await?)
+        Ok(self.threads.library.page(&self.scope, given, at).await?)
     }
 
     /// Finds pieces by words and by meaning.
@@ -260,7 +170,11 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn search(&self, query: &Query) -> Result<Vec<Source>, Error> {
-        Ok(self.library.search(&self.scope, query, self.embeddings.as_deref()).await?)
+        Ok(self
+            .threads
+            .library
+            .search(&self.scope, query, self.threads.embeddings.as_deref())
+            .await?)
     }
 
     /// Finds what answers a question: filters, words and meaning, fused, reranked by the model, read with what is around.
@@ -270,7 +184,11 @@ impl Documents {
     pub async fn retrieve(&self, query: &Query) -> Result<Retrieved, Error> {
         let reranker = self.reranker();
         let reranker = reranker.as_ref().map(|one| one as &dyn Reranker);
-        Ok(self.library.retrieve(&self.scope, query, self.embeddings.as_deref(), reranker).await?)
+        Ok(self
+            .threads
+            .library
+            .retrieve(&self.scope, query, self.threads.embeddings.as_deref(), reranker)
+            .await?)
     }
 
     /// Returns every adding of a document, also of one that never got there.
@@ -278,7 +196,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.library.attempts(&self.scope, given).await?)
+        Ok(self.threads.begun(&self.scope, given).await?)
     }
 
     /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
@@ -286,10 +204,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`], [`Error::Store`].
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
-        // The threads first: without the document nobody would find them.
-        let attempts = self.begun(given).await?;
-        forget(&*self.store, &self.scope, &attempts).await?;
-        Ok(self.library.delete(&self.scope, given).await?)
+        Ok(self.threads.delete(&self.scope, given).await?)
     }
 
     /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
@@ -298,9 +213,9 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`].
     pub async fn reindex(&self, listener: Counting) -> Result<Option<u64>, Error> {
-        let Some(model) = &self.embeddings else { return Ok(None) };
+        let Some(model) = &self.threads.embeddings else { return Ok(None) };
         let counted = Counted { model: &**model, done: AtomicU64::new(0), listener };
-        let count = self.library.reindex(&self.scope, &counted).await?;
+        let count = self.threads.library.reindex(&self.scope, &counted).await?;
         Ok(Some(count))
     }
 
@@ -317,28 +232,20 @@ impl Documents {
         let reranker = self.reranker().filter(|_| rerank);
         let asking = Asking {
             weights,
-            model: self.embeddings.as_deref(),
+            model: self.threads.embeddings.as_deref(),
             reranker: reranker.as_ref().map(|one| one as &dyn Reranker),
         };
-        let library = &self.library;
+        let library = &self.threads.library;
         Ok(perihelion_documents::evaluate(library, &self.scope, judgements, asking).await?)
     }
 
     fn reranker(&self) -> Option<ModelReranker> {
-        self.model.clone().map(|model| ModelReranker { model, thread: String::new() })
+        self.threads.model.clone().map(|model| ModelReranker { model, thread: String::new() })
     }
 
     /// Closes the connections.
     pub async fn close(self) {
-        self.library.close().await;
-        self.store.close().await;
-    }
-}
-
-/// Returns the class of what kept a document out, in one word.
-fn class(result: &RunResult) -> String {
-    match result {
-        RunResult::Failed(EngineError::Node { kind, .. }) => kind.clone(),
-        _ => "document".to_owned(),
+        self.threads.library.close().await;
+        self.threads.store.close().await;
     }
 }

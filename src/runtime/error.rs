@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::answer_error::AnswerError;
 use crate::graph::BuildError;
 use crate::swarm::RequestError;
-use crate::{checkpoint, config, dispatch, experience, llm, mcp, runner, telemetry};
+use crate::{checkpoint, config, dispatch, experience, ingest, llm, mcp, runner, telemetry};
 
 /// Why the runtime could not be opened, or refused what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +92,20 @@ impl From<runner::Error> for Error {
         match error {
             runner::Error::Store(error) => Self::Store(error),
             other => Self::Run(other),
+        }
+    }
+}
+
+impl From<ingest::Error> for Error {
+    fn from(error: ingest::Error) -> Self {
+        match error {
+            ingest::Error::Document { path, class, reason } => {
+                Self::Document { path, class, reason }
+            }
+            ingest::Error::Documents(error) => error.into(),
+            ingest::Error::Graph(error) => error.into(),
+            ingest::Error::Run(error) => error.into(),
+            ingest::Error::Store(error) => error.into(),
         }
     }
 }

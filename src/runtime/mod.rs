@@ -41,13 +41,14 @@ mod turns;
 mod usage;
 mod work;
 
+pub use crate::ingest::AddedDocument;
 pub use answer::Answer;
 pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
 pub use by_hand::{RawState, at_rest_within, cancel, is_of_star, read_raw_state, update};
 pub use document_ages::ExportedDocument;
-pub use documents::{AddedDocument, Documents};
+pub use documents::Documents;
 pub use error::Error;
 pub use evaluation::EvaluationProgress;
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};

@@ -2,23 +2,27 @@
 //!
 //! Enter at [`Server::open`]; the tools are in `tools`, what they answer in `answers`. Invariants: a quote is the text
 //! between `start` and `end`, counted in characters; with a directory no file outside of it is read; documents are
-//! parsed in a process of their own. Deliberately absent: a model; texts are found by meaning where an embeddings
-//! endpoint is configured, and by words otherwise.
+//! parsed in a process of their own. Deliberately absent: answers; texts are found by meaning where an
+//! embeddings endpoint is configured, and by words otherwise, and a model that is configured says what a document is about.
 
 mod answers;
 mod tools;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Docling, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
+    Docling, EmbeddingModel, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
 };
+use tokio_util::sync::CancellationToken;
 
-use crate::checkpoint;
+use crate::checkpoint::{self, Keyring};
 use crate::config::{OtherParser, Overrides, Settings};
+use crate::ingest::{DocumentThreads, summarizer};
+use crate::{ingest, llm};
 pub use tools::Server;
 
 /// Whose documents are kept unless another owner is named.
@@ -57,6 +61,9 @@ pub struct Options {
     /// Ask no embeddings endpoint: documents are found by words
     #[arg(long)]
     pub words_only: bool,
+    /// Ask no model what documents are about
+    #[arg(long)]
+    pub undescribed: bool,
     /// Neither add nor delete
     #[arg(long)]
     pub read_only: bool,
@@ -71,6 +78,10 @@ pub enum Error {
     Database(#[from] perihelion_database::Error),
     #[error(transparent)]
     Threads(#[from] checkpoint::Error),
+    #[error(transparent)]
+    Adding(#[from] ingest::Error),
+    #[error(transparent)]
+    Model(#[from] llm::Error),
     #[error(transparent)]
     Settings(#[from] crate::config::Error),
     #[error("cannot serve the directory {}: {source}", path.display())]
@@ -175,10 +186,8 @@ pub fn library_of(settings: &Settings, database: Database) -> Result<Library, re
 
 /// What the options name.
 struct Opened {
-    library: Library,
+    threads: DocumentThreads,
     scope: Scope,
-    embeddings: Option<perihelion_embeddings::Endpoint>,
-    settings: Settings,
 }
 
 async fn open(options: &Options) -> Result<Opened, Error> {
@@ -190,5 +199,11 @@ async fn open(options: &Options) -> Result<Opened, Error> {
     let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
     let embeddings = if options.words_only { None } else { embeddings(&settings)? };
     let library = library_of(&settings, database)?;
-    Ok(Opened { library, scope, embeddings, settings })
+    let model = if options.undescribed { None } else { summarizer(&settings.models)? };
+    let keys = Keyring::of_found(settings.encryption.exposed())?;
+    let store = checkpoint::open_sealed(settings.store.database.expose(), keys).await?;
+    let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
+    let stop = CancellationToken::new();
+    let threads = DocumentThreads { library, store, model, embeddings, stop };
+    Ok(Opened { threads, scope })
 }

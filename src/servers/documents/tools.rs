@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use perihelion_documents::{
-    COLLECTION, Deleted, Document, EmbeddingModel, Input, Library, Query, Read, Scope,
-};
+use perihelion_documents::{COLLECTION, Deleted, Document, EmbeddingModel, Query, Read, Scope};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -18,11 +16,9 @@ use super::answers::{
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Opened, Options, TENANT_META};
-use crate::config::DatabaseUrl;
-use crate::ingest::forget;
+use crate::ingest::{DocumentThreads, Listener, Place, Reading};
 use crate::servers::answer::{answer, config, failure};
 use crate::servers::toolbox::Toolbox;
-use crate::{checkpoint, clock};
 
 /// Hits returned unless the call says otherwise, and the most it may ask for.
 const DEFAULT_HITS: usize = 8;
@@ -32,8 +28,10 @@ const MAX_HITS: usize = 50;
 const DEFAULT_READ: usize = 12_000;
 const MAX_READ: usize = 200_000;
 
-/// What an answer says of a document that was added here.
-const NOT_DESCRIBED: &str = "this server asks no model what a document is about; `perihelion documents add` does, on a thread that continues where it was killed";
+/// What an answer says of a document whose description no model was asked for, or that did not answer.
+const NO_MODEL: &str = "this server has no model to ask what a document is about: name one by models.url or OPENAI_BASE_URL in its own environment";
+const NO_ANSWER: &str =
+    "the model did not say what the document is about; this server's log says why";
 
 /// The server's session handler.
 #[derive(Clone)]
@@ -43,14 +41,11 @@ pub struct Server {
 }
 
 struct Shelf {
-    library: Library,
+    threads: DocumentThreads,
     /// Those of a caller that does not say whose call it is.
     scope: Scope,
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
-    embeddings: Option<perihelion_embeddings::Endpoint>,
-    /// Where the threads are that added documents.
-    database: DatabaseUrl,
     collection: Option<String>,
     root: Option<Dir>,
     read_only: bool,
@@ -62,7 +57,7 @@ impl Server {
     /// # Errors
     /// [`Error`] naming what cannot be opened.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
-        let Opened { library, scope, embeddings, settings } = super::open(options).await?;
+        let Opened { threads, scope } = super::open(options).await?;
         let root = match &options.root {
             Some(path) => Some(
                 Dir::open_ambient_dir(path, ambient_authority())
@@ -72,16 +67,7 @@ impl Server {
         };
         let collection = options.collection.clone();
         let read_only = options.read_only;
-        let shelf = Shelf {
-            library,
-            scope,
-            believes_callers,
-            embeddings,
-            database: settings.store.database,
-            collection,
-            root,
-            read_only,
-        };
+        let shelf = Shelf { threads, scope, believes_callers, collection, root, read_only };
         let mut tool_router = Self::tool_router();
         if read_only {
             for tool in ["add_document", "delete_document"] {
@@ -96,7 +82,7 @@ impl Server {
 impl Server {
     /// Adds a document.
     #[tool(
-        description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. It is added in one go: where that is broken off, the same call does the rest. A file without text (a scan, a password) is refused with the reason.",
+        description = "Adds a document: a file (path), or a text. The same path, or the same title of a text, again replaces the former version; unchanged bytes cost nothing. Where a call is broken off, the same one continues it, and no model is asked twice. A file without text (a scan, a password) is refused with the reason.",
         output_schema = schema_for_output::<AddedDocument>(),
         annotations(title = "Add a document", read_only_hint = false, destructive_hint = false, idempotent_hint = true, open_world_hint = false)
     )]
@@ -229,7 +215,7 @@ impl Server {
 
 impl Shelf {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
-        self.embeddings.as_ref().map(|endpoint| endpoint as &dyn EmbeddingModel)
+        self.threads.embeddings.as_deref()
     }
 
     /// Returns whose documents a call is about.
@@ -243,7 +229,7 @@ impl Shelf {
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Vec<Document>, Error> {
-        Ok(self.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
+        Ok(self.threads.library.list(&self.scope(meta)?, self.collection.as_deref()).await?)
     }
 
     async fn read(
@@ -253,21 +239,14 @@ impl Shelf {
         start: usize,
         end: usize,
     ) -> Result<Read, Error> {
-        Ok(self.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
+        Ok(self.threads.library.read(&self.scope(meta)?, document, Some(start), Some(end)).await?)
     }
 
     async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<Deleted, Error> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        let scope = self.scope(meta)?;
-        // The threads first: without the document nobody would find them.
-        let attempts = self.library.attempts(&scope, document).await?;
-        let threads = checkpoint::open(self.database.expose()).await?;
-        let forgotten = forget(&*threads, &scope, &attempts).await;
-        threads.close().await;
-        forgotten?;
-        Ok(self.library.delete(&scope, document).await?)
+        Ok(self.threads.delete(&self.scope(meta)?, document).await?)
     }
 
     async fn add(
@@ -293,16 +272,19 @@ impl Shelf {
             }
             _ => return Err(Error::PathOrText),
         };
-        let input = Input {
-            path,
-            bytes,
+        let place = Place {
+            shown: path.clone(),
+            name: path,
             collection: self.collection.clone().unwrap_or_else(|| COLLECTION.to_owned()),
             title: asked.title,
-            now: clock::now(),
         };
-        let added =
-            self.library.add(&self.scope(meta)?, input, None, self.model(), &|_| {}).await?;
-        let not_described = added.document.description.is_none().then(|| NOT_DESCRIBED.to_owned());
+        let bytes = Arc::new(bytes);
+        let sent = Arc::clone(&bytes);
+        let read: Reading = Arc::new(move |_: &str| Ok(sent.to_vec()));
+        let parts = (read, Arc::new(|_| {}) as Listener);
+        let added = self.threads.add(&self.scope(meta)?, place, &bytes, parts).await?;
+        let why = if self.threads.model.is_some() { NO_ANSWER } else { NO_MODEL };
+        let not_described = added.document.description.is_none().then(|| why.to_owned());
         Ok(AddedDocument {
             not_described,
             document: added.document.into(),
@@ -340,10 +322,10 @@ impl Shelf {
         query.limit = asked.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
         let scope = self.scope(meta)?;
         let hits: Vec<Hit> = if asked.parents {
-            let found = self.library.retrieve(&scope, &query, self.model(), None).await?;
+            let found = self.threads.library.retrieve(&scope, &query, self.model(), None).await?;
             found.passages.into_iter().map(Hit::of_passage).collect()
         } else {
-            let found = self.library.search(&scope, &query, self.model()).await?;
+            let found = self.threads.library.search(&scope, &query, self.model()).await?;
             found.into_iter().map(|source| Hit { source, parent: None }).collect()
         };
         Ok(Hits { hits })

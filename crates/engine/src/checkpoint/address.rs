@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use perihelion_database::address::{self, Address};
 
-use super::{Error, MemoryStore, PostgresStore, SqliteStore, Store};
+use super::{Error, Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore, Store};
 
 /// Opens the store an address names, migrating it when needed.
 ///
@@ -19,6 +19,18 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
         Address::Memory => Arc::new(MemoryStore::new()),
         Address::Server => Arc::new(PostgresStore::open(url).await?),
         Address::File(_) => Arc::new(SqliteStore::open(url).await?),
+    })
+}
+
+/// Opens the store an address names, behind encryption where there are keys.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_sealed(url: &str, keys: Option<Keyring>) -> Result<Arc<dyn Store>, Error> {
+    let store = open(url).await?;
+    Ok(match keys {
+        None => store,
+        Some(keys) => Arc::new(SealedStore::new(store, keys)),
     })
 }
 

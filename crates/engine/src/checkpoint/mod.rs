@@ -30,7 +30,7 @@ mod sqlite;
 mod store;
 mod traits;
 
-pub use address::open;
+pub use address::{open, open_sealed};
 pub use blobs::{blob_row, names_of_state, read_blob};
 pub use chain::chain_hash;
 pub use dump::{read_dump, write_dump};

@@ -59,6 +59,18 @@ impl Keyring {
         }
     }
 
+    /// Makes a keyring of keys as they were looked for; none where none was named.
+    ///
+    /// # Errors
+    /// As [`Keyring::new`], and [`Error::Keys`] for a key that was not found, with what is said of it.
+    pub fn of_found(
+        keys: impl IntoIterator<Item = (String, Result<[u8; 32], String>)>,
+    ) -> Result<Option<Self>, Error> {
+        let keys = keys.into_iter().map(|(name, key)| Ok((name, key.map_err(Error::Keys)?)));
+        let keys = keys.collect::<Result<Vec<_>, Error>>()?;
+        if keys.is_empty() { Ok(None) } else { Self::new(keys).map(Some) }
+    }
+
     /// Returns the names; the first key is the one that writes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| key.name.as_str())
