@@ -1,11 +1,18 @@
 //! `perihelion mcp documents` over standard streams.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::RunningService;
 use rmcp::transport::TokioChildProcess;
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 
+use super::endpoint::{Endpoint, willing};
 use super::{Home, LEASE, characters};
 
 type Client = RunningService<RoleClient, ()>;
@@ -43,8 +50,7 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
     let client = start(&home, &["--root", "."]).await;
     let lease = data(&client, "add_document", json!({ "path": "lease.md" })).await;
     assert_eq!(lease["title"], "Lease");
-    // What the command line does besides is said to be missing.
-    assert!(lease["not_described"].as_str().unwrap().contains("perihelion documents add"));
+    assert!(lease["not_described"].as_str().unwrap().contains("OPENAI_BASE_URL"));
     let text = "# Minutes\n\nThe budget of 300 crowns was approved.\n";
     let minutes =
         data(&client, "add_document", json!({ "text": text, "title": "Minutes of May" })).await;
@@ -97,6 +103,57 @@ async fn documents_are_added_found_read_and_deleted_over_mcp() {
     assert!(
         found["hits"].as_array().unwrap().iter().all(|hit| hit["document"] != lease["document"])
     );
+    client.cancel().await.unwrap();
+}
+
+/// S3.05: a server that is killed while it adds continues at the same call, and nothing that was answered is asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn adding_continues_where_the_server_was_killed_and_the_document_is_described() {
+    let victim = Arc::new(AtomicU32::new(0));
+    let armed = Arc::clone(&victim);
+    let on_embeddings = move |number: usize| {
+        let pid = armed.swap(0, Ordering::SeqCst);
+        if number == 1 && pid != 0 {
+            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
+        } else {
+            armed.store(pid, Ordering::SeqCst);
+        }
+        true
+    };
+    let endpoint = Endpoint::start(Arc::new(on_embeddings), Arc::new(willing)).await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let part = |n: usize| format!("## Part {n}\n\nOf thing {n}. {}\n\n", "And more. ".repeat(90));
+    let text: String = (0..8).map(part).collect();
+    let arguments = json!({ "text": text, "title": "Long" });
+    let serve = async || {
+        let mut command = home.command(&["mcp", "documents"]);
+        command.env("PERIHELION_EMBEDDINGS_BATCH", "3");
+        let process = TokioChildProcess::new(command).unwrap();
+        let pid = process.id().unwrap();
+        (().serve(process).await.unwrap(), pid)
+    };
+    let (client, pid) = serve().await;
+    victim.store(pid, Ordering::SeqCst);
+    let asked = CallToolRequestParams::new("add_document");
+    let asked = asked.with_arguments(arguments.as_object().unwrap().clone());
+    assert!(client.call_tool(asked).await.is_err(), "it was killed");
+
+    let (client, _) = serve().await;
+    let added = data(&client, "add_document", arguments).await;
+    assert_eq!((&added["not_described"], &added["unchanged"]), (&Value::Null, &json!(false)));
+    assert_eq!(added["summary"], "It says something.");
+    let asked = std::mem::take(&mut *endpoint.asked.lock().unwrap());
+    assert_eq!(asked.chats.len(), 1);
+    let sent: Vec<&String> = asked.embeddings.iter().flatten().collect();
+    let distinct: BTreeSet<&String> = sent.iter().copied().collect();
+    assert_eq!(sent.len() - distinct.len(), 3, "the request that it died of was sent again");
+    let titles = async || {
+        let threads = home.json(&["threads", "list", "--json"]).await.to_string();
+        threads.matches("document text:Long.md").count()
+    };
+    assert_eq!(titles().await, 1);
+    data(&client, "delete_document", json!({ "document": added["document"] })).await;
+    assert_eq!(titles().await, 0);
     client.cancel().await.unwrap();
 }
 
