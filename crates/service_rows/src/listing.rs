@@ -11,7 +11,7 @@ use crate::sql::Statement;
 use crate::{Error, Kept, ThreadMeta};
 
 /// How many threads beyond a page are counted for its total; more are not, because each is looked at.
-pub const COUNTED: u32 = 10_000;
+pub const COUNTED: u32 = 1_000;
 
 /// By what threads are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
