@@ -69,13 +69,15 @@ export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
 bench-serve: ## Measure the service on SQLite and Postgres beside LangGraph's own server, by one client
 	benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
-# The same on an empty and on a filled database: what one Postgres holds (docs/scale.md).
+# The same on an empty and on a filled database: what one Postgres holds (docs/scale.md). A million threads take 25 GB.
 SCALE_THREADS ?= 1000000
 SCALE_STEPS ?= 20
+# Calls of models and tools in each thread.
+SCALE_EFFECTS ?= 10
 
 .PHONY: bench-scale
 bench-scale: ## Measure the service on a filled Postgres: SCALE_THREADS threads of SCALE_STEPS steps
-	$(ON_POSTGRES) benches/serve/scale.sh $(SCALE_THREADS) $(SCALE_STEPS) $(SERVE_ARGS)
+	$(ON_POSTGRES) benches/serve/scale.sh $(SCALE_THREADS) $(SCALE_STEPS) $(SCALE_EFFECTS) $(SERVE_ARGS)
 
 .PHONY: measure-builds
 measure-builds: ## Time cold builds of the engine and of the program, and weigh the program (BUILDS_DIR: an empty directory to keep them)

@@ -1,12 +1,16 @@
-//! What the database itself takes of a commit, a claim, and a worker's look for threads that wait.
+//! What the database itself takes of a commit, a claim, a worker's look for threads that wait, and lists of threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perihelion::checkpoint::{PostgresStore, Store, Wanted};
+
 use perihelion::graph::{Context, GraphBuilder, NodeOutput, Target, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::Runner;
+use perihelion::service::kept::{Kept, ThreadFilter, ThreadOrder};
+use perihelion_database::Database;
+use serde_json::json;
 
 /// Super-steps of the measured thread.
 const STEPS: u64 = 200;
@@ -18,13 +22,72 @@ perihelion::graph_state! {
     }
 }
 
+/// Times that a list is asked for.
+const LISTS: u64 = 50;
+
 /// Returns what each of them took, in milliseconds, by name.
-pub async fn measure(url: &str) -> [(&'static str, Vec<f64>); 3] {
+pub async fn measure(url: &str) -> Vec<(&'static str, Vec<f64>)> {
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(url).await.unwrap());
-    let [commits, claims, looks] =
-        [commits(&store).await, claims(&store).await, looks(&store).await];
+    let mut all = vec![
+        ("commit, ms", commits(&store).await),
+        ("claim, ms", claims(&store).await),
+        ("look for work, ms", looks(&store).await),
+        ("count by status, ms", counts(&store).await),
+    ];
     store.close().await;
-    [("commit, ms", commits), ("claim, ms", claims), ("look for work, ms", looks)]
+    let kept = Kept::new(Database::open(url).await.unwrap(), "default");
+    for (name, filter) in filters() {
+        all.push((name, lists(&kept, &filter).await));
+    }
+    kept.close().await;
+    all
+}
+
+/// The lists that people look at: 20 threads each, with what is noted of them and their number.
+fn filters() -> [(&'static str, ThreadFilter); 6] {
+    let all = ThreadFilter {
+        graphs: vec!["swarm".to_owned()],
+        ids: Vec::new(),
+        metadata: json!({}),
+        statuses: Vec::new(),
+        order: ThreadOrder::Updated,
+        ascending: false,
+        limit: 20,
+        offset: 0,
+    };
+    let waiting = ThreadFilter { statuses: vec!["interrupted".to_owned()], ..all.clone() };
+    let of_user = ThreadFilter { metadata: json!({ "user": "u7" }), ..all.clone() };
+    let of_assistant = ThreadFilter { metadata: json!({ "assistant_id": "swarm" }), ..all.clone() };
+    let made = ThreadFilter { order: ThreadOrder::Created, ..all.clone() };
+    let late = ThreadFilter { offset: 5_000, ..all.clone() };
+    [
+        ("list the newest, ms", all),
+        ("list those that wait, ms", waiting),
+        ("list a user's, ms", of_user),
+        ("list an assistant's, ms", of_assistant),
+        ("list by their beginning, ms", made),
+        ("list after 5,000, ms", late),
+    ]
+}
+
+async fn lists(kept: &Kept, filter: &ThreadFilter) -> Vec<f64> {
+    let mut each = Vec::new();
+    for _ in 0..LISTS {
+        let began = Instant::now();
+        kept.threads(filter).await.unwrap();
+        each.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    each
+}
+
+async fn counts(store: &Arc<dyn Store>) -> Vec<f64> {
+    let mut each = Vec::new();
+    for _ in 0..LISTS {
+        let began = Instant::now();
+        store.count_threads().await.unwrap();
+        each.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    each
 }
 
 /// Runs a thread of steps of 300 bytes, and measures each from node to node.

@@ -13,13 +13,13 @@ use graphile_worker::sql::complete_job::complete_job;
 use graphile_worker::sql::get_job::get_job;
 use graphile_worker::sql::task_identifiers::{TaskDetails, get_tasks_details};
 use graphile_worker::{Database, Job, NotificationStream, Schema, WorkerUtils};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgConnection, PgPool};
+use perihelion_database::postgres::{SILENCE, Server, within};
+use sqlx::PgPool;
 use tokio::sync::Mutex;
 
 use super::look::{Look, Wake};
 use super::{Dispatcher, Error, Scope};
-use crate::checkpoint::{self, SILENCE, Store, redact_url, within};
+use crate::checkpoint::{self, Store};
 use crate::clock;
 use crate::failpoint::{Point, around};
 use crate::ids::ThreadId;
@@ -61,20 +61,8 @@ impl Graphile {
     /// # Errors
     /// [`checkpoint::Error::Unreachable`] for the database, [`Error::Queue`] for the queue in it.
     pub async fn open(url: &str, store: Arc<dyn Store>, scope: Scope) -> Result<Self, Error> {
-        let unreachable = |error: sqlx::Error| checkpoint::Error::Unreachable {
-            url: redact_url(url),
-            reason: error.to_string(),
-        };
-        let options = url.parse::<PgConnectOptions>().map_err(unreachable)?;
-        let options = options.application_name("perihelion dispatch");
-        let pool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS)
-            .acquire_timeout(SILENCE)
-            // One that was given up during a call is asked for a sign of life, which the pool would await for ever.
-            .after_release(|connection, _| Box::pin(answers(connection)))
-            .connect_with(options)
-            .await;
-        let pool = pool.map_err(unreachable)?;
+        let server = Server::read(url, "perihelion dispatch").map_err(checkpoint::Error::from)?;
+        let pool = server.pool(CONNECTIONS).await.map_err(checkpoint::Error::from)?;
         let database = Database::from(pool.clone());
         let schema = Schema::default();
         set_up(&pool, &database, &schema).await?;
@@ -110,10 +98,6 @@ impl Graphile {
         transaction.commit().await.map_err(Error::queue)?;
         Ok(job)
     }
-}
-
-async fn answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    within(SILENCE, connection.ping()).await.map(|()| true)
 }
 
 /// Sets the queue up, or brings it up to date; until then nobody is called through it.

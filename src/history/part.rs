@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::checkpoint::{
     EffectKind, EffectRow, Error, Lineage, RunRow, StepKind, StepRow, Store, ThreadInfo,
 };
-use crate::graph::{Frontier, Task};
+use crate::graph::{Frontier, StoredWrite, Task};
 use crate::ids::{RunId, ThreadId};
 
 /// Steps read from the store at a time.
@@ -176,24 +176,19 @@ fn note_names(names: &mut HashMap<String, &'static str>, effect: &EffectRow) {
 
 impl StepOf {
     fn new(thread: ThreadId, row: StepRow, effects: &[EffectRow]) -> Result<Self, Error> {
-        let damaged = |error: serde_json::Error| Error::Corrupt {
-            thread,
-            seq: row.seq,
-            reason: error.to_string(),
+        let damaged = |error: Error| match error {
+            Error::Damaged(reason) => Error::Corrupt { thread, seq: row.seq, reason },
+            other => other,
         };
-        let written: Vec<Value> =
-            serde_json::from_slice(&row.delta.to_json_bytes()?).map_err(damaged)?;
-        let Frontier { tasks, joins } = serde_json::from_slice(&row.frontier).map_err(damaged)?;
+        let written = row.written().map_err(damaged)?;
+        let Frontier { tasks, joins } = row.frontier().map_err(damaged)?;
         let task = |task: Task| match task.input {
             None => json!(task.node),
             Some(input) => json!({ "node": task.node, "input": input }),
         };
         let nodes: Vec<Value> = tasks.into_iter().map(task).collect();
         let next = json!({ "nodes": nodes, "joins": joins });
-        let wrote = |one: Value| {
-            let node = one["n"].as_str().unwrap_or_default().to_owned();
-            (node, one.get("u").cloned().unwrap_or_default())
-        };
+        let wrote = |one: StoredWrite| (one.node, one.update);
         let read = |effect: &EffectRow| -> Result<Effect, Error> {
             Ok(Effect {
                 task: effect.task,

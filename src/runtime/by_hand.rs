@@ -15,7 +15,7 @@ use crate::checkpoint::{
 use crate::clock;
 use crate::config::Settings;
 use crate::config::strict::nearest;
-use crate::graph::{END, Frontier};
+use crate::graph::END;
 use crate::ids::{RunId, ThreadId};
 use crate::runner::{self, StateView};
 use crate::swarm::{GRAPH, GraphState, GraphUpdate, Star};
@@ -66,17 +66,13 @@ pub async fn read_raw_state(
         raw.snapshot = Some(serde_json::from_slice(&kept.state.to_json_bytes()?).map_err(damaged)?);
     }
     for step in steps {
-        let frontier: Frontier = serde_json::from_slice(&step.frontier).map_err(damaged)?;
-        raw.next = frontier.tasks.into_iter().map(|task| task.node).collect();
+        raw.next = step.frontier()?.tasks.into_iter().map(|task| task.node).collect();
         if step.seq <= raw.snapshot_step {
             continue;
         }
-        let written: Vec<Value> =
-            serde_json::from_slice(&step.delta.to_json_bytes()?).map_err(damaged)?;
+        let written = step.written()?.into_iter();
         raw.updates.extend(
-            written
-                .into_iter()
-                .map(|one| json!({ "step": step.seq, "node": one["n"], "update": one["u"] })),
+            written.map(|one| json!({ "step": step.seq, "node": one.node, "update": one.update })),
         );
     }
     Ok(raw)

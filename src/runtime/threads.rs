@@ -13,7 +13,6 @@ use crate::checkpoint::{
     ThreadInfo,
 };
 use crate::config::{DatabaseUrl, Settings};
-use crate::graph::Frontier;
 use crate::ids::{RunId, ThreadId};
 use crate::runner::{self, StateView};
 use crate::swarm::{GRAPH, GraphState};
@@ -78,29 +77,26 @@ pub struct StepView {
 
 impl StepView {
     fn new(row: &StepRow) -> Result<Self, checkpoint::Error> {
-        let json = row.delta.to_json_bytes()?;
-        let damaged = |error: serde_json::Error| checkpoint::Error::Damaged(error.to_string());
-        let written: Vec<Value> = serde_json::from_slice(&json).map_err(damaged)?;
+        let written = row.written()?;
         let mut wrote: Vec<String> = Vec::new();
-        for field in written.iter().filter_map(|one| one["u"].as_object()).flat_map(|u| u.keys()) {
+        let fields = written.iter().filter_map(|one| one.update.as_object());
+        for field in fields.flat_map(|fields| fields.keys()) {
             if !wrote.contains(field) {
                 wrote.push(field.clone());
             }
         }
-        let node = |one: &Value| one["n"].as_str().map(str::to_owned);
         let nodes = match row.kind {
             StepKind::Input => Vec::new(),
-            _ => written.iter().filter_map(node).collect(),
+            _ => written.iter().map(|one| one.node.clone()).collect(),
         };
-        let frontier: Frontier = serde_json::from_slice(&row.frontier).map_err(damaged)?;
         Ok(Self {
             step: row.seq,
             kind: row.kind,
             run_id: row.run,
             nodes,
             wrote,
-            next: frontier.tasks.into_iter().map(|task| task.node).collect(),
-            bytes: json.len(),
+            next: row.frontier()?.tasks.into_iter().map(|task| task.node).collect(),
+            bytes: row.delta.to_json_bytes()?.len(),
             at: row.at,
         })
     }
@@ -136,10 +132,9 @@ pub async fn first_question(
         return Ok(None);
     }
     let Some(row) = store.history(info.id, Some(2), 1).await?.pop() else { return Ok(None) };
-    let json = row.delta.to_json_bytes()?;
-    let written: Value = serde_json::from_slice(&json)
-        .map_err(|error| checkpoint::Error::Damaged(error.to_string()))?;
-    Ok(written.pointer("/0/u/input_request").and_then(Value::as_str).map(str::to_owned))
+    let written = row.written()?;
+    let asked = written.first().and_then(|input| input.update.get("input_request"));
+    Ok(asked.and_then(Value::as_str).map(str::to_owned))
 }
 
 async fn next_nodes(

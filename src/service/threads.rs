@@ -236,9 +236,7 @@ impl Service {
             let merged = Arc::make_mut(&mut state);
             written.iter().for_each(|one| merged.apply(one.update.clone()));
         }
-        let frontier: crate::graph::Frontier = serde_json::from_slice(&row.frontier)
-            .map_err(|error| checkpoint::Error::Damaged(error.to_string()))?;
-        let next = frontier.tasks.into_iter().map(|task| task.node).collect();
+        let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
         Ok(Checkpoint { row, state, next, written, parent })
     }
 

@@ -1,15 +1,13 @@
 //! From stored rows to spans: a pure function.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use super::group::Group;
 use super::span_builder::{SpanBuilder, trace_id};
 use super::task::{Work, tool_counts, wording};
 use super::{About, Error, Labels, Link, Reason, Rows, RunMark, Span, SpanId, Status};
 use crate::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow};
-use crate::graph::{Frontier, Target};
+use crate::graph::{Frontier, StoredWrite, Target};
 use crate::llm::Usage;
 use crate::swarm::Written;
 
@@ -33,19 +31,18 @@ pub struct View {
     pub rounds: Option<u32>,
 }
 
-/// What one task wrote, as stored, whatever version wrote it.
-#[derive(Clone, Debug, Deserialize)]
+/// What one task wrote, whatever version wrote it.
+#[derive(Clone, Debug)]
 pub(super) struct WrittenRow {
-    #[serde(rename = "n")]
     pub node: String,
-    #[serde(rename = "u", deserialize_with = "written")]
     pub written: Written,
-    #[serde(rename = "g", default)]
     pub goto: Option<Vec<Target>>,
 }
 
-fn written<'de, D: Deserializer<'de>>(stored: D) -> Result<Written, D::Error> {
-    Ok(Written::read(&Value::deserialize(stored)?))
+impl From<StoredWrite> for WrittenRow {
+    fn from(StoredWrite { node, update, goto }: StoredWrite) -> Self {
+        Self { node, written: Written::read(&update), goto }
+    }
 }
 
 /// Projects the trace that a run belongs to; the root comes first, parents before their children.
@@ -210,8 +207,8 @@ fn committed(
     start: DateTime<Utc>,
     effects: &Effects<'_>,
 ) -> Result<(), Error> {
-    let written: Vec<WrittenRow> = step.delta.decode()?;
-    let next = nodes(&frontier(step)?);
+    let written: Vec<WrittenRow> = step.written()?.into_iter().map(WrittenRow::from).collect();
+    let next = nodes(&step.frontier()?);
     if step.kind == StepKind::Input {
         if let (Some(one), Some(root)) = (written.first(), builder.spans.first_mut())
             && let About::Workflow { question, labels, .. } = &mut root.about
@@ -263,7 +260,7 @@ fn uncommitted(
 ) -> Result<(), Error> {
     let Some(before) = before else { return Ok(()) };
     let step = group.last_step + 1;
-    let tasks = frontier(before)?.tasks;
+    let tasks = before.frontier()?.tasks;
     let failed = group.last().status == RunStatus::Failed;
     for (index, task) in tasks.iter().enumerate() {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
@@ -332,11 +329,6 @@ fn of_task<'a>(effects: &[&'a EffectRow], step: u64, task: u32) -> Vec<&'a Effec
         effects.iter().copied().filter(|row| row.step == step && row.task == task).collect();
     mine.sort_by_key(|row| row.number);
     mine
-}
-
-fn frontier(step: &StepRow) -> Result<Frontier, Error> {
-    let read = serde_json::from_slice(&step.frontier);
-    Ok(read.map_err(|error| crate::checkpoint::Error::Damaged(error.to_string()))?)
 }
 
 fn nodes(frontier: &Frontier) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! The projection by value: rows in, spans out.
 
 use chrono::{DateTime, TimeDelta};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::checkpoint::{EffectStatus, Encoded, RunRow, ThreadInfo, ThreadStatus};

@@ -151,13 +151,20 @@ async fn a_server_that_nobody_uses_is_stopped_and_started_again_by_the_next_call
 async fn a_call_that_takes_long_keeps_its_server_running() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("there");
-    let pool = pool("plain", "idle_timeout_sec = 0.05");
+    let idle = "idle_timeout_sec = 0.05";
+    let pool = pool_with(&(table("x", "plain", idle) + &table("y", "plain", idle)), None);
     let arguments = json!({ "until": file }).as_object().cloned().unwrap();
     let lingering = pool.call("x", "linger", arguments, CallContext::default());
     let make = async {
         until(&pool, |pool| state(pool).phase == Phase::Running).await;
-        // Long enough for the server to look unused, were calls not counted.
-        perihelion::clock::sleep(Duration::from_millis(300)).await;
+        // Another one that was called later, for a moment, is stopped: so would this one be, were calls not counted.
+        pool.call("y", "echo", Map::new(), CallContext::default()).await.unwrap();
+        until(&pool, |pool| {
+            let other = pool.states().into_iter().find(|state| state.server == "y").unwrap();
+            other.phase == Phase::Stopped
+        })
+        .await;
+        assert_eq!(state(&pool).phase, Phase::Running);
         std::fs::write(&file, "").unwrap();
     };
     let (outcome, ()) = tokio::join!(lingering, make);

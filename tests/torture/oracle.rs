@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::{self, Deeds};
-use super::collector::Id;
+use super::collector::Received;
 use super::jobs::{Job, parse_task};
 use super::logs::{ACKS, ASKS, Ack, digest, lines};
 use super::models::ModelCalls;
@@ -67,7 +67,7 @@ pub struct Evidence<'a> {
     /// Where the logs are.
     pub directory: &'a Path,
     /// Spans that reached the collector.
-    pub received: &'a HashSet<Id>,
+    pub received: &'a Received,
     pub seed: u64,
     pub jobs: u64,
 }

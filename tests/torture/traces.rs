@@ -1,14 +1,13 @@
 //! Judges traces: every run's spans reached the collector, no matter who died between the run and its trace.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{EffectKind, EffectStatus, Error, StepKind, Store};
 use perihelion::clock;
 use perihelion::ids::ThreadId;
-use perihelion::telemetry::{Error, View, Which, project, read};
 
-use super::collector::Id;
+use super::collector::{Received, Seen};
 use super::hand::{self, Setup};
 use super::oracle::Findings;
 
@@ -32,36 +31,70 @@ async fn pending(store: &dyn Store) -> usize {
     outbox.pending(u32::MAX).await.unwrap().len()
 }
 
-/// Judges the traces of a thread.
+/// Judges the traces of a thread by its raw rows: what a run recorded, a span tells.
+///
+/// Nothing of the program's own drawing of traces is asked: an effect or a step that it overlooks is missed here.
 ///
 /// # Errors
 /// When the thread cannot be read.
 pub async fn judge(
     store: &dyn Store,
     thread: ThreadId,
-    received: &HashSet<Id>,
+    received: &Received,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    let mut known = HashSet::new();
-    for run in store.runs(thread).await? {
-        let spans = match read(store, thread, Which::Number(run.number)).await {
-            Ok((rows, number)) => project(&rows, number, View::default())?,
-            // There was nothing to do.
-            Err(Error::Truncated { .. }) => continue,
-            Err(error) => return Err(error),
-        };
-        // What a crash left open has no final id.
-        for span in spans.iter().filter(|span| !span.open) {
-            let id = (span.trace_id.to_bytes(), span.span_id.to_bytes());
-            if known.insert(id) && !received.contains(&id) {
-                let (name, run) = (&span.name, run.number);
-                let what = format!("thread {thread} run {run}: the span {name:?} never arrived");
-                findings.violate("trace", what);
+    let place = format!("{thread}:");
+    let spans: Vec<&Seen> =
+        received.values().filter(|seen| seen.checkpoint.starts_with(&place)).collect();
+    findings.spans += spans.len() as u64;
+    let effects = store.effects(thread, None).await?;
+    let done = effects.iter().filter(|row| row.status == EffectStatus::Done);
+    let mut chats: HashMap<u64, usize> = HashMap::new();
+    for row in done {
+        let key = hex(&row.key);
+        let is_told = match row.kind {
+            EffectKind::Model => {
+                *chats.entry(row.step).or_default() += 1;
+                true
             }
+            EffectKind::Tool => spans.iter().any(|span| span.key.as_ref() == Some(&key)),
+            EffectKind::Interrupt => {
+                let id = uuid::Uuid::from_slice(&row.key).unwrap_or_default().to_string();
+                spans.iter().any(|span| span.interrupt.as_ref() == Some(&id))
+            }
+            _ => true,
+        };
+        if !is_told {
+            let what = format!("{thread} step {}: no span tells of {} {key}", row.step, row.name);
+            findings.violate("trace", what);
         }
     }
-    findings.spans += known.len() as u64;
+    for (step, answers) in chats {
+        let at = format!("{thread}:{step}");
+        let told = spans.iter().filter(|span| span.checkpoint == at && is_of_model(span)).count();
+        if told < answers {
+            let what = format!("{at}: spans tell of {told} answers of the model, {answers} were");
+            findings.violate("trace", what);
+        }
+    }
+    for step in store.history(thread, None, u32::MAX).await? {
+        let at = format!("{thread}:{}", step.seq);
+        if step.kind == StepKind::Loop && !spans.iter().any(|span| span.checkpoint == at) {
+            findings.violate("trace", format!("{at}: no span tells of the step"));
+        }
+    }
+    if !spans.iter().any(|span| span.name.starts_with("invoke_workflow")) {
+        findings.violate("trace", format!("{thread}: no trace has a root"));
+    }
     Ok(())
+}
+
+fn is_of_model(span: &Seen) -> bool {
+    span.name == "chat" || span.name.starts_with("chat ")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns whether the clocks that dated a thread's runs, steps and effects agree.

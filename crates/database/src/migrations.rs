@@ -54,6 +54,7 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 25, "0025_recall_changes"),
     migration!("sqlite", 26, "0026_document_attempts"),
     migration!("sqlite", 28, "0028_recall_recent"),
+    migration!("sqlite", 27, "0027_listed_threads"),
 ];
 
 /// Postgres's migrations in order.
@@ -84,6 +85,7 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 25, "0025_recall_changes"),
     migration!("postgres", 26, "0026_document_attempts"),
     migration!("postgres", 28, "0028_recall_recent"),
+    migration!("postgres", 27, "0027_listed_threads"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -110,8 +110,14 @@ const OF_A_THREAD: [(&str, &str); 11] = [
 ];
 
 /// What the service keeps of a thread.
-const OF_THE_SERVICE: [&str; 5] =
-    ["service_thread", "service_run", "service_cron", "service_delivery", "service_push"];
+const OF_THE_SERVICE: [&str; 6] = [
+    "service_thread",
+    "thread_mark",
+    "service_run",
+    "service_cron",
+    "service_delivery",
+    "service_push",
+];
 
 fn hourly(id: Uuid) -> Cron {
     Cron {
@@ -156,7 +162,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     let theirs = Kept::new(database.clone(), "theirs");
     let ours = Kept::new(database.clone(), "ours");
     let begin = Begin { owner: "one", now: now() };
-    theirs.note_thread(thread, &json!({ "a": 1 }), None, now()).await.unwrap();
+    theirs.note_thread(thread, &json!({ "a": "x" }), None, now()).await.unwrap();
     let run = theirs.add_run(&support::run(thread), begin).await.unwrap();
     let cron = hourly(Uuid::now_v7());
     let webhook = NewDelivery::webhook("http://h.test".to_owned());
@@ -182,7 +188,7 @@ async fn threads_and_their_runs_are_seen_by_their_tenant_and_by_those_who_drive_
     assert!(!ours.delete_run(thread, run.id).await.unwrap());
     assert!(ours.thread_meta(thread).await.unwrap().updated_at.is_none());
     ours.note_thread(thread, &json!({ "b": 2 }), None, now()).await.unwrap();
-    assert_eq!(theirs.thread_meta(thread).await.unwrap().metadata, json!({ "a": 1 }));
+    assert_eq!(theirs.thread_meta(thread).await.unwrap().metadata, json!({ "a": "x" }));
     assert!(ours.cron(cron.id).await.unwrap().is_none());
     ours.put_cron(&Cron { schedule: "* * * * *".to_owned(), ..cron.clone() }).await.unwrap();
     assert_eq!(theirs.cron(cron.id).await.unwrap().unwrap().schedule, "0 * * * *");

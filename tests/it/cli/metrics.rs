@@ -14,14 +14,14 @@ use super::world::{World, reading, signal};
 use crate::telemetry::receiver::{Collector, Manner};
 
 /// A process that serves metrics, and what it says.
-struct Served {
+pub(super) struct Served {
     child: Child,
     said: Lines<BufReader<ChildStderr>>,
     url: String,
 }
 
 impl Served {
-    async fn start(world: &World, args: &[&str]) -> Self {
+    pub(super) async fn start(world: &World, args: &[&str]) -> Self {
         perihelion::config::tls::install();
         let mut child = world.start(args);
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -39,11 +39,15 @@ impl Served {
         while !self.said.next_line().await.unwrap().unwrap().contains(words) {}
     }
 
+    pub(super) async fn status(&self, path: &str) -> u16 {
+        reqwest::get(format!("{}{path}", self.url)).await.unwrap().status().as_u16()
+    }
+
     async fn get(&self, path: &str) -> String {
         reqwest::get(format!("{}{path}", self.url)).await.unwrap().text().await.unwrap()
     }
 
-    async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         signal(&self.child, Signal::SIGTERM);
         assert!(self.child.wait().await.unwrap().success());
     }

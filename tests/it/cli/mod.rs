@@ -3,6 +3,7 @@
 mod attaching;
 mod config;
 mod crashes;
+mod deployed;
 mod elicitation;
 mod encryption;
 mod first_hour;

@@ -80,7 +80,7 @@ async fn a_change_of_arguments_is_shown_old_and_new() {
     world.run(&["agents"]).await.code(0);
     assert!(!world.read("mcp-servers.lock").contains("ghp_0123456789"), "no secret is kept");
     with("\"--root\", \"/\", \"--token=ghp_0123456789\"");
-    let run = world.run(&["run", "What colour?", "-q"]).await;
+    let run = world.run(&["run", "What colour?", "-q"]).await.code(1);
     let first = run.stderr.lines().next().unwrap_or_default();
     assert!(first.contains("there are no agents"), "said first: {run:?}");
     let dry = world.run(&["agents", "approve", "x", "--dry-run"]).await.code(0).stdout;

@@ -13,6 +13,8 @@ pub enum Flaw {
     ForgetsPending,
     /// Forgets the journal when a thread is taken over.
     ForgetsEffects,
+    /// Forgets what models answered.
+    ForgetsAnswers,
     /// Takes an action without an outcome for one that is done.
     AssumesOutcomes,
     /// Gives another outcome back than was recorded.

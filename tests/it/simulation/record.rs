@@ -48,6 +48,25 @@ pub struct Sent {
     pub repeatable: bool,
 }
 
+/// A question to a model, as a process put it.
+#[derive(Debug)]
+pub struct AskedOfModel {
+    /// When the process that asked took the thread.
+    pub claimed_at: Order,
+    pub about: OfModel,
+}
+
+/// The question of a model call, and when it was put, or when the record of its answer was acknowledged.
+#[derive(Debug)]
+pub struct OfModel {
+    pub at: Order,
+    pub process: usize,
+    pub thread: ThreadId,
+    pub step: u64,
+    pub task: u32,
+    pub key: String,
+}
+
 /// A person's attempt at an answer.
 #[derive(Debug)]
 pub struct Answered {
@@ -126,6 +145,8 @@ pub struct Record {
     pub kept: Vec<Kept>,
     pub starts: Vec<Start>,
     pub sent: Vec<Sent>,
+    pub asked_of_models: Vec<AskedOfModel>,
+    pub answered_by_models: Vec<OfModel>,
     pub answers: Vec<Answered>,
     pub delivered: Vec<Delivered>,
     /// Place of a draw → everything that was drawn there.

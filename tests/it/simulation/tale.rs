@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::flaw::Flaw;
 use super::plan::{Act, Next, NodePlan, Plan};
-use super::record::{Delivered, Sent, Start};
+use super::record::{AskedOfModel, Delivered, OfModel, Sent, Start};
 use super::sim::{Sim, Verdict};
 
 fn add(current: &mut u64, more: u64) {
@@ -205,9 +205,18 @@ impl Visit {
         }
         let request = EffectRequest { class: EffectClass::Inquiry, name: "model".into(), request };
         let answer = format!("answer {what}");
-        let perform = Box::new(move |_| {
+        let place = self.ctx.place().clone();
+        let perform = Box::new(move |key: String| {
             let (sim, process, answer) = (Arc::clone(&self.sim), self.process, answer.clone());
+            let (thread, step, task) = (place.thread, place.step, place.task);
             async move {
+                {
+                    let mut board = sim.board();
+                    let at = board.tick();
+                    let claimed_at = board.lives[process].claimed_at.unwrap_or_default();
+                    let about = OfModel { at, process, thread, step, task, key };
+                    board.record.asked_of_models.push(AskedOfModel { claimed_at, about });
+                }
                 sim.gate(process, "model").await;
                 if fails {
                     Err(EffectFailure::NoEffect("no model".into()))

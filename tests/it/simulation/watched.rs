@@ -18,7 +18,7 @@ use perihelion::ids::{InterruptId, RunId, ThreadId};
 use serde_json::{Value, json};
 
 use super::flaw::Flaw;
-use super::record::{Ack, Kept, Orphan, Stale};
+use super::record::{Ack, Kept, OfModel, Orphan, Stale};
 use super::sim::{Sim, Verdict};
 
 pub struct Watched {
@@ -109,6 +109,20 @@ impl Watched {
         self.sim.board().record.orphans.extend(orphans);
     }
 
+    /// Notes the answers of models whose record was acknowledged.
+    fn see_answers(&self, thread: ThreadId, effects: &[EffectRow]) {
+        let mut board = self.sim.board();
+        for row in effects {
+            if row.kind == EffectKind::Model && row.status == EffectStatus::Done {
+                let at = board.tick();
+                let (step, task, key) = (row.step, row.task, hex(&row.key));
+                let process = self.process;
+                let answered = OfModel { at, process, thread, step, task, key };
+                board.record.answered_by_models.push(answered);
+            }
+        }
+    }
+
     /// Reads the journal as the flaw of this store has it.
     fn flawed(&self, mut rows: Vec<EffectRow>) -> Vec<EffectRow> {
         for row in &mut rows {
@@ -125,6 +139,7 @@ impl Watched {
         }
         match self.sim.flaw {
             Some(Flaw::ForgetsEffects) => rows.clear(),
+            Some(Flaw::ForgetsAnswers) => rows.retain(|row| row.kind != EffectKind::Model),
             Some(Flaw::Redraws) => rows.retain(|row| row.kind != EffectKind::Random),
             _ => {}
         }
@@ -340,7 +355,12 @@ impl Effects for Watched {
         effects: &[EffectRow],
     ) -> Result<(), Error> {
         let work = async |fence| self.truth.record_effects(thread, fence, effects).await;
-        self.write("record_effects", self.fenced("record_effects", thread, fence, work)).await
+        let fenced = self.fenced("record_effects", thread, fence, work);
+        let result = self.write("record_effects", fenced).await;
+        if result.is_ok() {
+            self.see_answers(thread, effects);
+        }
+        result
     }
 
     async fn settle_effect(

@@ -57,12 +57,18 @@ async fn of_writers_racing_for_one_head_exactly_one_wins_each_step(on: &Fixture)
 /// X4
 async fn takeovers_leave_no_gap_and_no_foreign_step(on: &Fixture) {
     let thread = on.store.create(new_thread()).await.unwrap().id;
+    let all_claimed = Arc::new(tokio::sync::Barrier::new(3));
     let robbers = several(on).await.into_iter().enumerate().map(|(n, store)| {
+        let all_claimed = Arc::clone(&all_claimed);
         tokio::spawn(async move {
             let mut acknowledged = Vec::new();
             let mut fenced = 0;
-            for _ in 0..8 {
+            for round in 0..8 {
                 let info = store.claim(thread, &format!("p{n}"), TTL, true).await.unwrap();
+                // However they are scheduled, two of the three have been robbed before they write.
+                if round == 0 {
+                    all_claimed.wait().await;
+                }
                 let mut writer = Writer::claimed(&store, thread, info.fence, info.head);
                 for _ in 0..4 {
                     let commit = writer.next(encoded(&json!([n])));
@@ -80,9 +86,15 @@ async fn takeovers_leave_no_gap_and_no_foreign_step(on: &Fixture) {
         })
     });
     let mut acknowledged = Vec::new();
+    let mut fenced = 0;
     for robber in futures::future::join_all(robbers).await {
-        acknowledged.extend(robber.unwrap().0);
+        let (steps, refused) = robber.unwrap();
+        acknowledged.extend(steps);
+        fenced += refused;
     }
+    assert!((2..24).contains(&fenced), "{fenced} of 24 holders were refused; the last is not");
+    let whole = 4 * (24 - fenced);
+    assert!(acknowledged.len() >= whole, "who was not robbed wrote all that it had: {whole}");
     acknowledged.sort_unstable();
     let steps = on.store.load(thread, None).await.unwrap().steps;
     let stored: Vec<_> = steps.iter().map(|step| (step.seq, step.run)).collect();

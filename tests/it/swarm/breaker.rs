@@ -116,6 +116,12 @@ async fn the_time_limit_leads_to_qa_and_each_run_has_its_own() {
     let report = room.ask("Go").await;
     assert_done(&report);
     assert_eq!(reason_given_to_qa(&room), "the time limit of 1 s was reached");
+    // What the first run took is none of the second's: its agents work as before.
+    let again = room.ask("Go on").await;
+    assert_done(&again);
+    assert!(!again.results.is_empty(), "it had no time of its own: {again:#?}");
+    assert_eq!(reason_given_to_qa(&room), "the time limit of 1 s was reached");
+    assert_eq!(room.requests(Role::Qa).len(), 2);
 }
 
 /// An agent stops at the budget as well, not only the supervisor after it.

@@ -223,7 +223,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("graph", &["ids"]);
     only("checkpoint", &["database", "graph", "failpoint", "ids", "clock"]);
     only("journal", &["checkpoint", "graph", "failpoint", "observer", "ids", "clock"]);
-    only("bus", &["checkpoint", "graph", "failpoint", "ids", "clock"]);
+    only("bus", &["checkpoint", "graph", "database", "failpoint", "ids", "clock"]);
     only(
         "runner",
         &["bus", "journal", "checkpoint", "graph", "failpoint", "observer", "ids", "clock"],
@@ -236,7 +236,7 @@ fn the_heart_the_parts_beside_it_and_the_edges_keep_their_distance() {
     only("servers", &[&crates[..], &more[..]].concat());
     let engine = ["runner", "journal", "checkpoint", "graph", "clock", "ids"];
     only("swarm", &[&engine[..], &["llm", "mcp", "recall", "config", "metrics"]].concat());
-    only("dispatch", &["runner", "checkpoint", "failpoint", "clock", "ids"]);
+    only("dispatch", &["runner", "checkpoint", "database", "failpoint", "clock", "ids"]);
     only("worker", &["runtime", "clock", "ids"]);
     only("api", &["runtime", "service", "servers", "people", "http", "config", "clock", "ids"]);
     let edges = ["worker", "api", "service", "runtime", "servers", "http", "documents"];

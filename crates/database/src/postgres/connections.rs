@@ -13,22 +13,17 @@ use std::{
 };
 
 use futures::stream::{Stream, TryStreamExt as _};
-use sqlx::{
-    ConnectOptions, Connection, PgConnection,
-    postgres::{PgConnectOptions, PgDatabaseError},
-};
+use sqlx::{Connection, PgConnection, postgres::PgDatabaseError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::{Error, clock, redact_url};
+use super::{bounds::within, server::Server};
+use crate::{Error, clock};
 
 /// Connections held at most by one process; a server accepts 100 by default, and several processes share it.
 const MOST: usize = 16;
 
 /// A connection that rested longer is asked for a sign of life before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(2);
-
-/// How long the server may be silent on a statement that a run waits for, or in greeting: well within a lease.
-pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many times as long it may take to the next row of a thread that is read: a row may be large.
 const PER_ROW: u32 = 3;
@@ -60,9 +55,7 @@ const PATIENCE: [Duration; 5] = [
 
 /// The connections of this process to one server.
 pub struct Connections {
-    options: PgConnectOptions,
-    /// The address without its password.
-    shown: String,
+    server: Server,
     silence: Duration,
     /// What a new connection is prepared by.
     greeting: &'static str,
@@ -89,15 +82,10 @@ impl Connections {
     /// # Errors
     /// [`Error::Unreachable`] for an address that cannot be read.
     pub fn new(url: &str, silence: Duration) -> Result<Self, Error> {
-        let shown = redact_url(url);
-        let options = url
-            .parse::<PgConnectOptions>()
-            .map_err(|e| Error::Unreachable { url: shown.clone(), reason: e.to_string() })?
-            .application_name("perihelion")
-            .disable_statement_logging();
+        let server = Server::read(url, "perihelion")?;
         let resting = Mutex::default();
         let permits = Semaphore::new(MOST);
-        Ok(Self { options, shown, silence, greeting: GREETING, resting, permits })
+        Ok(Self { server, silence, greeting: GREETING, resting, permits })
     }
 
     /// Has the statements on these connections act for all tenants, for as long as each connection lasts.
@@ -158,7 +146,7 @@ impl Connections {
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let connect = async {
-            let mut connection = PgConnection::connect_with(&self.options).await?;
+            let mut connection = self.server.connect().await?;
             sqlx::raw_sql(self.greeting).execute(&mut connection).await?;
             Ok(connection)
         };
@@ -199,18 +187,20 @@ impl Connections {
     pub fn refine(&self, error: sqlx::Error) -> Error {
         match code(&error) {
             // disk_full, and the server's own words for a write that the disk refused.
-            Some("53100") => Error::Full { url: self.shown.clone(), reason: error.to_string() },
+            Some("53100") => {
+                Error::Full { url: self.shown().to_owned(), reason: error.to_string() }
+            }
             _ => Error::Failed(error),
         }
     }
 
     fn unreachable(&self, error: &sqlx::Error) -> Error {
-        Error::Unreachable { url: self.shown.clone(), reason: error.to_string() }
+        self.server.unreachable(error)
     }
 
     /// Returns the address without passwords.
     pub fn shown(&self) -> &str {
-        &self.shown
+        self.server.shown()
     }
 
     /// Waits for what is under way and closes all connections.
@@ -276,21 +266,6 @@ impl DerefMut for Borrowed<'_> {
 pub trait Answer<T>: Future<Output = Result<T, sqlx::Error>> {}
 
 impl<T, F: Future<Output = Result<T, sqlx::Error>>> Answer<T> for F {}
-
-/// Waits for the server's answer for so long; then it counts as broken off.
-pub async fn within<T, E: From<sqlx::Error>>(
-    bound: Duration,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    match tokio::time::timeout(bound, work).await {
-        Ok(result) => result,
-        Err(_) => {
-            let said = format!("the server did not answer within {bound:?}");
-            let silent = std::io::Error::new(std::io::ErrorKind::TimedOut, said);
-            Err(sqlx::Error::Io(silent).into())
-        }
-    }
-}
 
 fn is_silence(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut)

@@ -1,8 +1,12 @@
 //! One Postgres server, shared by any number of processes.
 //!
-//! Enter at [`Connections`]. Invariant: each wait for the server has a bound, and a connection that broke is not used again.
+//! Enter at [`Connections`]; what needs a connection of another kind, at [`Server`]. Invariant: each wait for the server has a bound, and a connection that broke is not used again.
 //! Deliberately absent: `synchronous_commit` is never touched, so the server's own setting decides.
 
+mod bounds;
 mod connections;
+mod server;
 
-pub use connections::{Answer, Borrowed, Connections, SILENCE, code, is_broken, within};
+pub use bounds::{SILENCE, within};
+pub use connections::{Answer, Borrowed, Connections, code, is_broken};
+pub use server::{Listener, Server};

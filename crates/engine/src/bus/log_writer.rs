@@ -10,7 +10,7 @@ use super::event_queue::{Ending, EventJson, Waiting};
 use super::publisher::RunToPublish;
 use crate::checkpoint::{Encoded, Error, EventRow, StepKind, StepRow};
 use crate::clock;
-use crate::graph::{Frontier, RunEvent, State};
+use crate::graph::{RunEvent, State};
 
 /// Events of one batch at most.
 const BATCH: usize = 256;
@@ -155,9 +155,7 @@ impl EventLogWriter {
 
 /// Tells a step's end as the run did that committed it.
 fn end_of<S: State>(row: &StepRow) -> Result<EventJson, Error> {
-    let frontier: Frontier = serde_json::from_slice(&row.frontier)
-        .map_err(|error| Error::Damaged(format!("the frontier of step {}: {error}", row.seq)))?;
-    let next = frontier.tasks.into_iter().map(|task| task.node).collect();
+    let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
     Ok(event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next }))
 }
 

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::postgres::PgListener;
-use sqlx::{Connection as _, PgConnection};
+use perihelion_database::{self as database, postgres::Server};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::log::{Log, Notice};
@@ -107,11 +106,12 @@ impl Bus for Postgres {
 }
 
 /// Calls all processes that listen.
-async fn notify(url: &str, thread: ThreadId) -> Result<(), sqlx::Error> {
-    let mut connection = PgConnection::connect(url).await?;
-    let call = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(thread.to_string());
-    call.execute(&mut connection).await?;
-    connection.close().await
+async fn notify(url: &str, thread: ThreadId) -> Result<(), database::Error> {
+    server(url)?.notify(CHANNEL, &thread.to_string()).await
+}
+
+fn server(url: &str) -> Result<Server, database::Error> {
+    Server::read(url, "perihelion bus")
 }
 
 /// Passes notifications on for as long as somebody may want them.
@@ -126,15 +126,14 @@ async fn listen(url: String, calls: Calls<ThreadId, Notice>) {
 async fn pass_on(
     url: &str,
     calls: &Calls<ThreadId, Notice>,
-) -> Result<std::convert::Infallible, sqlx::Error> {
-    let mut listener = PgListener::connect(url).await?;
-    listener.listen(CHANNEL).await?;
+) -> Result<std::convert::Infallible, database::Error> {
+    let mut listener = server(url)?.listen(CHANNEL).await?;
     loop {
-        let notification = listener.recv().await?;
+        let call = listener.next().await?;
         // A thread, and behind it how far its log reaches where that is what was written.
-        let (thread, last) = match notification.payload().split_once(' ') {
+        let (thread, last) = match call.split_once(' ') {
             Some((thread, last)) => (thread, last.parse().ok()),
-            None => (notification.payload(), None),
+            None => (call.as_str(), None),
         };
         let news = last.map_or(Notice::Look, Notice::UpTo);
         if let Ok(thread) = uuid::Uuid::parse_str(thread) {

@@ -27,6 +27,7 @@ mod retry;
 mod rows;
 mod sealed;
 mod sqlite;
+mod step_row;
 mod store;
 mod traits;
 
@@ -40,11 +41,7 @@ pub use events::{EventMark, EventRow};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
 pub use outbox::{Outbox, PendingExport};
-pub use perihelion_database::{
-    is_there,
-    postgres::{SILENCE, within},
-    redact_url,
-};
+pub use perihelion_database::{is_there, redact_url};
 pub use postgres::PostgresStore;
 pub use questions::{awaited_interrupts, check_newest};
 pub use restore::{Restored, fork_to, forked_to, read_delta, restore};

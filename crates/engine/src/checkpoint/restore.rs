@@ -179,9 +179,8 @@ impl Chain {
         let thread = self.thread;
         match self.last {
             Some(last) if last.seq == seq => {
-                let frontier = serde_json::from_slice(&last.frontier).map_err(|error| {
-                    corrupt(thread, seq, format!("its frontier cannot be read: {error}"))
-                })?;
+                let frontier =
+                    last.frontier().map_err(|error| unreadable(thread, seq, "frontier", error))?;
                 Ok((frontier, last.hash))
             }
             None if seq == 0 || (self.cut == Some(seq) && may_be_cut) => {

@@ -90,6 +90,18 @@ pub struct Written<S: State> {
     pub blobs: Vec<BlobName>,
 }
 
+/// What one task wrote, of whichever state and in the form of whichever version it was stored.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct StoredWrite {
+    #[serde(rename = "n")]
+    pub node: String,
+    /// The fields that were written, by name.
+    #[serde(rename = "u", default)]
+    pub update: Value,
+    #[serde(rename = "g", default)]
+    pub goto: Option<Vec<Target>>,
+}
+
 impl<S: State> Written<S> {
     /// Takes an update to be stored; its long texts are returned, and only named in it from then on.
     pub fn new(

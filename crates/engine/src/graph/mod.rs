@@ -26,7 +26,7 @@ pub use builder::{BuildError, Graph, GraphBuilder, NodeEntry, Resolver, RetryPol
 pub use engine::Engine;
 pub use event::{RunEvent, StreamMode};
 pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Position, Wants};
-pub use frontier::{Frontier, Target, Task, Written};
+pub use frontier::{Frontier, StoredWrite, Target, Task, Written};
 pub use functions::{node_fn, node_with, try_node_fn};
 pub use merge::{Finished, Merged, merge};
 pub use node::{

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::outcome::Error;
 use crate::checkpoint::StepRow;
-use crate::graph::{BlobText, Command, EngineError, Frontier, State};
+use crate::graph::{BlobText, Command, EngineError, Frontier, State, StoredWrite};
 use crate::ids::ThreadId;
 use crate::journal::Missed;
 
@@ -138,11 +138,11 @@ pub(super) fn divergence(
     frontier: &Frontier,
     again: Again,
 ) -> Result<Divergence, Error> {
-    let stored = value(&row.delta.to_json_bytes()?);
+    let stored = row.written()?;
     let step = row.seq;
     let (delta, next) = match again {
         Again::Same => (Vec::new(), Vec::new()),
-        Again::Other { delta, frontier } => (value_list(&delta), frontier),
+        Again::Other { delta, frontier } => (written_again(&delta), frontier),
         Again::Failed { node, message, missed } => {
             let asking = missed.and_then(|(task, missed)| {
                 let node = frontier.tasks.get(task as usize)?.node.clone();
@@ -158,21 +158,19 @@ pub(super) fn divergence(
             return Ok(Divergence { step, node, reason: message, about, expected, actual });
         }
     };
-    let written = stored.as_array().cloned().unwrap_or_default();
-    let first = written.iter().zip(&delta).find(|(then, now)| then != now);
-    let name = |one: &Value| one["n"].as_str().unwrap_or_default().to_owned();
+    let first = stored.iter().zip(&delta).find(|(then, now)| then != now);
     Ok(match first {
         Some((then, now)) => Divergence {
             step,
-            node: name(then),
+            node: then.node.clone(),
             reason: "it wrote something else".to_owned(),
             about: About::Update,
-            expected: then["u"].clone(),
-            actual: now["u"].clone(),
+            expected: then.update.clone(),
+            actual: now.update.clone(),
         },
         None => Divergence {
             step,
-            node: written.last().map(name).unwrap_or_default(),
+            node: stored.last().map(|last| last.node.clone()).unwrap_or_default(),
             reason: "the step leads elsewhere".to_owned(),
             about: About::Next,
             expected: value(&row.frontier),
@@ -181,11 +179,12 @@ pub(super) fn divergence(
     })
 }
 
-fn value_list(json: &[u8]) -> Vec<Value> {
+fn written_again(json: &[u8]) -> Vec<StoredWrite> {
     serde_json::from_slice(json).unwrap_or_default()
 }
 
-fn written_by(stored: &Value, frontier: &Frontier, node: &str) -> Value {
+fn written_by(stored: &[StoredWrite], frontier: &Frontier, node: &str) -> Value {
     let task = frontier.tasks.iter().position(|task| task.node == node);
-    task.map_or(Value::Null, |task| stored[task]["u"].clone())
+    let written = task.and_then(|task| stored.get(task));
+    written.map_or(Value::Null, |written| written.update.clone())
 }

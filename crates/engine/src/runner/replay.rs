@@ -242,7 +242,7 @@ fn unreadable(
 }
 
 fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier, Error> {
-    serde_json::from_slice(&row.frontier).map_err(|error| {
+    row.frontier().map_err(|error| {
         let reason = format!("its frontier cannot be read: {error}");
         StoreError::Corrupt { thread, seq: row.seq, reason }.into()
     })

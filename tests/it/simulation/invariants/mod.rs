@@ -5,6 +5,7 @@
 
 mod acknowledged_steps_stay;
 mod actions_are_sent_once;
+mod answers_are_bought_once;
 mod draws_are_kept;
 mod finished_tasks_rest;
 mod forks_share_history;
@@ -44,6 +45,7 @@ macro_rules! invariants {
 invariants! {
     acknowledged_steps_stay broken by LosesSteps,
     actions_are_sent_once broken by ForgetsEffects,
+    answers_are_bought_once broken by ForgetsAnswers,
     draws_are_kept broken by Redraws,
     finished_tasks_rest broken by ForgetsPending,
     forks_share_history broken by SpoilsForks,

@@ -16,6 +16,7 @@ mod events;
 mod export;
 mod import;
 mod leases;
+mod listing;
 mod outbox;
 mod parts;
 mod questions;

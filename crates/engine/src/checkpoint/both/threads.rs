@@ -11,7 +11,7 @@ use super::{
     Backend,
     columns::thread_columns,
     decode::{self, ThreadRow},
-    locking, now, removal,
+    listing, locking, now, removal,
 };
 use crate::ids::ThreadId;
 
@@ -34,18 +34,17 @@ impl<B: Backend> Threads for B {
     }
 
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        let list = query(LIST)
-            .bind(filter.status.map(|status| status.as_str()))
-            .bind(filter.with_children || filter.root.is_some())
-            .bind(filter.updated_before)
-            .bind(filter.limit.map_or(i64::MAX, i64::from))
-            .bind(filter.root.map(|root| root.0));
-        let rows = self.database().fetch_all(&list).await?;
+        let rows = self.database().fetch_all(&listing::list(filter)).await?;
         rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
     }
 
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        self.database().fetch_all(&query(COUNT)).await?.iter().map(decode::counted).collect()
+        self.database()
+            .fetch_all(&query(listing::COUNT))
+            .await?
+            .iter()
+            .map(decode::counted)
+            .collect()
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
@@ -75,18 +74,6 @@ macro_rules! create {
         )
     };
 }
-
-const LIST: &str = concat!(
-    "SELECT ",
-    thread_columns!(),
-    " FROM thread
-     WHERE ($1 IS NULL OR status = $1) AND ($2 OR root_id IS NULL)
-        AND ($5 IS NULL OR root_id = $5) AND ($3 IS NULL OR updated_at < $3)
-     ORDER BY updated_at DESC, id DESC LIMIT $4"
-);
-
-const COUNT: &str =
-    "SELECT status, count(*) AS threads FROM thread WHERE root_id IS NULL GROUP BY status";
 
 /// Where a fork begins: the thread, the step, and the step up to which the thread's were dropped.
 type Origin = (ThreadId, u64, u64);

@@ -1,0 +1,117 @@
+//! Where a server is, and connections to it for what no statement is borrowed for: hearing calls, calling, and the libraries of others.
+//!
+//! The address is read here and nowhere else, with what it says of TLS; each wait for the server has a bound.
+
+use sqlx::{
+    ConnectOptions as _, Connection as _, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
+};
+
+use super::bounds::{SILENCE, within};
+use crate::{Error, redact_url};
+
+/// A server's address, read; it says nothing of passwords when it is shown.
+#[derive(Clone)]
+pub struct Server {
+    options: PgConnectOptions,
+    shown: String,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Server").field(&self.shown).finish()
+    }
+}
+
+impl Server {
+    /// Reads an address and connects to nothing yet; `application` is what the server shows its connections as.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] for an address that cannot be read.
+    pub fn read(url: &str, application: &str) -> Result<Self, Error> {
+        let shown = redact_url(url);
+        let options = url
+            .parse::<PgConnectOptions>()
+            .map_err(|e| Error::Unreachable { url: shown.clone(), reason: e.to_string() })?
+            .application_name(application)
+            .disable_statement_logging();
+        Ok(Self { options, shown })
+    }
+
+    /// Returns the address without passwords.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Opens a connection, waiting as long as the caller's bound says.
+    pub(super) async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        PgConnection::connect_with(&self.options).await
+    }
+
+    /// Names why there is no connection.
+    pub(super) fn unreachable(&self, error: &sqlx::Error) -> Error {
+        Error::Unreachable { url: self.shown.clone(), reason: error.to_string() }
+    }
+
+    /// Opens a pool for a library that wants one of its own: at most `most` connections, each of which is asked for a sign of
+    /// life when it comes back, because one that was given up during a call may be silent for ever.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`].
+    pub async fn pool(&self, most: u32) -> Result<PgPool, Error> {
+        let opened = PgPoolOptions::new()
+            .max_connections(most)
+            .acquire_timeout(SILENCE)
+            .after_release(|connection, _| Box::pin(answers(connection)))
+            .connect_with(self.options.clone());
+        within(SILENCE, opened).await.map_err(|error| self.unreachable(&error))
+    }
+
+    /// Calls all processes that listen on a channel; it is for what happens rarely, and opens a connection each time.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`], [`Error::Failed`].
+    pub async fn notify(&self, channel: &str, payload: &str) -> Result<(), Error> {
+        let opened = within(SILENCE, self.connect()).await;
+        let mut connection = opened.map_err(|error| self.unreachable(&error))?;
+        let call = sqlx::query("SELECT pg_notify($1, $2)").bind(channel).bind(payload);
+        within(SILENCE, call.execute(&mut connection)).await?;
+        Ok(within(SILENCE, connection.close()).await?)
+    }
+
+    /// Opens a connection that hears what is called on a channel from now on.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`], [`Error::Failed`].
+    pub async fn listen(&self, channel: &str) -> Result<Listener, Error> {
+        let opened = async {
+            // A connection of its own: the listener asks for a pool, and keeps the only one that it has.
+            let pool = self.pool(1).await?;
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.listen(channel).await?;
+            Ok(Listener(listener))
+        };
+        within(SILENCE, opened).await
+    }
+}
+
+async fn answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    within(SILENCE, connection.ping()).await.map(|()| true)
+}
+
+/// A connection that hears calls.
+#[derive(Debug)]
+pub struct Listener(PgListener);
+
+impl Listener {
+    /// Waits for the next call and returns what it says; there is no bound, because nobody may call for days.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the connection is gone: what was called since is not heard.
+    pub async fn next(&mut self) -> Result<String, Error> {
+        match self.0.try_recv().await? {
+            Some(call) => Ok(call.payload().to_owned()),
+            None => Err(sqlx::Error::PoolClosed.into()),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Finding threads, a page at a time, however many there are.
+//!
+//! Invariant: a page in the order of the last change, or of the beginning, is read off an index; of threads under way, which no
+//! index orders, there are few. Deliberately absent: an index for the orders by id and by status.
+
+use perihelion_database::Dialect;
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::sql::Statement;
+use crate::{Error, Kept, ThreadMeta};
+
+/// How many threads beyond a page are counted for its total; more are not, because each is looked at.
+pub const COUNTED: u32 = 1_000;
+
+/// By what threads are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadOrder {
+    Id,
+    Created,
+    #[default]
+    Updated,
+    Status,
+}
+
+/// Which threads are listed.
+#[derive(Clone, Debug)]
+pub struct ThreadFilter {
+    /// Graphs whose threads are shown.
+    pub graphs: Vec<String>,
+    pub ids: Vec<Uuid>,
+    /// What their metadata must have.
+    pub metadata: Json,
+    /// How they stand, in the engine's words; `failed` ones whose run was stopped are `stopped` here.
+    pub statuses: Vec<String>,
+    pub order: ThreadOrder,
+    pub ascending: bool,
+    pub limit: u32,
+    pub offset: u32,
+}
+
+/// A thread that was found, with what is noted of it.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub id: Uuid,
+    pub meta: ThreadMeta,
+}
+
+/// How a thread stands, as an expression: one whose last run was stopped is distinguished from one that failed.
+const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM run r WHERE r.thread_id = t.id \
+    AND r.number = t.runs AND r.status <> 'failed') THEN 'stopped' ELSE t.status END";
+
+/// Where threads are looked for, with what is noted of each.
+const PLACE: &str = " FROM thread t LEFT JOIN service_thread m ON m.thread_id = t.id WHERE ";
+
+/// Threads that one index holds in order, or that are few.
+struct Part {
+    condition: &'static str,
+    order: &'static str,
+}
+
+impl Kept {
+    /// Lists threads, and says how many there are in all, as far as [`COUNTED`] behind the page.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn threads(&self, filter: &ThreadFilter) -> Result<(Vec<Listed>, u64), Error> {
+        let rows = self.of_tenant().fetch_all(&self.page(filter, "").build()).await?;
+        let listed: Result<Vec<Listed>, Error> = rows
+            .iter()
+            .map(|row| {
+                let noted: Option<Json> = row.get(1)?;
+                let meta = match noted {
+                    None => ThreadMeta::default(),
+                    Some(metadata) => {
+                        ThreadMeta { metadata, config: row.get(2)?, updated_at: row.get(3)? }
+                    }
+                };
+                Ok(Listed { id: row.get(0)?, meta })
+            })
+            .collect();
+        let listed = listed?;
+        let is_all = filter.offset == 0 && (listed.len() as u64) < u64::from(filter.limit);
+        if is_all {
+            let total = listed.len() as u64;
+            return Ok((listed, total));
+        }
+        let most = filter.offset.saturating_add(filter.limit).saturating_add(COUNTED);
+        let total = self.count(filter, Some(most)).await?;
+        Ok((listed, total))
+    }
+
+    /// Counts threads, every one.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64, Error> {
+        self.count(filter, None).await
+    }
+
+    /// Returns how the database would go about a list, a line a step: for finding out why one is slow.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn plan_of_threads(&self, filter: &ThreadFilter) -> Result<Vec<String>, Error> {
+        let (explain, column) = match self.database.dialect() {
+            Dialect::Sqlite => ("EXPLAIN QUERY PLAN ", 3),
+            Dialect::Postgres => ("EXPLAIN ", 0),
+        };
+        let rows = self.of_tenant().fetch_all(&self.page(filter, explain).build()).await?;
+        rows.iter().map(|row| Ok(row.get::<String>(column)?)).collect()
+    }
+
+    async fn count(&self, filter: &ThreadFilter, most: Option<u32>) -> Result<u64, Error> {
+        let mut find = Statement::new(self.database.dialect(), "SELECT count(*) FROM (SELECT 1");
+        find.text(PLACE);
+        self.conditions(&mut find, filter);
+        if let Some(most) = most {
+            find.text(" LIMIT ").value(most);
+        }
+        find.text(") AS counted");
+        let row = self.of_tenant().fetch_optional(&find.build()).await?;
+        Ok(row.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default().unsigned_abs())
+    }
+
+    /// Puts the question for a page together: the first rows of each part, and of those the page.
+    fn page(&self, filter: &ThreadFilter, before: &str) -> Statement {
+        let direction = if filter.ascending { " ASC" } else { " DESC" };
+        let mut find = Statement::new(self.database.dialect(), before);
+        find.text("SELECT t.id, m.metadata, m.config, m.updated_at FROM (");
+        for (index, Part { condition, order }) in parts(filter).iter().enumerate() {
+            find.text(if index == 0 { "" } else { " UNION ALL " });
+            find.text("SELECT * FROM (SELECT t.id, ").text(order).text(" AS place").text(PLACE);
+            self.conditions(&mut find, filter);
+            find.text(condition).text(" ORDER BY ").text(order).text(direction);
+            find.text(", t.id").text(direction).text(" LIMIT ");
+            find.value(filter.offset.saturating_add(filter.limit)).text(") AS part");
+        }
+        find.text(") AS t LEFT JOIN service_thread m ON m.thread_id = t.id ORDER BY t.place")
+            .text(direction)
+            .text(", t.id")
+            .text(direction)
+            .page(filter.limit, filter.offset);
+        find
+    }
+
+    fn conditions(&self, find: &mut Statement, filter: &ThreadFilter) {
+        find.text("t.root_id IS NULL AND t.tenant = ").value(self.tenant.as_str());
+        find.text(" AND (");
+        for (index, graph) in filter.graphs.iter().enumerate() {
+            find.text(if index == 0 { "t.graph = " } else { " OR t.graph = " })
+                .value(graph.as_str());
+        }
+        find.text(if filter.graphs.is_empty() { "1 = 0)" } else { ")" });
+        if !filter.ids.is_empty() {
+            find.text(" AND t.id IN (");
+            for (index, id) in filter.ids.iter().enumerate() {
+                find.text(if index == 0 { "" } else { ", " }).value(*id);
+            }
+            find.text(")");
+        }
+        self.noted(find, &filter.metadata);
+        of_status(find, &filter.statuses);
+    }
+
+    /// Appends the condition that a thread's metadata have all that `wanted` has.
+    fn noted(&self, find: &mut Statement, wanted: &Json) {
+        let Some(fields) = wanted.as_object().filter(|fields| !fields.is_empty()) else { return };
+        let dialect = self.database.dialect();
+        // A thread that another face began has nothing noted; it is its graph's all the same.
+        let is_of_graph = fields.keys().all(|name| name == "graph_id");
+        let implied = dialect.pick(
+            "COALESCE(m.metadata, json_object('graph_id', t.graph))",
+            "COALESCE(m.metadata, jsonb_build_object('graph_id', t.graph))",
+        );
+        // A CASE, which the planner takes for half of the rows: by itself it expects one in a hundred, and reads the whole table.
+        find.text(" AND CASE WHEN ")
+            .contains(if is_of_graph { implied } else { "m.metadata" }, wanted)
+            .text(" THEN true ELSE false END");
+        if dialect == Dialect::Sqlite {
+            return;
+        }
+        // Words have marks, which an index finds; the condition above remains what decides.
+        let words = fields.iter().filter(|(name, _)| *name != "graph_id");
+        for (name, word) in words.filter_map(|(name, value)| Some((name, value.as_str()?))) {
+            find.text(
+                " AND t.id IN (SELECT k.thread_id FROM thread_mark k WHERE k.mark = mark_of(",
+            )
+            .value(self.tenant.as_str())
+            .text(", ")
+            .value(name.as_str())
+            .text(", ")
+            .value(word)
+            .text("))");
+        }
+    }
+}
+
+/// Returns the parts of which a list consists.
+fn parts(filter: &ThreadFilter) -> Vec<Part> {
+    // Some conditions imply others: SQLite takes an index for a part of the rows only where it reads that part's own words.
+    let under_way = Part {
+        condition: " AND t.status = 'busy' AND t.status IN ('queued', 'busy')",
+        order: "t.updated_at",
+    };
+    let at_rest = Part { condition: " AND t.status <> 'busy'", order: "t.rested_at" };
+    let unsettled =
+        Part { condition: " AND t.status <> 'busy' AND t.status <> 'idle'", order: "t.rested_at" };
+    let whole = |order| vec![Part { condition: "", order }];
+    let wants = |status: &str| filter.statuses.iter().any(|wanted| wanted == status);
+    match filter.order {
+        ThreadOrder::Id => whole("t.id"),
+        ThreadOrder::Created => whole("t.created_at"),
+        ThreadOrder::Status => whole("t.status"),
+        ThreadOrder::Updated if filter.statuses.is_empty() || wants("idle") => {
+            vec![under_way, at_rest]
+        }
+        ThreadOrder::Updated if wants("busy") => vec![under_way, unsettled],
+        ThreadOrder::Updated => vec![unsettled],
+    }
+}
+
+/// Appends the condition that a thread stands in one of these ways.
+fn of_status(find: &mut Statement, statuses: &[String]) {
+    if statuses.is_empty() {
+        return;
+    }
+    let is_of_run = |status: &str| matches!(status, "failed" | "stopped");
+    // What the column says is found by an index; why a thread failed is read from its last run.
+    find.text(" AND t.status IN (");
+    for (index, status) in statuses.iter().enumerate() {
+        let column = if is_of_run(status) { "failed" } else { status };
+        find.text(if index == 0 { "" } else { ", " }).value(column);
+    }
+    find.text(")");
+    if !statuses.iter().any(|status| is_of_run(status)) {
+        return;
+    }
+    find.text(" AND ").text(STATUS).text(" IN (");
+    for (index, status) in statuses.iter().enumerate() {
+        find.text(if index == 0 { "" } else { ", " }).value(status.as_str());
+    }
+    find.text(")");
+}
