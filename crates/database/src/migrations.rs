@@ -53,8 +53,8 @@ pub const SQLITE: &[Step] = &[
     migration!("sqlite", 24, "0024_document_segments"),
     migration!("sqlite", 25, "0025_recall_changes"),
     migration!("sqlite", 26, "0026_document_attempts"),
-    migration!("sqlite", 28, "0028_recall_recent"),
     migration!("sqlite", 27, "0027_listed_threads"),
+    migration!("sqlite", 28, "0028_recall_recent"),
 ];
 
 /// Postgres's migrations in order.
@@ -84,8 +84,8 @@ pub const POSTGRES: &[Step] = &[
     migration!("postgres", 24, "0024_document_segments"),
     migration!("postgres", 25, "0025_recall_changes"),
     migration!("postgres", 26, "0026_document_attempts"),
-    migration!("postgres", 28, "0028_recall_recent"),
     migration!("postgres", 27, "0027_listed_threads"),
+    migration!("postgres", 28, "0028_recall_recent"),
 ];
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.
