@@ -99,9 +99,12 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
         Job::Answer { .. } | Job::Message { .. } => keys::audit(&settings).await?,
         _ => None,
     };
-    let opening = looking::shown(show.quiet, async |looks| match &job {
-        Job::Ask { .. } | Job::Submit { .. } => Runtime::open(settings, &environment, looks).await,
-        other => Runtime::open_for(settings, &environment, looks, other.thread()).await,
+    let opening = looking::shown(show.quiet, async |looks| {
+        let builder = Runtime::builder(settings).environment(&environment).telling(looks);
+        match &job {
+            Job::Ask { .. } | Job::Submit { .. } => builder.open().await,
+            other => builder.for_thread(other.thread()).open().await,
+        }
     });
     let opened = tokio::select! {
         biased;

@@ -66,8 +66,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         None => None,
     };
     let opening = looking::shown(args.quiet, async |looks| {
-        let open = async || Runtime::open_worker(settings.clone(), &environment, looks).await;
-        patience::opened(open).await
+        let builder =
+            || Runtime::builder(settings.clone()).environment(&environment).telling(looks);
+        patience::opened(async || builder().for_workers().open().await).await
     });
     let opened = tokio::select! {
         biased;

@@ -1,6 +1,6 @@
 //! The façade: everything assembled from the settings, once.
 //!
-//! Enter at [`Runtime::open`]. The edges (command line, server, worker) know this room only. Invariant:
+//! Enter at [`Runtime::builder`]. The edges (command line, server, worker) know this room only. Invariant:
 //! anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
 //! argument parsing, exit codes.
 
@@ -9,6 +9,7 @@ mod answer_error;
 mod ask;
 mod assemble;
 mod audit;
+mod builder;
 mod by_hand;
 pub mod checkup;
 mod counted;
@@ -21,7 +22,6 @@ mod evaluation;
 mod experience;
 mod folders;
 mod follow;
-mod given;
 mod live;
 mod logins;
 mod metrics;
@@ -45,6 +45,7 @@ pub use answer::Answer;
 pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
+pub use builder::Builder;
 pub use by_hand::{RawState, at_rest_within, cancel, is_of_star, read_raw_state, update};
 pub use document_ages::ExportedDocument;
 pub use documents::{AddedDocument, Documents};

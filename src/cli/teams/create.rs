@@ -21,8 +21,9 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<Exit, Error> {
-    let opening =
-        looking::shown(false, async |looks| Runtime::open(settings, &environment, looks).await);
+    let opening = looking::shown(false, async |looks| {
+        Runtime::builder(settings).environment(&environment).telling(looks).open().await
+    });
     let runtime = opening.await?;
     for problem in runtime.problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));

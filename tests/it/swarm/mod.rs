@@ -168,7 +168,8 @@ impl Room {
             None => Arc::clone(&self.store),
         };
         let pool = Pool::new(servers, options);
-        Runtime::with_pool(settings, model, pool, store).await.unwrap()
+        let builder = Runtime::builder(settings).with_model(model).with_pool(pool);
+        builder.with_store(store).open().await.unwrap()
     }
 
     /// Asks in a runtime of its own, and closes it.

@@ -64,7 +64,8 @@ impl Echoing {
         let file = ServersFile::parse("(test)".as_ref(), &file, &|_| None).unwrap();
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
         let (servers, store) = (Pool::new(file, pool()), Arc::new(MemoryStore::default()));
-        let runtime = Runtime::with_pool(settings.clone(), openai, servers, store).await.unwrap();
+        let builder = Runtime::builder(settings.clone()).with_model(openai).with_pool(servers);
+        let runtime = builder.with_store(store).open().await.unwrap();
         Self { runtime, settings, model }
     }
 

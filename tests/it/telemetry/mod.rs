@@ -40,7 +40,8 @@ fn pool() -> PoolOptions {
 
 async fn open(settings: Settings, home: &Path, store: Arc<dyn Store>) -> Runtime {
     let options = demo::Options { home: home.to_owned(), pool: pool(), ..Default::default() };
-    let runtime = demo::open_with(settings, store, options).await.unwrap();
+    let builder = Runtime::builder(settings).for_demo(options).with_store(store);
+    let runtime = builder.open().await.unwrap();
     assert!(runtime.problems().is_empty(), "{:?}", runtime.problems());
     runtime
 }
