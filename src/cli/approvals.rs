@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals, output, questions};
 use crate::checkpoint::{Store, ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::config::Settings;
 use crate::ids::InterruptId;
-use crate::runtime::{Answer, InterruptView, ThreadView, open_store};
+use crate::runtime::{Answer, InterruptView, Job, ThreadView, open_store};
 use crate::swarm::question::kind::APPROVAL;
 
 /// How threads stand that may wait for a person: agents beside the one that asks go on.

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, raise};
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::{Observer, Show};
 use super::{Error, Exit, Globals, Signals, output};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::Runtime;
 use crate::runtime::demo::{self, Demo};
+use crate::runtime::{Job, Runtime};
 use crate::swarm::{AgentEvent, Request};
 
 #[derive(Debug, clap::Args)]

@@ -3,12 +3,12 @@
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::Answer;
+use crate::runtime::{Answer, Job};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

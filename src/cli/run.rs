@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
-use super::execute::{self, Job};
+use super::execute;
 use super::show::Show;
 use super::{Error, Exit, Globals, naming};
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::LOCAL_TENANT;
+use crate::runtime::{Job, LOCAL_TENANT};
 use crate::swarm::{Attachment, Request};
 
 /// Bytes read from standard input; a question has its own, lower bound.

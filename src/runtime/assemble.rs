@@ -14,11 +14,10 @@ use super::survey::{AgentInfo, ServerProblem};
 use super::teams::Teams;
 use super::{Audit, Error};
 use crate::bus::{self, Bus};
-use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, Store};
+use crate::checkpoint::Store;
 use crate::config::Settings;
 use crate::experience::Remembering;
 use crate::graph::Limits;
-use crate::ids::ThreadId;
 use crate::llm::{ChatModel, Prompts};
 use crate::mcp::{Pool, Reloaded, ServerState, ServersFile, ToolHost};
 use crate::metrics;
@@ -74,17 +73,6 @@ pub(super) struct Parts {
 }
 
 impl Runtime {
-    /// Returns how many calls of the step under way are recorded with their outcomes.
-    ///
-    /// # Errors
-    /// As [`Effects::effects`](crate::checkpoint::Effects::effects).
-    pub async fn recorded_calls(&self, thread: ThreadId) -> Result<usize, Error> {
-        let step = self.store().info(thread).await?.head + 1;
-        let effects = self.store().effects(thread, Some(step)).await?;
-        let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
-        Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
-    }
-
     /// Starts what a runtime is made of.
     ///
     /// # Errors
