@@ -13,7 +13,7 @@ use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show};
-use super::{Error, Exit, Signals, environment, found, keys, looking, naming, output, plugins};
+use super::{Error, Exit, Signals, environment, found, keys, looking, output, plugins};
 use crate::config::Settings;
 use crate::graph::{RunEvent, Wants};
 use crate::runner::RunOptions;
@@ -48,7 +48,6 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let thread = job.thread();
     let holder = runtime.runs().followed_by(&job).await;
     if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
-        let who = naming::holder(who);
         output::note(&format!("following: {who} is working on it"));
     }
     // Who only follows uses no server, and has none to be read again.

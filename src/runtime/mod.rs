@@ -10,7 +10,6 @@ mod ask;
 mod assemble;
 mod audit;
 mod builder;
-mod by_hand;
 pub mod checkup;
 mod counted;
 pub mod demo;
@@ -28,7 +27,6 @@ mod metrics;
 mod plugins;
 mod replay;
 mod report;
-mod retention;
 mod review;
 mod runs;
 mod spending;
@@ -47,7 +45,6 @@ pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
 pub use builder::Builder;
-pub use by_hand::{RawState, at_rest_within, cancel, is_of_star, read_raw_state, update};
 pub use document_ages::ExportedDocument;
 pub use documents::{AddedDocument, Documents};
 pub use error::Error;
@@ -70,15 +67,14 @@ pub use plugins::{
 };
 pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
-pub use retention::{PruneOptions, PruneReport, Pruned, prune};
 pub use review::{Review, review};
 pub use runs::{Job, Runs};
-pub use suite::suite_of;
 pub use survey::{AgentInfo, ServerProblem, Survey, server_names, survey};
 pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
-    StepView, ThreadView, compact, first_question, fork, history, is_abandoned, keyring,
-    open_store, open_store_to_read, read_state,
+    Cancelled, Holder, Listing, PruneOptions, PruneReport, Pruned, RawState, Removal, Standing,
+    StepView, ThreadView, Threads, WaitingApproval, is_abandoned, keyring, open_store,
+    open_store_to_read, read_state,
 };
 pub use trace::{Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
 pub use usage::{Usage, usage};
@@ -92,7 +88,6 @@ pub use perihelion_eval as eval;
 pub use crate::history::{
     Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
 };
-pub use crate::journal::verify_dump as verify_journal;
 pub use crate::mcp::{
     Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
     Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,

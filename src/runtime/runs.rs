@@ -3,7 +3,7 @@
 //! A job says which runtime it needs, for whom its thread is made, whether the audit wants to know of it, and whom it
 //! follows where somebody else is at work. Every edge has its jobs done by [`Runs`].
 
-use super::{Answer, Builder, Error, RunReport, Runtime, is_abandoned};
+use super::{Answer, Builder, Error, Holder, RunReport, Runtime, is_abandoned};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, ThreadStatus};
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner::RunOptions;
@@ -142,11 +142,11 @@ impl Runs<'_> {
     }
 
     /// Returns who works on the thread that a job would resume: then the job only follows.
-    pub async fn followed_by(&self, job: &Job) -> Option<String> {
+    pub async fn followed_by(&self, job: &Job) -> Option<Holder> {
         let Job::Resume { thread } = job else { return None };
         let info = self.0.store().info(*thread).await.ok()?;
         let is_held = info.status == ThreadStatus::Busy && !is_abandoned(&info);
-        info.owner.filter(|_| is_held)
+        info.owner.as_deref().filter(|_| is_held).map(Holder::of)
     }
 
     /// Returns how many calls of the step under way are recorded with their outcomes, and are read back by a job.

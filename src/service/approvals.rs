@@ -12,7 +12,7 @@ use super::{Error, Service};
 use crate::checkpoint;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::{Answer, ThreadView};
+use crate::runtime::{self, Answer};
 
 /// Requests of one look.
 const PAGE: u32 = 64;
@@ -65,7 +65,7 @@ impl Service {
     }
 
     async fn note_open(&self, thread: ThreadId) -> Result<(), Error> {
-        let open = ThreadView::read(self.runtime().store().as_ref(), thread).await?.open;
+        let open = self.runtime().threads().view(thread).await?.open;
         for one in open.iter().filter(|one| one.kind == "approval") {
             let text = |key: &str| one.payload.get(key).and_then(Value::as_str).unwrap_or_default();
             let time = |key: &str| text(key).parse::<DateTime<Utc>>().ok();
@@ -134,9 +134,9 @@ impl Service {
     async fn is_asked(&self, request: &ApprovalRequest) -> bool {
         let id = InterruptId(request.id).to_string();
         let thread = ThreadId(request.thread);
-        match ThreadView::read(self.runtime().store().as_ref(), thread).await {
+        match self.runtime().threads().view(thread).await {
             Ok(view) => view.open.iter().any(|open| open.id == id),
-            Err(checkpoint::Error::UnknownThread(_)) => false,
+            Err(runtime::Error::Store(checkpoint::Error::UnknownThread(_))) => false,
             Err(error) => {
                 tracing::debug!(%error, %thread, "a thread with a request for approval cannot be read");
                 true

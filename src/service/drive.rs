@@ -12,7 +12,7 @@ use crate::checkpoint::{self, StepKind, ThreadStatus};
 use crate::clock;
 use crate::ids::ThreadId;
 use crate::runner::RunOptions;
-use crate::runtime::{Job, RunReport, RunStatusView, ThreadView};
+use crate::runtime::{Job, RunReport, RunStatusView};
 use crate::swarm::{GraphState, Request};
 
 /// How long a run waits whose thread somebody else holds, such as a command line.
@@ -101,9 +101,9 @@ impl Service {
 
     /// Ends a run whose thread another process holds, such as a worker that was quicker.
     async fn end_elsewhere(&self, run: &Run) -> End {
-        let store = self.runtime().store().as_ref();
+        let threads = self.runtime().threads();
         let thread = ThreadId(run.thread);
-        match stops::end_elsewhere(self.kept(), store, thread, HOLDER_ANSWERS).await {
+        match stops::end_elsewhere(self.kept(), &threads, thread, HOLDER_ANSWERS).await {
             Ok(()) => End::Settled(RunStatus::Interrupted, None),
             Err(error) => End::broken(&error),
         }
@@ -189,7 +189,7 @@ impl Service {
                 Job::Turn { thread, request: Request { allowance, ..turn.request() } }
             }
             Asked::Resume(given) => {
-                let view = ThreadView::read(self.runtime().store().as_ref(), thread).await?;
+                let view = self.runtime().threads().view(thread).await?;
                 let is_paused = view.info.status == ThreadStatus::Interrupted;
                 if is_paused && view.open.is_empty() {
                     // It asks nothing: whatever is sent, it goes on.

@@ -12,7 +12,6 @@ use super::{Approvals, Asked, Error, Order, Service, answers};
 use crate::checkpoint::ThreadStatus;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
-use crate::runtime::ThreadView;
 
 /// How often a run that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -152,7 +151,7 @@ impl Service {
         given: &Value,
         is_to_newest: bool,
     ) -> Result<bool, Error> {
-        let view = ThreadView::read(self.runtime().store().as_ref(), thread).await?;
+        let view = self.runtime().threads().view(thread).await?;
         let is_at_rest = is_to_newest
             && view.info.status == ThreadStatus::Interrupted
             && self.kept().open_runs(thread.0).await?.is_empty();

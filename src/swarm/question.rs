@@ -81,6 +81,13 @@ pub struct Elicitation {
     pub warning: Option<String>,
 }
 
+impl Approval {
+    /// Returns the call's name, as people are shown it.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.server, self.tool)
+    }
+}
+
 impl Question {
     /// Reads the payload of an interrupt of a kind; one that does not fit is kept as it is.
     pub fn read(kind: &str, payload: &Value) -> Self {
