@@ -56,7 +56,7 @@ impl Asking {
         one: &InterruptView,
         signals: &Signals,
     ) -> Result<Option<Answer>, Error> {
-        let question = Question::read(&one.kind, &one.payload);
+        let question = one.question();
         if let Question::Approval(approval) = &question {
             let tool = format!("{}.{}", approval.server, approval.tool);
             if self.allowed.contains(&tool) {

@@ -12,6 +12,7 @@ use super::{Approvals, Asked, Error, Order, Service, answers};
 use crate::checkpoint::ThreadStatus;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
+use crate::swarm::question::kind;
 
 /// How often a run that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -161,7 +162,7 @@ impl Service {
             read => read.unwrap_or_default(),
         };
         let is_approval = |id: &InterruptId| {
-            view.open.iter().any(|one| one.kind == "approval" && one.id == id.to_string())
+            view.open.iter().any(|one| one.kind == kind::APPROVAL && one.id == id.to_string())
         };
         let decided = answered.iter().filter(|(id, _)| is_approval(id)).count();
         if decided > 0 {
@@ -184,7 +185,7 @@ impl Service {
         }
         let open = self.runtime().runner().open_interrupts(thread).await?;
         Ok(match open.as_slice() {
-            [one] if one.kind == "clarification" => Some(one.id.0),
+            [one] if one.kind == kind::CLARIFICATION => Some(one.id.0),
             _ => None,
         })
     }

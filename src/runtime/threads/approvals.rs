@@ -4,7 +4,7 @@ use super::{ThreadView, Threads};
 use crate::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
 use crate::ids::InterruptId;
 use crate::runtime::{Error, InterruptView};
-use crate::swarm::question::{Approval, Question, kind};
+use crate::swarm::question::{Approval, kind};
 
 /// How threads stand that may wait for a person: agents beside the one that asks go on.
 const WAITING: [ThreadStatus; 3] =
@@ -41,10 +41,7 @@ impl Threads {
 
 impl WaitingApproval {
     fn new(thread: ThreadInfo, asked: InterruptView) -> Self {
-        let call = match asked.question() {
-            Question::Approval(call) => call,
-            _ => Approval::default(),
-        };
+        let call = asked.question().into_approval();
         Self { thread, asked, call }
     }
 
