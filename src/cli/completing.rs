@@ -4,7 +4,7 @@ use clap_complete::Shell;
 
 use super::{Error, Exit, environment, output};
 use crate::config::Settings;
-use crate::runtime::{Listing, Threads, server_names};
+use crate::runtime::{Agents, Listing, Threads};
 
 /// Threads that are offered: the newest.
 const THREADS: u32 = 50;
@@ -20,7 +20,7 @@ pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit, Error> 
     let names = match what {
         What::Threads => threads(settings).await?,
         // The prefix of an agent may be left out.
-        What::Agents => server_names(settings, &environment),
+        What::Agents => Agents::names(settings, &environment),
     };
     if !names.is_empty() {
         output::text(&names.join("\n"))?;

@@ -47,9 +47,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let threads = Threads::open_to_read(&settings).await?;
     let a = (a, run_a);
     let b = (b, run_b);
-    let compared = runtime::compare(threads.store().as_ref(), a, b).await;
+    let compared = threads.traces(&settings).compare(a, b).await;
     threads.close().await;
-    let named = |error: crate::checkpoint::Error| Error::from(error).about(&args.a).about(&args.b);
+    let named = |error: runtime::Error| Error::from(error).about(&args.a).about(&args.b);
     // Trouble is 2, since 1 says that they differ.
     let comparison = compared.map_err(|error| Error::CannotCompare(Box::new(named(error))))?;
     if args.json {

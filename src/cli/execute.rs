@@ -97,10 +97,10 @@ pub async fn drive(
     show: &Show,
     signals: &Signals,
 ) -> Result<Exit, Error> {
-    if runtime.agents().is_empty() {
+    if runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     if !show.quiet {

@@ -33,7 +33,7 @@ pub struct Args {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let thread = Threads::find_in(&settings, Some(&args.thread)).await?;
     let threads = Threads::open_to_read(&settings).await?;
-    let replayed = runtime::replay(&settings, threads.store(), thread, args.run).await;
+    let replayed = threads.traces(&settings).replay(thread, args.run).await;
     threads.close().await;
     let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
     if args.json {

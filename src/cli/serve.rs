@@ -88,7 +88,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         opened = opening => opened,
     };
     let runtime = Arc::new(opened?);
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     let plugins = plugins::keep(&runtime, "serve", args.quiet);

@@ -1,6 +1,6 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
-use std::sync::{Arc, OnceLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use perihelion_people::People;
@@ -10,7 +10,6 @@ use super::demo::{self, Companions};
 use super::plugins::{Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::star_options::star_options;
-use super::survey::{AgentInfo, ServerProblem};
 use super::teams::Teams;
 use super::{Audit, Error};
 use crate::bus::{self, Bus};
@@ -19,7 +18,7 @@ use crate::config::Settings;
 use crate::experience::Remembering;
 use crate::graph::Limits;
 use crate::llm::{ChatModel, Prompts};
-use crate::mcp::{Pool, Reloaded, ServerState, ServersFile, ToolHost};
+use crate::mcp::{Pool, ToolHost};
 use crate::metrics;
 use crate::runner::{RunOptions, RunOutcome, Runner};
 use crate::swarm::{Experience, GraphState, Kinds, Roster, Star};
@@ -186,27 +185,6 @@ impl Runtime {
 
     pub(super) fn prompts(&self) -> &Prompts {
         &self.prompts
-    }
-
-    /// Returns the agents that there are now.
-    pub fn agents(&self) -> Vec<AgentInfo> {
-        self.plugins.agents()
-    }
-
-    /// Says how each server stands, in the file's order.
-    pub fn states(&self) -> Vec<ServerState> {
-        self.plugins.pool.states()
-    }
-
-    /// Returns what is wrong with servers, as it was found when they were last looked at.
-    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
-        self.plugins.problems()
-    }
-
-    /// Takes another servers file over: servers whose tables are the same keep running, those that are gone
-    /// finish their calls. Runs under way go on.
-    pub async fn reload(&self, file: ServersFile) -> Reloaded {
-        self.plugins.take_over(file, false).await
     }
 
     pub(super) fn plugins(&self) -> &Arc<Plugins> {

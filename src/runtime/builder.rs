@@ -37,7 +37,7 @@ impl Runtime {
     /// Begins to open a runtime on what the settings name.
     ///
     /// The store is migrated, the servers are scanned in parallel, or known from an earlier time. A server that fails is
-    /// reported by [`Runtime::problems`] and left out of the menu, unless required.
+    /// reported by [`Agents::problems`](super::Agents::problems) and left out of the menu, unless required.
     pub fn builder<'a>(settings: Settings) -> Builder<'a> {
         Builder {
             settings,

@@ -1,9 +1,11 @@
-//! The façade: everything assembled from the settings, once.
+//! The façade: everything assembled from the settings, once, and services over it.
 //!
-//! Enter at [`Runtime::builder`]. The edges (command line, server, worker) know this room only. Invariant:
+//! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need no
+//! more than a store. The edges (command line, server, worker) know this room only. Invariant:
 //! anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
 //! argument parsing, exit codes.
 
+mod agents;
 mod answer;
 mod answer_error;
 mod ask;
@@ -25,7 +27,6 @@ mod live;
 mod logins;
 mod metrics;
 mod plugins;
-mod replay;
 mod report;
 mod review;
 mod runs;
@@ -40,6 +41,7 @@ mod turns;
 mod usage;
 mod work;
 
+pub use agents::Agents;
 pub use answer::Answer;
 pub use answer_error::AnswerError;
 pub use assemble::Runtime;
@@ -65,18 +67,19 @@ pub use plugins::{
     Environment, Process, ReloadAnswer, ReloadListener, ReloadOutcome, Watching, processes,
     request_reload,
 };
-pub use replay::{replay, replay_with};
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use review::{Review, review};
 pub use runs::{Job, Runs};
-pub use survey::{AgentInfo, ServerProblem, Survey, server_names, survey};
+pub use survey::{AgentInfo, ServerProblem, Survey};
 pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
     Cancelled, Holder, Listing, PruneOptions, PruneReport, Pruned, RawState, Removal, Standing,
-    StepView, ThreadView, Threads, WaitingApproval, is_abandoned, keyring, open_store,
-    open_store_to_read, read_state,
+    StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
+    read_state,
 };
-pub use trace::{Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, is_under_way, trace};
+pub use trace::{
+    Analysis, Replayed, Replayer, Trace, TraceFinder, TraceHead, Traces, is_under_way,
+};
 pub use usage::{Usage, usage};
 
 pub use crate::swarm::{Team, TeamDesign, TeamMember};
@@ -85,9 +88,7 @@ pub use crate::telemetry::{layer as log_layer, place as log_place};
 
 pub use perihelion_eval as eval;
 
-pub use crate::history::{
-    Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes, compare,
-};
+pub use crate::history::{Aspect, Change, Comparison, Difference, Pair, Side, Totals, changes};
 pub use crate::mcp::{
     Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
     Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,

@@ -3,7 +3,8 @@
 //! A job says which runtime it needs, for whom its thread is made, whether the audit wants to know of it, and whom it
 //! follows where somebody else is at work. Every edge has its jobs done by [`Runs`].
 
-use super::{Answer, Builder, Error, Holder, RunReport, Runtime, is_abandoned};
+use super::threads::is_abandoned;
+use super::{Answer, Builder, Error, Holder, RunReport, Runtime};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus, ThreadStatus};
 use crate::ids::{InterruptId, ThreadId};
 use crate::runner::RunOptions;

@@ -25,7 +25,7 @@ pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<
         Runtime::builder(settings).environment(&environment).telling(looks).open().await
     });
     let runtime = opening.await?;
-    for problem in runtime.problems().iter() {
+    for problem in runtime.agents().problems().iter() {
         output::warning(&format!("MCP server {}: {}", problem.server, problem.problem));
     }
     let done = create(&runtime, &args, tenant).await;

@@ -14,7 +14,7 @@ use crate::checkpoint::{RunStatus, Store, ThreadInfo};
 use crate::cli::{Error, Exit, Signals, output};
 use crate::clock;
 use crate::config::Settings;
-use crate::runtime::{self, Threads, Trace, is_under_way};
+use crate::runtime::{Threads, Trace, is_under_way};
 use crate::telemetry::{About, Span, SpanId};
 
 /// How often the database is looked at.
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let thread = threads.find(Some(name)).await?;
     let store = threads.store().as_ref();
     let read = async |run| {
-        let trace = runtime::trace(store, settings, thread, run).await;
+        let trace = threads.traces(settings).read(thread, run).await;
         trace.map_err(|error| Error::from(error).about(name))
     };
     let mut printed = Printed { json, ..Printed::default() };

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use self::tree::{Detail, render};
 use super::{Error, Exit, output};
 use crate::config::Settings;
-use crate::runtime::{self, Threads, Trace};
+use crate::runtime::{Threads, Trace};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -138,6 +138,6 @@ async fn read(
     run: Option<u32>,
 ) -> Result<Trace, Error> {
     let thread = threads.find(Some(name)).await?;
-    let trace = runtime::trace(threads.store().as_ref(), settings, thread, run).await;
+    let trace = threads.traces(settings).read(thread, run).await;
     trace.map_err(|error| Error::from(error).about(name))
 }

@@ -71,9 +71,7 @@ impl Echoing {
 
     /// Asserts that the server was told the span that the trace of this run has for the call.
     async fn assert_told(&self, thread: ThreadId, run: u32) -> Trace {
-        let store = self.runtime.store().as_ref();
-        let trace = perihelion::runtime::trace(store, &self.settings, thread, Some(run)).await;
-        let trace = trace.unwrap();
+        let trace = self.runtime.traces().read(thread, Some(run)).await.unwrap();
         let span = trace.spans.iter().find(|span| span.name == "execute_tool echo").unwrap();
         let About::Tool { result: Some(result), .. } = &span.about else { panic!("{span:?}") };
         let echoed: Value = serde_json::from_str(result).unwrap();

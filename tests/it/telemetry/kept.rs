@@ -8,7 +8,7 @@ use perihelion::config::Settings;
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
-use perihelion::runtime::{Runtime, demo};
+use perihelion::runtime::{Runtime, Traces, demo};
 use perihelion::swarm::Request;
 use perihelion::telemetry::ExportCounts;
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ async fn drawn(
     thread: ThreadId,
     run: u32,
 ) -> Vec<Vec<u8>> {
-    let trace = perihelion::runtime::trace(store.as_ref(), settings, thread, Some(run)).await;
+    let trace = Traces::of(store, settings).read(thread, Some(run)).await;
     trace.unwrap().spans.iter().map(|span| span.span_id.to_bytes().to_vec()).collect()
 }
 
