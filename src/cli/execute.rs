@@ -32,7 +32,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
     let signals = Signals::listen()?;
     let audit = if job.decides() { keys::audit(&settings).await? } else { None };
     let opening = looking::shown(show.quiet, async |looks| {
-        let builder = Runtime::builder(settings).environment(&environment).telling(looks);
+        let builder = Runtime::builder(settings).environment(&environment).with_progress(looks);
         builder.for_job(&job).open().await
     });
     let opened = tokio::select! {

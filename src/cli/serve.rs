@@ -75,7 +75,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
     let opening = looking::shown(args.quiet, async |looks| {
         let builder =
-            || Runtime::builder(settings.clone()).environment(&environment).telling(looks);
+            || Runtime::builder(settings.clone()).environment(&environment).with_progress(looks);
         if args.demo {
             builder().for_demo(demo::Options::default()).open().await
         } else {

@@ -67,7 +67,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     };
     let opening = looking::shown(args.quiet, async |looks| {
         let builder =
-            || Runtime::builder(settings.clone()).environment(&environment).telling(looks);
+            || Runtime::builder(settings.clone()).environment(&environment).with_progress(looks);
         patience::opened(async || builder().for_workers().open().await).await
     });
     let opened = tokio::select! {

@@ -136,15 +136,15 @@ fn details(decided: &Decided<'_>) -> Value {
     let call = Call::of(decided.question);
     json!({
         "agent": decided.question.agent(),
-        "server": said(call.server),
-        "tool": said(call.tool),
-        "call_sha256": said(call.sha256),
+        "server": named(call.server),
+        "tool": named(call.tool),
+        "call_sha256": named(call.sha256),
         "reason": decided.answer.get("reason"),
         "edited": decided.answer.get("arguments").is_some(),
     })
 }
 
-fn said(text: &str) -> Option<&str> {
+fn named(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 

@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Tells how far the scan of the servers has come.
-    pub fn telling(self, looks: &watch::Sender<Looked>) -> Self {
+    pub fn with_progress(self, looks: &watch::Sender<Looked>) -> Self {
         Self { looks: looks.clone(), ..self }
     }
 
@@ -201,5 +201,20 @@ impl<'a> Builder<'a> {
             None => open_store(&self.settings).await?,
         };
         Ok(Arc::clone(self.store.insert(store)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Overrides;
+
+    /// What is opened is put together in places of its own: a command that awaits it must not need a large stack.
+    #[test]
+    fn those_who_open_a_runtime_hold_little_of_it() {
+        let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
+        let opening = Runtime::builder(settings).open();
+        let bytes = size_of_val(&opening);
+        assert!(bytes < 16 << 10, "{bytes}");
     }
 }

@@ -73,7 +73,7 @@ pub use runs::{Job, Runs};
 pub use survey::{AgentInfo, ServerProblem, Survey};
 pub use teams::{find_team, import_team, open_workflows, star_as_team};
 pub use threads::{
-    Cancelled, Holder, Listing, PruneOptions, PruneReport, Pruned, RawState, Removal, Standing,
+    Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
     StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
     read_state,
 };

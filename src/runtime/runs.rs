@@ -166,3 +166,28 @@ impl Runs<'_> {
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_says_what_it_needs() {
+        let thread = ThreadId::new();
+        let text = "go on".to_owned();
+        let request = Request::default();
+        let tenant = "default".to_owned();
+        let submit = Job::Submit { thread, title: None, tenant, request: request.clone() };
+        assert!(submit.begins() && submit.asks() && submit.is_submission() && !submit.decides());
+        let turn = Job::Turn { thread, request };
+        assert!(turn.asks() && !turn.begins() && !turn.decides());
+        let message = Job::Message { thread, text };
+        assert!(message.asks() && message.decides() && !message.begins());
+        let answer = Job::Answer { thread, interrupt: None, answer: Answer::OutcomeSkip };
+        assert!(answer.decides() && !answer.asks());
+        for job in [Job::Resume { thread }, Job::GoOn { thread }] {
+            assert!(!job.begins() && !job.asks() && !job.decides() && !job.is_submission());
+            assert_eq!(job.thread(), thread);
+        }
+    }
+}

@@ -18,7 +18,7 @@ use crate::checkpoint::ThreadInfo;
 use crate::clock;
 use crate::config::Settings;
 use crate::ids::ThreadId;
-use crate::runtime::{Cancelled, Holder, Standing, Threads};
+use crate::runtime::{Cancelled, Holder, LiveStatus, Threads};
 
 /// How often a process looks for what it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -125,7 +125,7 @@ async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<(), Error> {
 /// Asks the holder of a thread; returns whether there is one that is not known to be dead.
 async fn is_heard(kept: &Kept, threads: &Threads, thread: ThreadId) -> Result<bool, Error> {
     Ok(kept.ask_holder(thread.0, clock::now()).await?
-        && Standing::of(&threads.info(thread).await?) != Standing::Crashed)
+        && LiveStatus::of(&threads.info(thread).await?) != LiveStatus::Crashed)
 }
 
 async fn until_at_rest(

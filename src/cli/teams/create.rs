@@ -22,7 +22,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(settings: Settings, args: Args, tenant: &str) -> Result<Exit, Error> {
     let opening = looking::shown(false, async |looks| {
-        Runtime::builder(settings).environment(&environment).telling(looks).open().await
+        Runtime::builder(settings).environment(&environment).with_progress(looks).open().await
     });
     let runtime = opening.await?;
     for problem in runtime.agents().problems().iter() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Error, title};
 use crate::checkpoint::ThreadInfo;
 use crate::cli::output;
-use crate::runtime::{Listing, Standing, Threads};
+use crate::runtime::{Listing, LiveStatus, Threads};
 
 #[derive(Debug, Default, clap::Args)]
 #[group(skip)]
@@ -68,17 +68,17 @@ impl ShownStatus {
     }
 
     /// Returns how threads stand that it means.
-    fn standings(self) -> Vec<Standing> {
+    fn statuses(self) -> Vec<LiveStatus> {
         vec![match self {
-            Self::New => Standing::New,
-            Self::Done => Standing::Done,
-            Self::Queued => Standing::Queued,
-            Self::Busy => return vec![Standing::Busy, Standing::Crashed],
-            Self::Interrupted => Standing::Interrupted,
-            Self::Failed => Standing::Failed,
-            Self::Parked => Standing::Parked,
-            Self::Crashed => Standing::Crashed,
-            Self::Idle => return vec![Standing::New, Standing::Done],
+            Self::New => LiveStatus::New,
+            Self::Done => LiveStatus::Done,
+            Self::Queued => LiveStatus::Queued,
+            Self::Busy => return vec![LiveStatus::Busy, LiveStatus::Crashed],
+            Self::Interrupted => LiveStatus::Interrupted,
+            Self::Failed => LiveStatus::Failed,
+            Self::Parked => LiveStatus::Parked,
+            Self::Crashed => LiveStatus::Crashed,
+            Self::Idle => return vec![LiveStatus::New, LiveStatus::Done],
         }]
     }
 }
@@ -89,8 +89,8 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
         Some(0) => None,
         some => some,
     };
-    let standings = args.status.map(ShownStatus::standings).unwrap_or_default();
-    let listing = Listing { standings, tenant: args.tenant.clone(), limit };
+    let statuses = args.status.map(ShownStatus::statuses).unwrap_or_default();
+    let listing = Listing { statuses, tenant: args.tenant.clone(), limit };
     let listed = threads.list(&listing).await?;
     if args.json {
         return output::json(&listed.iter().map(as_json).collect::<Vec<_>>());
@@ -112,7 +112,7 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
         rows.push([
             id,
             output::brief(&called(threads, info).await, TITLE),
-            Standing::of(info).as_str().to_owned(),
+            LiveStatus::of(info).as_str().to_owned(),
             info.head.to_string(),
             info.updated_at.format("%m-%d %H:%MZ").to_string(),
         ]);
@@ -137,14 +137,14 @@ async fn called(threads: &Threads, info: &ThreadInfo) -> String {
 
 /// Returns a thread as programs are shown it.
 pub(super) fn as_json(info: &ThreadInfo) -> Value {
-    let standing = Standing::of(info);
+    let status = LiveStatus::of(info);
     json!({
         "thread_id": info.id,
         "short_id": Threads::short(info.id),
         "graph": info.graph,
         "title": info.shown_title(),
-        "status": standing.as_str(),
-        "crashed": standing == Standing::Crashed,
+        "status": status.as_str(),
+        "crashed": status == LiveStatus::Crashed,
         "error": info.shown_error(),
         "steps": info.head,
         "forked_from": info.forked_from.map(|(thread, step)| json!({ "thread_id": thread, "step": step })),

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use super::{Error, title};
 use crate::checkpoint::ThreadInfo;
 use crate::cli::output;
-use crate::runtime::{Removal, Standing, Threads};
+use crate::runtime::{LiveStatus, Removal, Threads};
 
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
@@ -38,8 +38,8 @@ fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
         return Err(Error::Unconfirmed { what: "delete the thread", name: info.id.to_string() });
     }
     let title = title(info);
-    let standing = Standing::of(info).as_str();
-    confirmed(&format!("delete the thread {} ({title}), {standing}, {} steps?", info.id, info.head))
+    let status = LiveStatus::of(info).as_str();
+    confirmed(&format!("delete the thread {} ({title}), {status}, {} steps?", info.id, info.head))
 }
 
 /// Asks a person on the terminal; anything but yes is no.

@@ -6,11 +6,11 @@
 mod approvals;
 mod cancel;
 mod fork;
+mod live_status;
 mod naming;
 mod opening;
 mod prune;
 mod removal;
-mod standing;
 mod state;
 mod steps;
 mod transfer;
@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 pub use self::approvals::WaitingApproval;
 pub use self::cancel::Cancelled;
+pub use self::live_status::{Listing, LiveStatus};
 pub use self::naming::Holder;
 pub use self::opening::{keyring, open_store, open_store_to_read};
 pub use self::prune::{PruneOptions, PruneReport, Pruned};
 pub use self::removal::Removal;
-pub use self::standing::{Listing, Standing};
 pub use self::state::{RawState, read_state};
 pub use self::steps::StepView;
 pub use self::view::{ThreadView, is_abandoned};

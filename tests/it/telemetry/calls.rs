@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use perihelion::checkpoint::{MemoryStore, RunStatus};
-use perihelion::config::Settings;
 use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{OpenAiModel, Role};
@@ -47,7 +46,6 @@ fn script() -> Script {
 /// A team of one agent, whose server echoes.
 struct Echoing {
     runtime: Runtime,
-    settings: Settings,
     model: ScriptedServer,
 }
 
@@ -64,9 +62,9 @@ impl Echoing {
         let file = ServersFile::parse("(test)".as_ref(), &file, &|_| None).unwrap();
         let openai = Arc::new(OpenAiModel::new(&settings.models).unwrap());
         let (servers, store) = (Pool::new(file, pool()), Arc::new(MemoryStore::default()));
-        let builder = Runtime::builder(settings.clone()).with_model(openai).with_pool(servers);
+        let builder = Runtime::builder(settings).with_model(openai).with_pool(servers);
         let runtime = builder.with_store(store).open().await.unwrap();
-        Self { runtime, settings, model }
+        Self { runtime, model }
     }
 
     /// Asserts that the server was told the span that the trace of this run has for the call.

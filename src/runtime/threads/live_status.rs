@@ -6,7 +6,7 @@ use crate::runtime::Error;
 
 /// How a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LiveStatus {
     /// It never ran.
     New,
     /// Its last run ended with an answer.
@@ -23,7 +23,7 @@ pub enum Standing {
     Crashed,
 }
 
-impl Standing {
+impl LiveStatus {
     /// Says how a thread stands; one whose process is gone is not busy.
     pub fn of(info: &ThreadInfo) -> Self {
         let shared = info.forked_from.map_or(0, |(_, step)| step);
@@ -75,7 +75,7 @@ impl Standing {
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Only those that stand in one of these ways; empty: all.
-    pub standings: Vec<Standing>,
+    pub statuses: Vec<LiveStatus>,
     /// Only this tenant's.
     pub tenant: Option<String>,
     /// At most so many.
@@ -84,14 +84,14 @@ pub struct Listing {
 
 impl Listing {
     fn has(&self, info: &ThreadInfo) -> bool {
-        let stands = self.standings.is_empty() || self.standings.contains(&Standing::of(info));
+        let stands = self.statuses.is_empty() || self.statuses.contains(&LiveStatus::of(info));
         stands && self.tenant.as_ref().is_none_or(|tenant| info.tenant == *tenant)
     }
 
     /// Returns the one status under which all that it wants are kept.
     fn kept(&self) -> Option<ThreadStatus> {
-        let first = self.standings.first()?.kept();
-        self.standings.iter().all(|one| one.kept() == first).then_some(first)
+        let first = self.statuses.first()?.kept();
+        self.statuses.iter().all(|one| one.kept() == first).then_some(first)
     }
 }
 
@@ -102,7 +102,7 @@ impl Threads {
     /// Whatever the store reports.
     pub async fn list(&self, listing: &Listing) -> Result<Vec<ThreadInfo>, Error> {
         // What the store tells apart is asked of it; the rest is told apart here, and counted after that.
-        let is_whole = listing.standings.is_empty() && listing.tenant.is_none();
+        let is_whole = listing.statuses.is_empty() && listing.tenant.is_none();
         let limit = listing.limit.filter(|_| is_whole);
         let filter = ThreadFilter { status: listing.kept(), limit, ..ThreadFilter::default() };
         let mut threads = self.0.list(&filter).await?;
